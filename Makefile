@@ -1,0 +1,50 @@
+# Everything runs in a virtual environment of its own, .venv, made when it is first needed. Only Python 3.11 or
+# newer is needed beforehand: `make PYTHON=/path/to/python3 ...` chooses one.
+
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := reports/quick
+
+# The first Python on the path that is new enough.
+PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,\
+  $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+
+.DEFAULT_GOAL := help
+.PHONY: help report test lint format bench clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+report: $(VENV)/installed  ## run the quick comparison and write its report
+	$(BIN)/graphduel run --quick --out $(OUT)
+
+test: $(VENV)/installed-test  ## run every test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-dev  ## check format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev  ## format the code and fix what lint can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/installed-test  ## run the benchmarks
+	$(BIN)/python -m pytest benchmarks
+
+clean:  ## remove the environment, caches and the quick report
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# Editable, so that an edit needs no new install; a changed pyproject.toml does, and the stamps see to it.
+$(VENV)/installed: EXTRAS :=
+$(VENV)/installed-test: EXTRAS := [test]
+$(VENV)/installed-dev: EXTRAS := [dev]
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
+	@touch $@
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "graphduel needs Python 3.11 or newer; install it, or say make PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,48 @@
+"""Hooks on tensors: functions that see, and may replace, a gradient on its way back."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from dynamic.tensor import Hook, Tensor
+from graphs.errors import NotDifferentiableError, located
+
+
+class Handle:
+    """Takes a hook away again."""
+
+    def __init__(self, hooks: list[Hook], hook: Hook) -> None:
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self) -> None:
+        """Stop calling the hook; a second call does nothing."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
+def register_hook(tensor: Tensor, hook: Hook) -> Handle:
+    """Call `hook(gradient)` when backward reaches the tensor. Raises NotDifferentiableError where it never will."""
+    if not tensor.requires_grad:
+        raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
+    holder: Any = tensor if tensor._entry is None else tensor._entry
+    name = "_hooks" if tensor._entry is None else "hooks"
+    if getattr(holder, name) is None:
+        setattr(holder, name, [])
+    hooks: list[Hook] = getattr(holder, name)
+    hooks.append(hook)
+    return Handle(hooks, hook)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Store the gradient of a tensor that is no leaf in its `grad`."""
+    if tensor._entry is None:
+        return  # a leaf keeps its gradient anyway
+    target = weakref.ref(tensor)
+
+    def keep(gradient: Tensor) -> None:
+        kept = target()
+        if kept is not None:
+            kept.grad = gradient if kept.grad is None else kept.grad + gradient
+
+    register_hook(tensor, keep)

@@ -1,0 +1,112 @@
+"""Changing a tensor in place, and noticing when that makes a gradient wrong.
+
+Nothing is counted while tensors are only read. Each change is noted with the time it happened; backward compares
+that with the time each entry was recorded, so that a value changed *after* it was saved is an error, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dynamic import mode
+from graphs.errors import InplaceError, located, user_line
+
+if TYPE_CHECKING:
+    from dynamic.tape import Entry
+    from dynamic.tensor import Tensor
+
+
+class Change(NamedTuple):
+    """The last in-place change of one block of memory."""
+
+    owner: weakref.ref[Any]
+    time: int
+    line: str
+
+
+_changes: dict[int, Change] = {}
+_latest = 0
+
+
+def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory a view looks at."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def assign(tensor: Tensor, result: Tensor) -> Tensor:
+    """Give `tensor` the values and the history of `result`, in its own memory.
+
+    Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history.
+    """
+    from dynamic.tape import clock
+
+    data = tensor._data
+    if mode.is_grad_enabled():
+        _refuse(tensor, result)
+    if not data.flags.writeable:
+        raise InplaceError(located("in-place change of a read-only tensor; clone() it first"))
+    np.copyto(data, result._data, casting="same_kind")
+    _note(data, next(clock))
+    if mode.is_grad_enabled() and result._entry is not None:
+        tensor._entry = result._entry
+        tensor._entry.sequence = next(clock)
+        _check_residuals(tensor._entry, data)
+    return tensor
+
+
+def _refuse(tensor: Tensor, result: Tensor) -> None:
+    if tensor._requires_grad:
+        raise InplaceError(located("in-place change of a leaf that requires a gradient; wrap it in no_grad()"))
+    if result._entry is not None and tensor._data.base is not None:
+        raise InplaceError(located("in-place change of a view that is part of a graph; change the whole tensor, or use where"))
+
+
+def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
+    """Mark an entry that saved the very value its own in-place result has overwritten."""
+    if any(r is data for residuals in entry.residuals if residuals for r in residuals):
+        entry.sequence = 0
+
+
+def _note(data: np.ndarray[Any, Any], time: int) -> None:
+    global _latest
+    _latest = time
+    owner = owner_of(data)
+    key = id(owner)
+    _changes[key] = Change(weakref.ref(owner, lambda _: _changes.pop(key, None)), time, user_line())
+
+
+def _change_since(array: Any, time: int) -> Change | None:
+    if time > _latest or not isinstance(array, np.ndarray):
+        return None
+    change = _changes.get(id(owner_of(array)))
+    return change if change is not None and change.time > time else None
+
+
+def check_saved(entry: Entry) -> None:
+    """Raise InplaceError when a value that this entry saved was changed after it was recorded."""
+    if entry.sequence > _latest:
+        return
+    for residuals in entry.residuals:
+        for value in residuals or ():
+            change = _change_since(value, entry.sequence)
+            if change is not None:
+                raise InplaceError(
+                    f"{entry.op.name}: a value that backward needs was changed in place ({change.line}); "
+                    "change a clone(), or write the operation out of place"
+                )
+
+
+def check_view(tensor: Tensor) -> None:
+    """Raise InplaceError when a tensor with a history shows memory that another tensor has changed since."""
+    entry = tensor._entry
+    assert entry is not None
+    change = _change_since(tensor._data, entry.sequence)
+    if change is not None and entry.sequence:
+        raise InplaceError(
+            located(f"this view's base was changed in place at {change.line}; take the view again after the change")
+        )

@@ -1,0 +1,65 @@
+"""The graph of one concrete run: every op, recorded or not, backward included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynamic.tensor import Tensor
+from graphs import dispatch, promotion, tree
+from graphs.builder import Builder
+from graphs.errors import user_line
+from graphs.ir import Graph, Node
+from graphs.op import Attrs, Op
+from graphs.spec import spec_of
+
+
+def record(f: Callable[..., Any], *args: Any) -> Graph:
+    """Run `f(*args)` and return the graph of all the ops that ran, with the user's lines.
+
+    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs.
+    """
+    recorder = _Recorder(getattr(f, "__name__", "f"))
+    leaves, structure = tree.flatten(args)
+    paths = tree.paths(args)
+    called = [recorder.input(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
+    with dispatch.observed(recorder):
+        result = f(*tree.unflatten(structure, called))
+    return recorder.builder.finish([recorder.node_of(_array(leaf), ()) for leaf in tree.leaves(result)])
+
+
+def _array(value: Any) -> Any:
+    return value._data if isinstance(value, Tensor) else value
+
+
+class _Recorder:
+    """Turns each kernel call into a node; arrays are known by identity, and kept so that no identity is reused."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = Builder(name)
+        self.nodes: dict[int, Node] = {}
+        self.kept: list[Any] = []
+
+    def input(self, leaf: Any, path: str) -> Any:
+        if not isinstance(leaf, (np.ndarray, Tensor)):
+            return leaf
+        array = _array(leaf).view()  # apart from the same array given twice
+        self._know(array, self.builder.input(path, spec_of(array)))
+        return array if isinstance(leaf, np.ndarray) else Tensor(array, requires_grad=leaf.requires_grad)
+
+    def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
+        sources = [self.node_of(a, arrays) for a in arrays]
+        self._know(out, self.builder.append(op, sources, attrs, user_line()))
+
+    def node_of(self, value: Any, others: Sequence[Any]) -> Node:
+        node = self.nodes.get(id(value))
+        if node is None:
+            node = self.builder.constant(promotion.typed(value, others))
+            self._know(value, node)
+        return node
+
+    def _know(self, value: Any, node: Node) -> None:
+        self.kept.append(value)
+        self.nodes[id(value)] = node

@@ -1,0 +1,265 @@
+"""Tensor: an array that remembers how it was computed. Names and meanings are PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dynamic import printing
+from graphs import ops
+from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
+from graphs.surface import Surface
+
+if TYPE_CHECKING:
+    from dynamic.tape import Entry
+
+Array = np.ndarray[Any, Any]
+Hook = Callable[["Tensor"], "Tensor | None"]
+
+
+@final
+class Tensor(Surface):
+    """An array with a history; make one with `dynamic.tensor`.
+
+    A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`
+    accumulated, for leaves that require one.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_entry", "_hooks", "_requires_grad", "grad")
+
+    _data: Array
+    _entry: Entry | None
+    _hooks: list[Hook] | None
+    _requires_grad: bool
+    grad: Tensor | None
+
+    def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> None:
+        self._data = as_array(data, dtype)
+        self._entry = None
+        self._hooks = None
+        self._requires_grad = False
+        self.grad = None
+        self.requires_grad_(requires_grad)
+
+    # What it is -----------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a tensor's sizes are numbers
+        """The size of each axis."""
+        return self._data.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of the elements."""
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded."""
+        return self._requires_grad or self._entry is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made this tensor."""
+        return self._entry is None
+
+    @property
+    def grad_fn(self) -> Entry | None:
+        """The recorded op that made this tensor."""
+        return self._entry
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Start or stop recording operations on this leaf, and return it.
+
+        Raises DTypeError for a tensor of ints or bools, NotDifferentiableError for a tensor that is no leaf.
+        """
+        if requires_grad and self.dtype.kind != "f":
+            raise DTypeError(located(f"only floating point tensors can require gradients, not {self.dtype}; use astype"))
+        if not requires_grad and self._entry is not None:
+            raise NotDifferentiableError(located("only a leaf can stop requiring gradients; use detach()"))
+        if self._entry is None:
+            self._requires_grad = requires_grad
+        return self
+
+    # Its values -----------------------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number."""
+        if self._data.size != 1:
+            raise GraphError(located(f"item() of a tensor with {self._data.size} elements; use tolist()"))
+        return self._data.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists."""
+        return self._data.tolist()
+
+    def numpy(self) -> Array:
+        """The array itself, sharing memory. Raises GraphError when the tensor requires a gradient."""
+        if self.requires_grad:
+            raise GraphError(located("numpy() of a tensor that requires a gradient; use detach().numpy()"))
+        return self._data
+
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __bool__(self) -> bool:
+        if self._data.size != 1:
+            raise GraphError(located(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()"))
+        return bool(self._data)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError("only a tensor of one integer can be an index")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        return printing.format_tensor(
+            self._data, requires_grad=self._requires_grad, grad_fn=self._entry.name() if self._entry else None
+        )
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self._data.ndim == 0 else format(str(self), spec)
+
+    # Its history ----------------------------------------------------------------------------------------------------
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+    ) -> None:
+        """Add this tensor's gradient to the `grad` of every leaf it depends on, and free the graph.
+
+        `gradient` is the cotangent, needed unless the tensor is a scalar. Raises NotDifferentiableError.
+        """
+        from dynamic.backward import backward
+
+        backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
+
+    def detach(self) -> Tensor:
+        """The same memory without the history."""
+        return Tensor(self._data)
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without the history."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._data = as_array(value, None)
+
+    def clone(self) -> Tensor:
+        """A copy that keeps the history."""
+        return ops.identity(self)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a tensor that is no leaf in its `grad`."""
+        from dynamic.hooks import retain_grad
+
+        retain_grad(self)
+
+    def register_hook(self, hook: Hook) -> Any:
+        """Call `hook(gradient)` when backward reaches this tensor; what it returns replaces the gradient.
+
+        The result has `remove()`. Raises NotDifferentiableError when the tensor requires no gradient.
+        """
+        from dynamic.hooks import register_hook
+
+        return register_hook(self, hook)
+
+    # In place -------------------------------------------------------------------------------------------------------
+
+    def _assign(self, result: Any) -> Self:
+        from dynamic.inplace import assign
+
+        assign(self, result if isinstance(result, Tensor) else Tensor(result))
+        return self
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._assign(ops.setitem(self, value, key))
+
+    def __iadd__(self, other: Any) -> Self:
+        return self._assign(self + other)
+
+    def __isub__(self, other: Any) -> Self:
+        return self._assign(self - other)
+
+    def __imul__(self, other: Any) -> Self:
+        return self._assign(self * other)
+
+    def __itruediv__(self, other: Any) -> Self:
+        return self._assign(self / other)
+
+    def add_(self, other: Any, alpha: float = 1) -> Self:
+        """Add `alpha * other` in place."""
+        return self._assign(self + (other if alpha == 1 else other * alpha))
+
+    def sub_(self, other: Any, alpha: float = 1) -> Self:
+        """Subtract `alpha * other` in place."""
+        return self._assign(self - (other if alpha == 1 else other * alpha))
+
+    def mul_(self, other: Any) -> Self:
+        """Multiply in place."""
+        return self._assign(self * other)
+
+    def div_(self, other: Any) -> Self:
+        """Divide in place."""
+        return self._assign(self / other)
+
+    def copy_(self, other: Any) -> Self:
+        """Take the values of another tensor, broadcast to this one's shape."""
+        return self._assign(ops.broadcast_to(other, self.shape))
+
+    def fill_(self, value: float) -> Self:
+        """Set every element to one value."""
+        return self._assign(ops.full_like(self, value))
+
+    def zero_(self) -> Self:
+        """Set every element to 0."""
+        return self.fill_(0)
+
+
+def as_array(data: Any, dtype: npt.DTypeLike) -> Array:
+    """An array as PyTorch reads data: Python floats become float32, ints int64; arrays keep their dtype."""
+    if isinstance(data, Tensor):
+        data = data._data
+    if dtype is None and not hasattr(data, "dtype"):
+        array = np.asarray(_plain(data))
+        dtype = np.float32 if array.dtype == np.float64 else array.dtype
+        data = array
+    array = np.asarray(data, dtype)
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(located(f"tensors hold bools, ints or floats, not {array.dtype}"))
+    return array
+
+
+def _plain(data: Any) -> Any:
+    """Nested lists with the tensors in them as arrays."""
+    if isinstance(data, Tensor):
+        return data._data
+    return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data

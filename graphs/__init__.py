@@ -1,0 +1,56 @@
+"""The op library and the graph that both engines share.
+
+Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are recorded) or the symbols of a
+`static` trace (and become nodes): the value decides. Names are the array API standard's.
+"""
+
+from graphs import errors, tree
+from graphs.dims import Dim, dim
+from graphs.errors import (
+    ArtifactError,
+    ControlFlowError,
+    DTypeError,
+    GraphError,
+    InplaceError,
+    NotDifferentiableError,
+    ShapeError,
+    ShapeLimitError,
+    VerificationError,
+)
+from graphs.ir import Graph, Node
+from graphs.op import Op
+from graphs.ops import *  # noqa: F403  (the op library is this package's surface; graphs/ops lists it)
+from graphs.ops import __all__ as _ops
+from graphs.spec import TensorSpec
+from graphs.tree import tree_map
+
+
+def isomorphic(first: Graph, second: Graph) -> bool:
+    """Whether two graphs are the same labelled graph, whatever the order of their nodes (needs networkx)."""
+    from graphs import analysis
+
+    return analysis.isomorphic(first, second)
+
+
+__all__ = [
+    "ArtifactError",
+    "ControlFlowError",
+    "DTypeError",
+    "Dim",
+    "Graph",
+    "GraphError",
+    "InplaceError",
+    "Node",
+    "NotDifferentiableError",
+    "Op",
+    "ShapeError",
+    "ShapeLimitError",
+    "TensorSpec",
+    "VerificationError",
+    "dim",
+    "errors",
+    "isomorphic",
+    "tree",
+    "tree_map",
+    *_ops,
+]

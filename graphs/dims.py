@@ -1,0 +1,340 @@
+"""Symbolic dimensions: exact integer expressions over named sizes such as `B` and `T`.
+
+A dimension is kept in one normal form, a sum of products with integer coefficients, so that two expressions
+are the same dimension exactly when they are written the same (`B*(T+1) == B*T + B`). What a polynomial cannot
+hold (`//` and `%` that do not divide, `max`, `min`) is an atom inside it. Every named size is 0 or more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, Union
+
+from graphs.errors import ControlFlowError, ShapeError, located
+
+Size: TypeAlias = Union[int, "Dim"]
+Shape: TypeAlias = tuple[Size, ...]
+Monomial: TypeAlias = tuple["Atom", ...]
+
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_FUNCTIONS = {
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+_INFIX = {"floordiv": "//", "mod": "%"}
+
+
+class Atom:
+    """One factor: a named size, or a function of dimensions that is no polynomial; equal when written the same."""
+
+    __slots__ = ("args", "key", "name")
+
+    def __init__(self, name: str, *args: Size) -> None:
+        self.name, self.args = name, args
+        self.key = self._text()
+
+    def _text(self) -> str:
+        if self.name in _INFIX:
+            return _INFIX[self.name].join(_parenthesized(a) for a in self.args)
+        return f"{self.name}({', '.join(map(str, self.args))})" if self.args else self.name
+
+    def __str__(self) -> str:
+        return self.key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Dim:
+    """An immutable symbolic dimension; `+ - *` are exact, `//` and `%` simplify where they divide.
+
+    Comparing raises ControlFlowError when the answer depends on the sizes: a trace must not guess.
+    """
+
+    __slots__ = ("key", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        kept = [(m, c) for m, c in terms.items() if c]
+        self.terms: tuple[tuple[Monomial, int], ...] = tuple(sorted(kept, key=lambda t: (-len(t[0]), str(t[0]))))
+        self.key: str = "".join(_signed_product(m, c) for m, c in self.terms).removeprefix("+") or "0"
+
+    def __str__(self) -> str:
+        return self.key
+
+    __repr__ = __str__
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, Dim)):
+            return NotImplemented
+        difference = self - other
+        if not isinstance(difference, Dim):
+            return difference == 0
+        if _lower_bound(difference) > 0 or _lower_bound(-difference) > 0:
+            return False
+        raise _undecided(self, "==", other)
+
+    def __add__(self, other: Size) -> Size:
+        terms = dict(self.terms)
+        for monomial, coefficient in _terms(other):
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        return _simplest(terms)
+
+    def __mul__(self, other: Size) -> Size:
+        terms: dict[Monomial, int] = {}
+        for left, a in self.terms:
+            for right, b in _terms(other):
+                monomial = tuple(sorted(left + right, key=str))
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return _simplest(terms)
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return self + -other
+
+    def __rsub__(self, other: Size) -> Size:
+        return -self + other
+
+    def __floordiv__(self, other: Size) -> Size:
+        exact = _divide(self, other)
+        return exact if exact is not None else _atom("floordiv", self, other)
+
+    def __rfloordiv__(self, other: int) -> Size:
+        return 0 if other == 0 else _atom("floordiv", other, self)
+
+    def __mod__(self, other: Size) -> Size:
+        return 0 if _divide(self, other) is not None else _atom("mod", self, other)
+
+    def __rmod__(self, other: int) -> Size:
+        return 0 if other == 0 else _atom("mod", other, self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __lt__(self, other: Size) -> bool:
+        return not self._at_least(other, "<")
+
+    def __ge__(self, other: Size) -> bool:
+        return self._at_least(other, ">=")
+
+    def __gt__(self, other: Size) -> bool:
+        return self._at_least(other + 1, ">")
+
+    def __le__(self, other: Size) -> bool:
+        return not self._at_least(other + 1, "<=")
+
+    def _at_least(self, other: Size, sign: str) -> bool:
+        difference = self - other
+        if not isinstance(difference, Dim):
+            return difference >= 0
+        if _lower_bound(difference) >= 0:
+            return True
+        if _lower_bound(-difference) > 0:
+            return False
+        raise _undecided(self, sign, other)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __index__(self) -> int:
+        raise ControlFlowError(
+            located(
+                f"the symbolic dimension {self} has no value while the graph is traced; compile with a number "
+                "there (shapes='exact'), or keep the size symbolic"
+            )
+        )
+
+    __int__ = __index__
+
+
+def dim(name: str) -> Dim:
+    """A named size, 0 or more. Raises ShapeError when the name is no identifier."""
+    if not _NAME.match(name):
+        raise ShapeError(f"dimension names are identifiers, got {name!r}; write an expression as dim('T') + 1")
+    return Dim({(Atom(name),): 1})
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger of two sizes, as an expression when that is not known."""
+    return _extreme("max", a, b)
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes, as an expression when that is not known."""
+    return _extreme("min", a, b)
+
+
+def _extreme(name: str, a: Size, b: Size) -> Size:
+    try:
+        return a if (a >= b) == (name == "max") else b
+    except ControlFlowError:
+        return _atom(name, a, b)
+
+
+def same(a: Size, b: Size) -> bool:
+    """Whether two sizes are equal for every value of their names; never raises."""
+    if isinstance(a, Dim) or isinstance(b, Dim):
+        return isinstance(a, Dim) and isinstance(b, Dim) and a.terms == b.terms
+    return a == b
+
+
+def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Whether two shapes are equal for every value of their names."""
+    return len(a) == len(b) and all(map(same, a, b))
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes: the number of elements of a shape."""
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def symbols(size: Size) -> frozenset[str]:
+    """The names a size depends on."""
+    if not isinstance(size, Dim):
+        return frozenset()
+    atoms = {atom for monomial, _ in size.terms for atom in monomial}
+    nested = (symbols(a) for atom in atoms for a in atom.args)
+    return frozenset(a.name for a in atoms if not a.args).union(*nested)
+
+
+def evaluate(size: Size, values: Mapping[str, int]) -> int:
+    """The value of a size, given the value of each name."""
+    if not isinstance(size, Dim):
+        return size
+    total = 0
+    for monomial, coefficient in size.terms:
+        for atom in monomial:
+            coefficient *= _value(atom, values)
+        total += coefficient
+    return total
+
+
+def solve(expected: Iterable[tuple[str, Shape]], actual: Iterable[tuple[int, ...]]) -> dict[str, int]:
+    """The value of every name, from the shapes that arrived.
+
+    `expected` pairs a label with a shape. Names alone in an axis are read first, then expressions with one
+    unknown name of degree one are solved, then all are checked.
+    Raises ShapeError naming the dimension and both values when the shapes contradict each other.
+    """
+    pairs = [(label, e, a) for (label, shape), got in zip(expected, actual, strict=True) for e, a in zip(shape, got)]
+    values: dict[str, int] = {}
+    pairs.sort(key=lambda pair: len(pair[1].key) if isinstance(pair[1], Dim) else 0)
+    for label, want, got in pairs:
+        unknown = symbols(want) - values.keys()
+        if len(unknown) == 1:
+            values[min(unknown)] = _solve_one(label, want, got, min(unknown), values)
+        elif not unknown and evaluate(want, values) != got:
+            raise ShapeError(_contradiction(label, want, evaluate(want, values), got))
+    unsolved = {name for _, want, _ in pairs for name in symbols(want)} - values.keys()
+    if unsolved:
+        raise ShapeError(f"no input fixes the dimension {', '.join(sorted(unsolved))}; name it alone in an axis")
+    return values
+
+
+def _solve_one(label: str, want: Size, got: int, name: str, values: Mapping[str, int]) -> int:
+    offset = evaluate(want, {**values, name: 0})
+    slope = evaluate(want, {**values, name: 1}) - offset
+    guess = (got - offset) // slope if slope else 0
+    if guess < 0 or evaluate(want, {**values, name: guess}) != got:
+        raise ShapeError(f"{label}: no {name} >= 0 makes the dimension {want} equal {got}")
+    return guess
+
+
+def _contradiction(label: str, want: Size, value: int, got: int) -> str:
+    if isinstance(want, Dim):
+        return f"{label}: dimension {want} is {value} from the other inputs, but {got} here"
+    return f"{label}: a dimension compiled as {want} is {got}; compile again, or make it symbolic"
+
+
+def _value(atom: Atom, values: Mapping[str, int]) -> int:
+    if not atom.args:
+        return values[atom.name]
+    left, right = (evaluate(a, values) for a in atom.args)
+    return int(_FUNCTIONS[atom.name](left, right))
+
+
+def _terms(size: Size) -> Iterable[tuple[Monomial, int]]:
+    return size.terms if isinstance(size, Dim) else (((), size),)
+
+
+def _simplest(terms: Mapping[Monomial, int]) -> Size:
+    size = Dim(terms)
+    if not size.terms:
+        return 0
+    monomial, coefficient = size.terms[0]
+    return coefficient if len(size.terms) == 1 and not monomial else size
+
+
+def _atom(name: str, *args: Size) -> Dim:
+    return Dim({(Atom(name, *args),): 1})
+
+
+def _parenthesized(size: Size) -> str:
+    return f"({size})" if isinstance(size, Dim) and len(size.terms) > 1 else str(size)
+
+
+def _signed_product(monomial: Monomial, coefficient: int) -> str:
+    scale = [str(abs(coefficient))] if abs(coefficient) != 1 or not monomial else []
+    alone = len(monomial) + len(scale) == 1
+    factors = [str(a) if alone or a.name not in _INFIX else f"({a})" for a in monomial]
+    return ("-" if coefficient < 0 else "+") + "*".join(scale + factors)
+
+
+def _divide(size: Dim, divisor: Size) -> Size | None:
+    """The exact quotient by an integer or a single product; None when some term does not divide."""
+    if isinstance(divisor, Dim) and size.terms == divisor.terms:
+        return 1
+    parts = list(_terms(divisor))
+    if len(parts) != 1 or not parts[0][1]:
+        return None
+    factor, scale = parts[0]
+    quotient: dict[Monomial, int] = {}
+    for monomial, coefficient in size.terms:
+        rest = list(monomial)
+        for atom in factor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if coefficient % scale:
+            return None
+        quotient[tuple(rest)] = coefficient // scale
+    return _simplest(quotient)
+
+
+def _lower_bound(size: Size) -> float:
+    """A bound from below for names that are 0 or more."""
+    return sum(_term_bound(monomial, coefficient) for monomial, coefficient in _terms(size))
+
+
+def _term_bound(monomial: Monomial, coefficient: int) -> float:
+    if not monomial:
+        return coefficient
+    return 0.0 if coefficient > 0 and all(map(_is_natural, monomial)) else float("-inf")
+
+
+def _is_natural(atom: Atom) -> bool:
+    if atom.name == "max":
+        return any(_lower_bound(a) >= 0 for a in atom.args)
+    return all(_lower_bound(a) >= 0 for a in atom.args)
+
+
+def _undecided(left: Size, sign: str, right: Size) -> ControlFlowError:
+    return ControlFlowError(
+        located(
+            f"`{left} {sign} {right}` depends on a symbolic dimension; compile with numbers (shapes='exact'), "
+            "or write the code so that it does not ask"
+        )
+    )

@@ -1,0 +1,100 @@
+"""Dispatch: the value decides. An array runs the kernel, a Tensor is recorded, a Symbol appends a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.dims import Dim
+from graphs.errors import GraphError, ShapeError, placed
+from graphs.spec import TensorSpec, spec_of
+
+if TYPE_CHECKING:
+    from graphs.op import Attrs, Op
+
+Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
+Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
+
+_interpreters: dict[type, Interpreter] = {}
+_observers: list[Observer] = []
+
+
+def interpret(kind: type, interpreter: Interpreter) -> None:
+    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
+    _interpreters[kind] = interpreter
+
+
+def interpreter_of(value: Any) -> Interpreter | None:
+    """Who handles ops on this value; None for arrays and scalars."""
+    return _interpreters.get(type(value))
+
+
+def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+    """Hand a call to the interpreter of its first special argument, or run it at once."""
+    for arg in args:
+        interpreter = _interpreters.get(type(arg))
+        if interpreter is not None:
+            return interpreter(op, args, attrs)
+    if not args and any(_holds_dim(value) for value in attrs.values()):
+        return _interpreters[Dim](op, args, attrs)  # an array of a symbolic size: only a trace can hold it
+    return execute(op, args, attrs)
+
+
+def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+    """Run the kernel on arrays; the result is an array, 0-d included.
+
+    An error names the op, the specs, the rule and the user's line.
+    """
+    try:
+        out = op.kernel(*arrays, **attrs)
+    except Exception as error:
+        raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
+    if type(out) is not np.ndarray:
+        out = np.asarray(out)
+    for observer in _observers:
+        observer(op, arrays, attrs, out)
+    return out
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
+    """The error with the op, the operands' specs and the user's line in its message."""
+    return placed(error, op.name, op.infix.join(map(_describe, args)), line)
+
+
+def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
+    """The rule a failed kernel call broke, as `infer` tells it; NumPy's own words where it sees none."""
+    if isinstance(error, GraphError):
+        return error
+    try:
+        op.infer(*map(spec_of, arrays), **attrs)
+    except GraphError as broken:
+        return broken
+    return ShapeError(f"{type(error).__name__}: {error}")
+
+
+def _holds_dim(value: Any) -> bool:
+    return isinstance(value, Dim) or (isinstance(value, tuple) and any(map(_holds_dim, value)))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_describe, value))}]"
+    if isinstance(value, (bool, int, float)) or value is None:
+        return repr(value)
+    try:
+        return repr(value if isinstance(value, TensorSpec) else spec_of(value))
+    except Exception:  # a description must never hide the error it describes
+        return type(value).__name__

@@ -1,0 +1,87 @@
+"""The errors of graphduel: each names the op, the specs, the rule broken, the user's line and the remedy."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+_PACKAGES = tuple(str(Path(__file__).resolve().parent.parent / name) for name in ("graphs", "static", "dynamic"))
+
+
+class GraphError(Exception):
+    """Base of every error the op library and the engines raise on purpose.
+
+    A message is `rule; remedy`. `placed` tells that the op and the user's line are already in it.
+    """
+
+    placed = False
+
+
+class ShapeError(GraphError, ValueError):
+    """Shapes, axes or sizes break the rule of an op."""
+
+
+class DTypeError(GraphError, TypeError):
+    """An op does not take these dtypes."""
+
+
+class NotDifferentiableError(GraphError, RuntimeError):
+    """A gradient was asked for that does not exist or is no longer held."""
+
+
+class ControlFlowError(GraphError, TypeError):
+    """Python asked for the value of something that is still symbolic while a graph is traced."""
+
+
+class InplaceError(GraphError, RuntimeError):
+    """A value was changed in place where that makes a gradient wrong."""
+
+
+class VerificationError(GraphError, AssertionError):
+    """A graph breaks an invariant of the intermediate representation: a bug in a pass or in an op."""
+
+
+class ArtifactError(GraphError, ValueError):
+    """A saved graph is cut off, altered, of another version, or not ours."""
+
+
+class ShapeLimitError(GraphError, RuntimeError):
+    """A jitted function met more shapes than its limit allows."""
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a source file belongs to the op library or an engine, rather than to the user."""
+    return filename.startswith(_PACKAGES)
+
+
+def user_frame(start: FrameType | None = None) -> FrameType | None:
+    """The innermost frame that runs the user's code, or None when there is none."""
+    frame = start or sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def user_line() -> str:
+    """The user's line being run, as `model.py:12`; empty when no frame is the user's."""
+    frame = user_frame(sys._getframe(1))
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def located(message: str, line: str = "") -> str:
+    """`rule (model.py:12); remedy` from `rule; remedy`."""
+    line = line or user_line()
+    if not line:
+        return message
+    rule, semicolon, remedy = message.partition(";")
+    return f"{rule} ({line}){semicolon}{remedy}"
+
+
+def placed(error: GraphError, op: str, operands: str, line: str = "") -> GraphError:
+    """The same error with its place: `matmul: inner dimensions differ, f32[4,3] @ f32[5,2] (model.py:12); ...`."""
+    if error.placed:
+        return error
+    rule, semicolon, remedy = str(error).partition(";")
+    operands = f", {operands}" if operands else ""
+    result = type(error)(located(f"{op}: {rule}{operands}{semicolon}{remedy}", line))
+    result.placed = True
+    return result

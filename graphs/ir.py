@@ -1,0 +1,178 @@
+"""The intermediate representation: a graph of nodes, each the result of one op.
+
+    graph  ::=  "graph" name "(" input* ")" "->" specs  node*  "return" %id*
+    node   ::=  "%" id ":" spec "=" op "(" %id* ; attrs ")"  "#" source line
+    op     ::=  "input" | "constant" | the name of a registered op
+
+Nodes are immutable and a graph lists them in an order in which every node follows its inputs. A pass makes a new
+graph; the verifier checks it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.dims import Dim
+from graphs.errors import GraphError, VerificationError
+from graphs.op import Attrs, Op
+from graphs.spec import TensorSpec
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def _constant(*, value: Any, dtype: np.dtype[Any]) -> Any:
+    return np.asarray(value, dtype)
+
+
+def _no_kernel(*, name: str, spec: TensorSpec) -> Any:
+    raise GraphError(f"the input {name} of a graph has no value of its own; run the graph with one")
+
+
+def _infer_constant(*, value: Any, dtype: np.dtype[Any]) -> TensorSpec:
+    return TensorSpec(() if isinstance(value, Dim) else value.shape, dtype)
+
+
+INPUT = Op(
+    "input",
+    _no_kernel,
+    lambda *, name, spec: spec,
+    cost=lambda *, out, **_: 0,
+    family="source",
+    arity=0,
+    doc="An input of the graph.",
+)
+CONSTANT = Op(
+    "constant",
+    _constant,
+    _infer_constant,
+    cost=lambda *, out, **_: 0,
+    family="source",
+    arity=0,
+    doc="A value known when the graph is made: an array, or a symbolic size.",
+)
+
+
+class Node:
+    """The result of one op: its inputs are other nodes, `source` is the user's line (`model.py:12`)."""
+
+    __slots__ = ("attrs", "inputs", "op", "source", "spec")
+
+    def __init__(self, op: Op, inputs: Sequence[Node], attrs: Attrs, spec: TensorSpec, source: str = "") -> None:
+        self.op = op
+        self.inputs = tuple(inputs)
+        self.attrs = attrs
+        self.spec = spec
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.spec}>"
+
+
+class Graph:
+    """A computation: `inputs` and `outputs` are nodes of `nodes`, which is in topological order."""
+
+    __slots__ = ("inputs", "name", "nodes", "outputs")
+
+    def __init__(self, name: str, inputs: Sequence[Node], nodes: Iterable[Node], outputs: Sequence[Node]) -> None:
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.nodes = tuple(nodes)
+        self.outputs = tuple(outputs)
+        verify(self)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def calls(self) -> Iterator[Node]:
+        """The nodes that compute something: all but inputs and constants."""
+        return (node for node in self.nodes if node.op.family != "source")
+
+    def op_counts(self) -> dict[str, int]:
+        """How often each op is called: the multiset of kernel calls of one run."""
+        return dict(Counter(node.op.name for node in self.calls))
+
+    def users(self) -> dict[Node, list[Node]]:
+        """For each node, the nodes that read it, in order."""
+        users: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for source in node.inputs:
+                users[source].append(node)
+        return users
+
+    def to_networkx(self) -> nx.DiGraph[int]:
+        """A DiGraph over node numbers, with attributes `op`, `spec`, `label` (nodes) and `positions` (edges)."""
+        from graphs.analysis import to_networkx
+
+        return to_networkx(self)
+
+    def __str__(self) -> str:
+        return format_graph(self)
+
+
+def verify(graph: Graph) -> None:
+    """Check every invariant of a graph; raises VerificationError naming the node and what is wrong.
+
+    Each node follows its inputs and appears once; its op has that many inputs; the spec is what the op infers;
+    inputs and outputs belong to the graph.
+    """
+    seen: set[Node] = set()
+    for number, node in enumerate(graph.nodes):
+        for source in node.inputs:
+            if source not in seen:
+                raise VerificationError(f"%{number} = {node.op.name}: reads {source} before it is computed")
+        if node in seen:
+            raise VerificationError(f"%{number} = {node.op.name}: appears twice")
+        seen.add(node)
+        _verify_spec(number, node)
+    missing = [node for node in (*graph.inputs, *graph.outputs) if node not in seen]
+    if missing:
+        raise VerificationError(f"{missing[0]} is an input or output of graph {graph.name} but not one of its nodes")
+
+
+def _verify_spec(number: int, node: Node) -> None:
+    if node.op.arity is not None and len(node.inputs) != node.op.arity:
+        raise VerificationError(f"%{number}: {node.op.name} has {len(node.inputs)} inputs, not {node.op.arity}")
+    try:
+        expected = node.op.infer(*(source.spec for source in node.inputs), **node.attrs)
+    except GraphError as error:
+        raise VerificationError(f"%{number} = {node.op.name}: {error}") from error
+    if expected != node.spec:
+        raise VerificationError(f"%{number} = {node.op.name}: the spec says {node.spec}, the op gives {expected}")
+
+
+def format_graph(graph: Graph) -> str:
+    """The graph as text, one node a line, each with the user's line that made it."""
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    args = ", ".join(f"%{number[node]} {node.attrs['name']}: {node.spec}" for node in graph.inputs)
+    lines = [f"graph {graph.name}({args}) -> {', '.join(str(o.spec) for o in graph.outputs)}"]
+    for node in graph.nodes:
+        if node.op is not INPUT:
+            text = f"  %{number[node]}: {node.spec} = {_format_call(node, number)}"
+            lines.append(f"{text:<70}  # {node.source}" if node.source else text)
+    lines.append(f"  return {', '.join(f'%{number[o]}' for o in graph.outputs)}")
+    return "\n".join(lines)
+
+
+def _format_call(node: Node, number: dict[Node, int]) -> str:
+    args = [f"%{number[source]}" for source in node.inputs]
+    args += [f"{key}={format_attr(value)}" for key, value in node.attrs.items()]
+    return f"{node.op.name}({', '.join(args)})"
+
+
+def format_attr(value: Any) -> str:
+    """An attribute as short text: arrays by their values when small, by their spec otherwise."""
+    if isinstance(value, np.ndarray):
+        return f"{value.tolist()}" if value.size <= 4 else f"<{TensorSpec(value.shape, value.dtype)}>"
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, slice):
+        return ":".join("" if v is None else str(v) for v in (value.start, value.stop, value.step)) if value != slice(None) else ":"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(format_attr, value))})"
+    return str(value)

@@ -1,0 +1,156 @@
+"""Op: one operation, defined once for both engines.
+
+An op is a NumPy kernel, a rule for the spec of its result, one vector-Jacobian product (VJP) per input, and a
+cost. A VJP rule is written in ops, never in NumPy, so that it runs at once on arrays, is recorded on tensors and
+appends nodes on symbols. **Its parameters name what it needs**, and nothing else is kept for it:
+
+    g                the cotangent of the output (always first)
+    x, y, z          the value of input 0, 1, 2
+    out              the value of the output
+    x_shape, ...     the shape of an input; x_dtype, ... its dtype
+    index, shapes    for ops of any number of inputs: which one, and the shapes of all
+    anything else    the attribute of that name
+
+A rule that needs only a shape therefore holds only a shape: `lambda g, x_shape, axis: ...`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphs import dispatch
+from graphs.dims import Size
+from graphs.errors import GraphError
+from graphs.spec import TensorSpec
+
+Attrs = dict[str, Any]
+Kernel = Callable[..., Any]
+Infer = Callable[..., TensorSpec]
+Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
+Cost = Callable[..., Size]
+
+_INPUTS = {"x": 0, "y": 1, "z": 2}
+OUTPUT = -1
+
+
+class Rule:
+    """The VJP of one input: `apply(g, *residuals)`, where `residuals = capture(index, inputs, out, attrs)`.
+
+    `sources[i]` is the number of the input that residual `i` is, `OUTPUT` for the output, and None when it is no
+    tensor value.
+    """
+
+    __slots__ = ("apply", "capture", "names", "sources")
+
+    def __init__(self, apply: Callable[..., Any]) -> None:
+        self.apply = apply
+        self.names = tuple(inspect.signature(apply).parameters)[1:]
+        self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
+        fields = "".join(_expression(name) + "," for name in self.names)
+        # One compiled expression, because this runs for every recorded op.
+        self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(
+            f"lambda index, inputs, out, attrs: ({fields})"
+        )
+
+
+def _expression(name: str) -> str:
+    stem, _, field = name.partition("_")
+    if stem in _INPUTS and field in ("", "shape", "dtype"):
+        return f"inputs[{_INPUTS[stem]}]" + (f".{field}" if field else "")
+    known = {"out": "out", "index": "index", "shapes": "tuple([i.shape for i in inputs])"}
+    return known.get(name, f"attrs[{name!r}]")
+
+
+class Op:
+    """One operation. Call it on arrays, tensors or symbols: the value decides what happens.
+
+    name      the array API standard's name where it has one
+    kernel    `kernel(*arrays, out=None, **attrs)` in NumPy
+    infer     `infer(*specs, **attrs) -> TensorSpec`, or an error that says which rule is broken
+    rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
+    prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive
+    cost      `cost(*specs, out=spec, **attrs)`: floating point operations
+    family    elementwise, reduction, movement, ...: what engines may assume about it
+    arity     the number of inputs, None when it varies
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernel: Kernel,
+        infer: Infer,
+        *,
+        rules: Sequence[Callable[..., Any] | None] = (),
+        prepare: Prepare | None = None,
+        cost: Cost,
+        family: str,
+        arity: int | None = 1,
+        broadcasts: bool = False,
+        view: bool = False,
+        infix: str = ", ",
+        doc: str,
+    ) -> None:
+        self.name = self.__name__ = name
+        self.kernel = kernel
+        self.infer = infer
+        self.rules = tuple(rule and Rule(rule) for rule in rules)
+        self.prepare = prepare
+        self.cost = cost
+        self.family = family
+        self.arity = arity
+        self.broadcasts = broadcasts
+        self.view = view
+        self.infix = infix
+        self.__doc__ = doc
+        register(self)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether some input has a gradient."""
+        return any(self.rules)
+
+    def rule(self, index: int) -> Rule | None:
+        """The VJP rule of one input; an op of any number of inputs has one rule for all."""
+        if not self.rules:
+            return None
+        return self.rules[0 if self.arity is None else index]
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        if self.prepare is not None:
+            try:
+                args, attrs = self.prepare(*args, **attrs)
+            except GraphError as error:
+                raise dispatch.explained(self, args, error) from None
+        elif len(args) != self.arity or attrs:
+            raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
+        return dispatch.dispatch(self, args, attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get, (self.name,)
+
+
+_registry: dict[str, Op] = {}
+
+
+def register(op: Op) -> None:
+    """Enter an op under its name. Raises ValueError when another op has that name."""
+    if op.name in _registry:
+        raise ValueError(f"an op named {op.name!r} exists already; choose another name")
+    _registry[op.name] = op
+
+
+def get(name: str) -> Op:
+    """The op of that name; raises GraphError when there is none."""
+    if name not in _registry:
+        raise GraphError(f"no op is named {name!r}; import the module that defines it")
+    return _registry[name]
+
+
+def registered() -> dict[str, Op]:
+    """Every op, by name."""
+    return dict(_registry)

@@ -1,0 +1,111 @@
+"""Functions made of ops: both engines see only the ops inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import dims
+from graphs.ops.creation import arange
+from graphs.ops.elementwise import (
+    add,
+    divide,
+    equal,
+    exp,
+    greater,
+    less,
+    log,
+    logaddexp,
+    multiply,
+    negative,
+    sigmoid,
+    sqrt,
+    square,
+    subtract,
+    where,
+)
+from graphs.ops.indexing import take, take_along_axis
+from graphs.ops.movement import astype, expand_dims, reshape, squeeze, stop_gradient
+from graphs.ops.reductions import max as _max
+from graphs.ops.reductions import mean
+from graphs.ops.reductions import sum as _sum
+from graphs.ops.shapes import Axis, positive_axes, shape_of
+
+Array = Any
+
+
+def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+    """x limited to the range from `min` to `max`, either of which may be None; gradient 1 at the limits."""
+    lower = x if min is None else where(less(x, min), min, x)
+    return lower if max is None else where(greater(lower, max), max, lower)
+
+
+def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
+    """log(sum(exp(x))) over `axis`, without overflow."""
+    peak = stop_gradient(_max(x, axis=axis, keepdims=True))
+    total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)
+    return total if keepdims else squeeze(total, positive_axes(axis, len(shape_of(x))))
+
+
+def softmax(x: Array, /, axis: int = -1) -> Array:
+    """exp(x) / sum(exp(x)) along one axis, without overflow."""
+    weights = exp(subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True))))
+    return divide(weights, _sum(weights, axis=axis, keepdims=True))
+
+
+def log_softmax(x: Array, /, axis: int = -1) -> Array:
+    """The logarithm of softmax, without overflow."""
+    return subtract(x, logsumexp(x, axis=axis, keepdims=True))
+
+
+def cross_entropy(logits: Array, labels: Array, /) -> Array:
+    """The mean of -log softmax(logits)[label]: logits f[..., classes], labels i[...] -> a scalar."""
+    picked = take_along_axis(log_softmax(logits), expand_dims(labels, -1), axis=-1)
+    return negative(mean(picked))
+
+
+def softplus(x: Array, /) -> Array:
+    """log(1 + exp(x)), without overflow."""
+    return logaddexp(x, 0)
+
+
+def silu(x: Array, /) -> Array:
+    """x * sigmoid(x), also known as swish."""
+    return multiply(x, sigmoid(x))
+
+
+def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
+    """The variance over `axis`, divided by the number of elements less `correction`."""
+    shape = shape_of(x)
+    count = dims.product(shape[a] for a in positive_axes(axis, len(shape)))
+    squares = square(subtract(x, mean(x, axis=axis, keepdims=True)))
+    return divide(_sum(squares, axis=axis, keepdims=keepdims), count - correction)  # type: ignore[operator]
+
+
+def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
+    """The standard deviation over `axis`."""
+    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def layer_norm(x: Array, scale: Array, shift: Array, /, eps: float = 1e-5) -> Array:
+    """The last axis brought to mean 0 and variance 1, then scaled and shifted (Ba, Kiros and Hinton, 2016)."""
+    centred = subtract(x, mean(x, axis=-1, keepdims=True))
+    spread = sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps))
+    return add(multiply(divide(centred, spread), scale), shift)
+
+
+def embedding(table: Array, indices: Array, /) -> Array:
+    """Rows of a table: f[vocabulary, width], i[...] -> f[..., width]."""
+    return take(table, indices, axis=0)
+
+
+def one_hot(indices: Array, classes: int, /, dtype: npt.DTypeLike = np.float32) -> Array:
+    """1 at each index along a new last axis, 0 elsewhere: i[...] -> [..., classes]."""
+    return astype(equal(expand_dims(indices, -1), arange(classes)), dtype)
+
+
+def flatten(x: Array, /) -> Array:
+    """All elements along one axis."""
+    return reshape(x, (-1,))

@@ -1,0 +1,123 @@
+"""Op families: what elementwise ops, reductions and views have in common, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Size
+from graphs.errors import DTypeError, ShapeError
+from graphs.op import Attrs, Kernel, Op
+from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
+from graphs.spec import TensorSpec, broadcast_shapes
+
+Rule = Callable[..., Any] | None
+DTypeRule = Callable[..., np.dtype[Any]]
+
+
+def elementwise(
+    name: str,
+    kernel: Kernel,
+    *rules: Rule,
+    doc: str,
+    dtype: DTypeRule | None = None,
+    arity: int = 0,
+    flops: int = 1,
+    infix: str = ", ",
+) -> Op:
+    """An op that works element by element, with broadcasting.
+
+    `kernel` is a NumPy ufunc, or a function with an `out=`, in which case `dtype(*dtypes)` gives the result's.
+    `flops` are per element.
+    """
+    result_dtype = dtype or ufunc_dtype(kernel)
+
+    def infer(*specs: TensorSpec) -> TensorSpec:
+        shape = broadcast_shapes(*(s.shape for s in specs))
+        return TensorSpec(shape, result_dtype(*(s.dtype for s in specs)))
+
+    def cost(*specs: TensorSpec, out: TensorSpec) -> Size:
+        return out.size * flops
+
+    count = arity or getattr(kernel, "nin", len(rules))
+    return Op(
+        name, kernel, infer, rules=rules, cost=cost, family="elementwise", arity=count, broadcasts=count > 1, infix=infix, doc=doc
+    )  # fmt: skip
+
+
+def ufunc_dtype(ufunc: Any) -> DTypeRule:
+    """The dtype a ufunc gives for dtypes, without running it."""
+
+    def result(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+        try:
+            return ufunc.resolve_dtypes((*dtypes, None))[-1]  # type: ignore[no-any-return]
+        except TypeError:
+            raise DTypeError("is not defined for these dtypes; convert with astype") from None
+
+    return result
+
+
+def like_float(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype NumPy's floating functions give: floats stay, ints and bools widen."""
+    return ufunc_dtype(np.exp)(np.result_type(*dtypes))
+
+
+def reduction(
+    name: str,
+    kernel: Kernel,
+    rule: Rule,
+    *,
+    doc: str,
+    dtype: DTypeRule,
+    identity: bool = True,
+    flops: int = 1,
+) -> Op:
+    """An op that reduces over axes: `op(x, axis=None, keepdims=False)`.
+
+    `identity` tells whether reducing over nothing has a value (the sum of nothing is 0, its maximum is an error).
+    """
+
+    def prepare(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+        x = as_operand(x)
+        return (x,), {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
+
+    def infer(x: TensorSpec, *, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+        if not identity:
+            refuse_empty(x, axis)
+        return TensorSpec(reduced_shape(x.shape, axis, keepdims), dtype(x.dtype))
+
+    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+        return x.size * flops
+
+    return Op(name, kernel, infer, rules=(rule,) if rule else (), prepare=prepare, cost=cost, family="reduction", doc=doc)
+
+
+def refuse_empty(x: TensorSpec, axis: tuple[int, ...]) -> None:
+    """Raise ShapeError for a reduction without identity over an axis of size 0."""
+    if any(dims.same(x.shape[a], 0) for a in axis):
+        raise ShapeError("reducing over no elements has no value here; check the size first")
+
+
+def movement(
+    name: str,
+    kernel: Kernel,
+    infer: Callable[..., TensorSpec],
+    *rules: Rule,
+    prepare: Callable[..., tuple[tuple[Any, ...], Attrs]],
+    doc: str,
+    view: bool = False,
+    broadcasts: bool = False,
+    arity: int | None = 1,
+) -> Op:
+    """An op that moves elements and computes nothing; a `view` may share its input's memory."""
+
+    def cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
+        return 0
+
+    return Op(
+        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="movement",
+        arity=arity, view=view, broadcasts=broadcasts, doc=doc,
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""Indexing by arrays: take, take_along_axis, their adjoints, and the general x[key]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, dispatch
+from graphs.dims import Shape, Size
+from graphs.errors import ControlFlowError, ShapeError
+from graphs.op import Attrs
+from graphs.ops.elementwise import add, greater_equal, less, multiply, where
+from graphs.ops.families import movement
+from graphs.ops.movement import reshape
+from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, positive_axis, shape_of
+from graphs.ops.slicing import complete_key, getitem, is_basic
+from graphs.spec import TensorSpec
+
+Array = Any
+Prepared = tuple[tuple[Any, ...], Attrs]
+
+
+def _prepare_take(x: Array, indices: Array, /, axis: int = 0) -> Prepared:
+    x = as_operand(x)
+    return (x, as_operand(indices)), {"axis": positive_axis(axis, len(shape_of(x)))}
+
+
+def _infer_take(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
+    integral(indices, "indices")
+    return TensorSpec([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]], x.dtype)
+
+
+def _front(array: Array, axis: int, count: int = 1) -> Array:
+    """`count` axes from `axis` on, moved to the front."""
+    return np.moveaxis(array, range(axis, axis + count), range(count))
+
+
+def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
+    if out is None:
+        out = np.zeros(shape, g.dtype)
+    else:
+        out[...] = 0
+    np.add.at(_front(out, axis), indices, _front(g, axis, indices.ndim))
+    return out
+
+
+take = movement(
+    "take",
+    lambda x, indices, *, axis, out=None: np.take(x, indices, axis=axis, out=out),
+    _infer_take,
+    lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
+    None,
+    prepare=_prepare_take,
+    arity=2,
+    doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
+)
+scatter_add = movement(
+    "scatter_add",
+    _scatter_add,
+    lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),
+    lambda g, y, axis: take(g, y, axis),
+    None,
+    prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
+    arity=2,
+    doc="Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take.",
+)
+
+
+def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
+    integral(indices, "indices")
+    others = [i for i in range(x.ndim) if i != axis]
+    if indices.ndim != x.ndim or not all(dims.same(indices.shape[i], x.shape[i]) for i in others):
+        raise ShapeError(f"indices have the shape of x except along axis {axis}; broadcast them first")
+    return TensorSpec(indices.shape, x.dtype)
+
+
+def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
+    picked = np.take_along_axis(x, indices, axis)
+    if out is None:
+        return picked
+    np.copyto(out, picked)
+    return out
+
+
+def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
+    if out is None:
+        out = np.zeros(shape, g.dtype)
+    else:
+        out[...] = 0
+    where_to: list[Any] = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
+    where_to[axis] = indices
+    np.add.at(out, tuple(where_to), g)
+    return out
+
+
+take_along_axis = movement(
+    "take_along_axis",
+    _take_along,
+    _infer_along,
+    lambda g, y, x_shape, axis: add_along_axis(g, y, x_shape, axis),
+    None,
+    prepare=lambda x, indices, /, axis=-1: _prepare_take(x, indices, axis=axis),
+    arity=2,
+    doc="Elements picked along one axis by an array of indices of the same number of axes.",
+)
+add_along_axis = movement(
+    "add_along_axis",
+    _add_along,
+    lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),
+    lambda g, y, axis: take_along_axis(g, y, axis),
+    None,
+    prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
+    arity=2,
+    doc="Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis.",
+)
+
+
+def index(x: Array, key: Any) -> Array:
+    """x[key] with NumPy's meaning: basic indices, integer arrays side by side, or a boolean mask.
+
+    Raises ShapeError for integer arrays separated by slices, and ControlFlowError for a mask that is symbolic: the
+    result's shape would depend on its values.
+    """
+    entries = [_as_index(e) for e in complete_key(_expanded_masks(x, key), len(shape_of(x)))]
+    if all(map(is_basic, entries)):
+        return getitem(x, tuple(entries))
+    view = getitem(x, tuple(e if is_basic(e) else slice(None) for e in entries))
+    kept = [e for e in entries if not isinstance(e, int)]
+    at = [i for i, e in enumerate(kept) if not is_basic(e)]
+    if at != list(range(at[0], at[-1] + 1)):
+        raise ShapeError("index: integer arrays separated by slices are not supported; permute the axes first")
+    return _take_many(view, [kept[i] for i in at], at[0])
+
+
+def _as_index(entry: Any) -> Any:
+    return np.asarray(entry, dtype=np.intp if len(entry) == 0 else None) if isinstance(entry, list) else entry
+
+
+def _expanded_masks(x: Array, key: Any) -> Any:
+    """The key with each boolean mask replaced by the integer arrays it stands for."""
+    entries = key if isinstance(key, tuple) else (key,)
+    result: list[Any] = []
+    for entry in map(_as_index, entries):
+        if not is_basic(entry) and dtype_of(entry) == np.bool_:
+            result.extend(np.nonzero(_concrete_mask(entry)))
+        else:
+            result.append(entry)
+    return tuple(result)
+
+
+def _concrete_mask(mask: Array) -> Array:
+    try:
+        return np.asarray(mask)
+    except ControlFlowError:
+        raise ControlFlowError(
+            "index: the shape of x[mask] depends on the mask's values, which are unknown while a graph is traced; "
+            "use graphs.where(mask, x, 0), which keeps the shape"
+        ) from None
+
+
+def _take_many(x: Array, indices: Sequence[Array], axis: int) -> Array:
+    """x indexed by several integer arrays on neighbouring axes, through one flat index."""
+    shape = shape_of(x)
+    sizes = shape[axis : axis + len(indices)]
+    if len(indices) == 1:
+        return take(x, indices[0], axis=axis)
+    flat = _wrapped(indices[0], sizes[0])
+    for position, size in zip(indices[1:], sizes[1:], strict=True):
+        flat = add(multiply(flat, size), _wrapped(position, size))
+    merged = reshape(x, (*shape[:axis], dims.product(sizes), *shape[axis + len(indices) :]))
+    return take(merged, flat, axis=axis)
+
+
+def _wrapped(position: Array, size: Size) -> Array:
+    _refuse_outside(position, size)
+    return where(less(position, 0), add(position, size), position)
+
+
+def _refuse_outside(position: Array, size: Size) -> None:
+    # Only values that are known now can be checked; a flat index out of its row would land in the next one.
+    if dispatch.interpreter_of(position) is None and isinstance(size, int):
+        inside = greater_equal(position, -size) & less(position, size)
+        if not np.all(inside):
+            raise ShapeError(f"index: an index is out of range for an axis of size {size}")
+
+
+__all__ = ["add_along_axis", "index", "scatter_add", "take", "take_along_axis"]

@@ -1,0 +1,292 @@
+"""Ops that move elements: reshape, permute_dims, broadcast_to, flip, concat, pad, astype and what follows from them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import dims
+from graphs.dims import Shape
+from graphs.errors import ShapeError
+from graphs.op import Attrs
+from graphs.ops.families import movement
+from graphs.ops.shapes import (
+    Axis,
+    as_operand,
+    as_shape,
+    completed_shape,
+    positive_axes,
+    positive_axis,
+    shape_of,
+)
+from graphs.ops.slicing import getitem
+from graphs.spec import TensorSpec, broadcast_shapes
+
+Array = Any
+Prepared = tuple[tuple[Any, ...], Attrs]
+
+
+def _copied(view: Array, out: Array) -> Array:
+    """The view itself, or its elements in the buffer that was planned for them."""
+    if out is None:
+        return view
+    np.copyto(out, view)
+    return out
+
+
+# reshape --------------------------------------------------------------------------------------------------------
+
+
+def _prepare_reshape(x: Array, /, shape: Any) -> Prepared:
+    x = as_operand(x)
+    return (x,), {"shape": completed_shape(as_shape(shape), dims.product(shape_of(x)))}
+
+
+def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
+    if not dims.same(x.size, dims.product(shape)):
+        raise ShapeError(f"{x.size} elements do not fill a shape of {shape}")
+    return TensorSpec(shape, x.dtype)
+
+
+reshape = movement(
+    "reshape",
+    lambda x, *, shape, out=None: _copied(np.reshape(x, shape), out),
+    _infer_reshape,
+    lambda g, x_shape: reshape(g, x_shape),
+    prepare=_prepare_reshape,
+    view=True,
+    doc="The same elements, in row-major order, in another shape; one size may be -1.",
+)
+
+# permute_dims ---------------------------------------------------------------------------------------------------
+
+
+def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared:
+    x = as_operand(x)
+    ndim = len(shape_of(x))
+    order = tuple(positive_axis(a, ndim) for a in (range(ndim)[::-1] if axes is None else axes))
+    if sorted(order) != list(range(ndim)):
+        raise ShapeError(f"axes {order} are no permutation of {ndim} axes")
+    return (x,), {"axes": order}
+
+
+permute_dims = movement(
+    "permute_dims",
+    lambda x, *, axes, out=None: _copied(np.transpose(x, axes), out),
+    lambda x, *, axes: TensorSpec([x.shape[a] for a in axes], x.dtype),
+    lambda g, axes: permute_dims(g, [axes.index(i) for i in range(len(axes))]),
+    prepare=_prepare_permute,
+    view=True,
+    doc="The axes in another order; reversed by default.",
+)
+
+# broadcast_to ---------------------------------------------------------------------------------------------------
+
+
+def _prepare_broadcast(x: Array, /, shape: Any) -> Prepared:
+    return (as_operand(x),), {"shape": as_shape(shape)}
+
+
+def _infer_broadcast(x: TensorSpec, *, shape: Shape) -> TensorSpec:
+    if not dims.same_shape(broadcast_shapes(x.shape, shape), shape):
+        raise ShapeError(f"does not broadcast to {shape}")
+    return TensorSpec(shape, x.dtype)
+
+
+broadcast_to = movement(
+    "broadcast_to",
+    lambda x, *, shape, out=None: _copied(np.broadcast_to(x, shape), out),
+    _infer_broadcast,
+    lambda g: g,  # summed back to the input's shape where every broadcasting op is: in reverse.py
+    prepare=_prepare_broadcast,
+    view=True,
+    broadcasts=True,
+    doc="The array repeated, without copying, to a larger shape.",
+)
+
+# flip, concat, pad ----------------------------------------------------------------------------------------------
+
+
+def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
+    x = as_operand(x)
+    return (x,), {"axis": positive_axes(axis, len(shape_of(x)))}
+
+
+flip = movement(
+    "flip",
+    lambda x, *, axis, out=None: _copied(np.flip(x, axis), out),
+    lambda x, *, axis: x,
+    lambda g, axis: flip(g, axis),
+    prepare=_prepare_flip,
+    view=True,
+    doc="The elements in reverse order along `axis` (all axes by default).",
+)
+
+
+def _prepare_concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Prepared:
+    if not len(arrays):
+        raise ShapeError("needs at least one array")
+    values = [as_operand(a) for a in arrays]
+    if axis is None:
+        values, axis = [reshape(v, (-1,)) for v in values], 0
+    return tuple(values), {"axis": positive_axis(axis, len(shape_of(values[0])))}
+
+
+def _infer_concat(*specs: TensorSpec, axis: int) -> TensorSpec:
+    first = specs[0].shape
+    for spec in specs:
+        if not dims.same_shape(_without(first, axis), _without(spec.shape, axis)) or spec.ndim != len(first):
+            raise ShapeError(f"shapes may differ along axis {axis} only")
+    total = builtins.sum((s.shape[axis] for s in specs[1:]), specs[0].shape[axis])
+    return TensorSpec([*first[:axis], total, *first[axis + 1 :]], np.result_type(*(s.dtype for s in specs)))
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def _concat_rule(g: Array, index: int, shapes: tuple[Shape, ...], axis: int) -> Array:
+    start = builtins.sum((s[axis] for s in shapes[:index]), 0)
+    return getitem(g, (slice(None),) * axis + (slice(start, start + shapes[index][axis]),))
+
+
+concat = movement(
+    "concat",
+    lambda *arrays, axis, out=None: np.concatenate(arrays, axis=axis, out=out),
+    _infer_concat,
+    _concat_rule,
+    prepare=_prepare_concat,
+    arity=None,
+    doc="Arrays joined along an axis they all have; flattened first when axis is None.",
+)
+
+
+def _prepare_pad(x: Array, /, pad_width: Any, value: float = 0) -> Prepared:
+    x = as_operand(x)
+    widths = [tuple(w) if np.iterable(w) else (w, w) for w in (pad_width if np.iterable(pad_width) else ())]
+    ndim = len(shape_of(x))
+    if not np.iterable(pad_width):
+        widths = [(pad_width, pad_width)] * ndim
+    if len(widths) != ndim or builtins.any(len(w) != 2 or w[0] < 0 or w[1] < 0 for w in widths):
+        raise ShapeError(f"pad widths are one (before, after) pair per axis, 0 or more, got {pad_width}")
+    return (x,), {"pad_width": tuple(widths), "value": value}
+
+
+def _pad_rule(g: Array, x_shape: Shape, pad_width: Any) -> Array:
+    return getitem(g, tuple(slice(before, before + s) for (before, _), s in zip(pad_width, x_shape, strict=True)))
+
+
+def _pad(x: Array, *, pad_width: Any, value: float, out: Array = None) -> Array:
+    if out is None:
+        out = np.empty([b + s + a for s, (b, a) in zip(x.shape, pad_width, strict=True)], x.dtype)
+    out[...] = value
+    out[tuple(slice(b, b + s) for s, (b, _) in zip(x.shape, pad_width, strict=True))] = x
+    return out
+
+
+pad = movement(
+    "pad",
+    _pad,
+    lambda x, *, pad_width, value: TensorSpec(
+        [b + s + a for s, (b, a) in zip(x.shape, pad_width, strict=True)], x.dtype
+    ),
+    _pad_rule,
+    prepare=_prepare_pad,
+    doc="The array with a constant border: one (before, after) pair per axis, or one number for all.",
+)
+
+# astype, stop_gradient ------------------------------------------------------------------------------------------
+
+
+def _prepare_astype(x: Array, /, dtype: npt.DTypeLike) -> Prepared:
+    return (as_operand(x),), {"dtype": np.dtype(dtype)}
+
+
+def _astype(x: Array, *, dtype: np.dtype[Any], out: Array = None) -> Array:
+    if out is None:
+        return np.asarray(x).astype(dtype)
+    np.copyto(out, x, casting="unsafe")
+    return out
+
+
+astype = movement(
+    "astype",
+    _astype,
+    lambda x, *, dtype: TensorSpec(x.shape, dtype),
+    lambda g: g,  # cast back to the input's dtype in reverse.py, with every other mixed-dtype op
+    prepare=_prepare_astype,
+    broadcasts=True,
+    doc="The values converted to another dtype.",
+)
+identity = movement(
+    "identity",
+    lambda x, *, out=None: np.array(x) if out is None else _copied(x, out),
+    lambda x: x,
+    lambda g: g,
+    prepare=lambda x, /: ((as_operand(x),), {}),
+    doc="A copy of the values. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
+)
+stop_gradient = movement(
+    "stop_gradient",
+    lambda x, *, out=None: _copied(x, out),
+    lambda x: x,
+    prepare=lambda x, /: ((as_operand(x),), {}),
+    view=True,
+    doc="The same values, treated as a constant by differentiation.",
+)
+
+
+# What follows from the ops above ----------------------------------------------------------------------------------
+
+
+def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
+    """A view with axes of size 1 inserted at `axis`, counted in the result."""
+    shape = list(shape_of(x))
+    count = 1 if axis is None or isinstance(axis, int) else len(list(axis))
+    for a in positive_axes(axis, len(shape) + count):
+        shape.insert(a, 1)
+    return reshape(x, shape)
+
+
+def squeeze(x: Array, /, axis: Axis = None) -> Array:
+    """A view without the axes of size 1 named by `axis` (all of them by default)."""
+    shape = shape_of(x)
+    axes = positive_axes(axis, len(shape)) if axis is not None else [i for i, s in enumerate(shape) if dims.same(s, 1)]
+    if not builtins.all(dims.same(shape[a], 1) for a in axes):
+        raise ShapeError(f"squeeze: axis {axis} of shape {shape} has a size other than 1")
+    return reshape(x, [s for i, s in enumerate(shape) if i not in axes])
+
+
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
+    """Arrays of one shape joined along a new axis."""
+    return concat([expand_dims(a, axis) for a in arrays], axis=axis)
+
+
+def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
+    """The slices along one axis, whose size must be a number."""
+    at = positive_axis(axis, len(shape_of(x)))
+    return tuple(getitem(x, (slice(None),) * at + (i,)) for i in range(shape_of(x)[at]))  # type: ignore[arg-type]
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """The last two axes swapped."""
+    ndim = len(shape_of(x))
+    if ndim < 2:
+        raise ShapeError(f"matrix_transpose: needs at least 2 axes, got {ndim}")
+    return permute_dims(x, [*range(ndim - 2), ndim - 1, ndim - 2])
+
+
+def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int], /) -> Array:
+    """Axes moved from `source` to `destination`; the others keep their order."""
+    ndim = len(shape_of(x))
+    sources = [positive_axis(a, ndim) for a in ([source] if isinstance(source, int) else source)]
+    targets = [positive_axis(a, ndim) for a in ([destination] if isinstance(destination, int) else destination)]
+    order = [a for a in range(ndim) if a not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permute_dims(x, order)
+

@@ -1,0 +1,154 @@
+"""Reductions and scans over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape, Size
+from graphs.op import Attrs, Kernel, Op
+from graphs.ops.elementwise import divide, equal, multiply, where
+from graphs.ops.families import like_float, reduction, refuse_empty
+from graphs.ops.movement import astype, broadcast_to, flip, reshape
+from graphs.ops.shapes import as_operand, positive_axis, reduced_shape, shape_of
+from graphs.spec import TensorSpec
+
+Array = Any
+
+
+def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
+    """A reduced value with its reduced axes back as size 1."""
+    return reshape(value, reduced_shape(shape, axis, keepdims=True))
+
+
+def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
+    """A cotangent of a reduction, copied along the reduced axes."""
+    return broadcast_to(_kept(g, shape, axis), shape)
+
+
+def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
+    return dims.product(shape[a] for a in axis)
+
+
+def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype NumPy sums in: small ints and bools widen to the platform's int."""
+    return np.add.reduce(np.empty(1, dtype)).dtype  # type: ignore[no-any-return]
+
+
+def _ufunc(ufunc: np.ufunc) -> Kernel:
+    def kernel(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
+        return ufunc.reduce(x, axis=axis, keepdims=keepdims, out=out)
+
+    return kernel
+
+
+def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
+    return np.mean(x, axis=axis, keepdims=keepdims, out=out)
+
+
+sum = reduction(
+    "sum",
+    _ufunc(np.add),
+    lambda g, x_shape, axis: _spread(g, x_shape, axis),
+    dtype=_accumulator,
+    doc="The sum over `axis` (all axes by default).",
+)
+mean = reduction(
+    "mean",
+    _mean,
+    lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)),
+    dtype=like_float,
+    doc="The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy.",
+)
+prod = reduction(
+    "prod",
+    _ufunc(np.multiply),
+    lambda g, x, axis: _prod_rule(g, x, axis),
+    dtype=_accumulator,
+    doc="The product over `axis`.",
+)
+max = reduction(
+    "max",
+    _ufunc(np.maximum),
+    lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
+    dtype=lambda d: d,
+    identity=False,
+    doc="The largest element over `axis`; ties share the gradient equally.",
+)
+min = reduction(
+    "min",
+    _ufunc(np.minimum),
+    lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
+    dtype=lambda d: d,
+    identity=False,
+    doc="The smallest element over `axis`; ties share the gradient equally.",
+)
+any = reduction("any", _ufunc(np.logical_or), None, dtype=lambda _: np.dtype(bool), doc="Whether any is true.")
+all = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtype(bool), doc="Whether all are true.")
+
+
+def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
+    hits = astype(equal(x, _kept(out, x.shape, axis)), g.dtype)
+    return multiply(hits, divide(_kept(g, x.shape, axis), sum(hits, axis=axis, keepdims=True)))
+
+
+def _prod_rule(g: Array, x: Array, axis: tuple[int, ...]) -> Array:
+    """g times the product of the other elements, also where exactly one element is zero."""
+    zero = equal(x, 0)
+    nonzero = where(zero, 1, x)
+    zeros = sum(astype(zero, x.dtype), axis=axis, keepdims=True)
+    others = divide(prod(nonzero, axis=axis, keepdims=True), nonzero)
+    alone = where(zero, equal(zeros, 1), equal(zeros, 0))
+    return multiply(_kept(g, x.shape, axis), where(alone, others, 0))
+
+
+def _one_axis(x: Array, /, axis: int | None = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+    x = as_operand(x)
+    if axis is None:
+        ones = (1,) * len(shape_of(x))
+        flat = reshape(x, (-1, *ones[1:]) if ones else ())
+        if not keepdims:
+            return (reshape(x, (-1,)),), {"axis": 0, "keepdims": False}
+        return (flat,), {"axis": 0, "keepdims": True}
+    return (x,), {"axis": positive_axis(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
+
+
+def _arg_reduction(name: str, function: Kernel, doc: str) -> Op:
+    def kernel(x: Array, *, axis: int, keepdims: bool, out: Array = None) -> Array:
+        return function(x, axis=axis, keepdims=keepdims, out=out)
+
+    def infer(x: TensorSpec, *, axis: int, keepdims: bool) -> TensorSpec:
+        refuse_empty(x, (axis,))
+        return TensorSpec(reduced_shape(x.shape, (axis,), keepdims), np.intp)
+
+    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+        return x.size
+
+    return Op(name, kernel, infer, prepare=_one_axis, cost=cost, family="reduction", doc=doc)
+
+
+argmax = _arg_reduction("argmax", np.argmax, "The index of the first largest element; of the flat array by default.")
+argmin = _arg_reduction("argmin", np.argmin, "The index of the first smallest element; of the flat array by default.")
+
+
+def _scan_axis(x: Array, /, axis: int = -1) -> tuple[tuple[Any, ...], Attrs]:
+    x = as_operand(x)
+    return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
+
+
+def _cumulative_sum(x: Array, *, axis: int, out: Array = None) -> Array:
+    return np.add.accumulate(x, axis=axis, out=out, dtype=_accumulator(x.dtype))
+
+
+cumulative_sum = Op(
+    "cumulative_sum",
+    _cumulative_sum,
+    lambda x, axis: TensorSpec(x.shape, _accumulator(x.dtype)),
+    rules=(lambda g, axis: flip(cumulative_sum(flip(g, axis=axis), axis=axis), axis=axis),),
+    prepare=_scan_axis,
+    cost=lambda x, out, axis: x.size,
+    family="reduction",
+    doc="The running sum along one axis.",
+)

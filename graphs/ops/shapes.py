@@ -1,0 +1,94 @@
+"""What op definitions share: reading shapes off any value, and making axes positive."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Dim, Shape, Size
+from graphs.errors import ControlFlowError, DTypeError, ShapeError
+from graphs.spec import TensorSpec
+
+Axis = int | Sequence[int] | None
+
+
+def shape_of(value: Any) -> Shape:
+    """The shape of an array, tensor, symbol, scalar or nested list."""
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """The dtype of an array, tensor or symbol; of a scalar or list, the one NumPy gives it."""
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def positive_axis(axis: int, ndim: int) -> int:
+    """An axis counted from the front. Raises ShapeError when there is no such axis."""
+    try:
+        index = operator.index(axis)
+    except (TypeError, ControlFlowError):
+        raise ShapeError(f"an axis is an int, got {axis!r}") from None
+    if not -ndim <= index < ndim:
+        raise ShapeError(f"axis {axis} is out of range for {ndim} axes; use {-ndim} to {ndim - 1}")
+    return index % ndim
+
+
+def positive_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Sorted axes counted from the front; None means all. Raises ShapeError for a repeated axis."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, Iterable) else (axis,)
+    axes = sorted(positive_axis(a, ndim) for a in given)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"axis {tuple(given)} names an axis twice")
+    return tuple(axes)
+
+
+def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
+    """The shape after reducing over `axis`."""
+    if keepdims:
+        return tuple(1 if i in axis else s for i, s in enumerate(shape))
+    return tuple(s for i, s in enumerate(shape) if i not in axis)
+
+
+def as_shape(shape: Any) -> Shape:
+    """A shape from an int or a sequence of sizes."""
+    sizes = (shape,) if isinstance(shape, (int, Dim, np.integer)) else tuple(shape)
+    return tuple(s if isinstance(s, Dim) else operator.index(s) for s in sizes)
+
+
+def completed_shape(shape: Shape, total: Size) -> Shape:
+    """A shape with its one `-1` worked out from the number of elements.
+
+    Raises ShapeError when two sizes are -1 or nothing fits.
+    """
+    unknown = [i for i, s in enumerate(shape) if not isinstance(s, Dim) and s == -1]
+    if len(unknown) > 1:
+        raise ShapeError("only one size of a new shape can be -1")
+    if not unknown:
+        return shape
+    known = dims.product(s for i, s in enumerate(shape) if i != unknown[0])
+    if dims.same(known, 0) or not dims.same(total // known * known, total):
+        raise ShapeError(f"{total} elements do not fill a shape of {shape}")
+    return tuple(total // known if i == unknown[0] else s for i, s in enumerate(shape))
+
+
+def floating(spec: TensorSpec) -> None:
+    """Raise DTypeError unless the dtype is a float."""
+    if spec.dtype.kind != "f":
+        raise DTypeError("takes floating point values; convert with astype(x, 'float32')")
+
+
+def integral(spec: TensorSpec, what: str) -> None:
+    """Raise DTypeError unless the dtype is an integer."""
+    if spec.dtype.kind not in "iu":
+        raise DTypeError(f"{what} must be integers; convert with astype(x, 'int64')")
+
+
+def as_operand(value: Any) -> Any:
+    """A value with shape and dtype: lists and scalars become arrays, all else is returned as it is."""
+    return value if hasattr(value, "dtype") else np.asarray(value)

@@ -1,0 +1,153 @@
+"""Basic indexing (ints, slices, None, Ellipsis) as a view, and its adjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Dim, Shape, Size
+from graphs.errors import ControlFlowError, ShapeError
+from graphs.op import Attrs
+from graphs.ops.families import movement
+from graphs.ops.shapes import as_operand, as_shape, shape_of
+from graphs.spec import TensorSpec, broadcast_shapes
+
+Array = Any
+BasicIndex = int | slice | Dim | None
+Key = tuple[BasicIndex, ...]
+
+
+def is_basic(index: Any) -> bool:
+    """Whether an index selects by position alone, not by the values of an array."""
+    return index is None or index is Ellipsis or isinstance(index, (int, slice, Dim, np.integer)) and not isinstance(index, bool)
+
+
+def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
+    """A key with one entry per axis (None adds an axis): the Ellipsis written out. Raises ShapeError when too long."""
+    entries = key if isinstance(key, tuple) else (key,)
+    dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
+    if len(dots) > 1:
+        raise ShapeError("an index holds at most one Ellipsis")
+    used = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if used > ndim:
+        raise ShapeError(f"{used} indices for {ndim} axes; remove {used - ndim}")
+    at = dots[0] if dots else len(entries)
+    return (*entries[:at], *[slice(None)] * (ndim - used), *entries[at + len(dots) :])
+
+
+def _prepare(x: Array, /, key: Any) -> tuple[tuple[Any, ...], Attrs]:
+    x = as_operand(x)
+    entries = complete_key(key, len(shape_of(x)))
+    if not all(map(is_basic, entries)):
+        raise ShapeError("takes ints, slices, None and Ellipsis; index with arrays through take or x[...]")
+    return (x,), {"key": tuple(int(e) if isinstance(e, np.integer) else e for e in entries)}
+
+
+def _infer(x: TensorSpec, *, key: Key) -> TensorSpec:
+    return TensorSpec(tuple(_result_sizes(x.shape, key)), x.dtype)
+
+
+def _result_sizes(shape: Shape, key: Key) -> Iterator[Size]:
+    axis = 0
+    for entry in key:
+        if entry is None:
+            yield 1
+            continue
+        if isinstance(entry, slice):
+            yield sliced_size(entry, shape[axis])
+        else:
+            _check_index(entry, shape[axis], axis)
+        axis += 1
+
+
+def _check_index(index: Size, size: Size, axis: int) -> None:
+    if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
+        raise ShapeError(f"index {index} is out of range for axis {axis} of size {size}")
+
+
+def sliced_size(part: slice, size: Size) -> Size:
+    """How many elements a slice selects from an axis, also of a symbolic size."""
+    if not any(isinstance(v, Dim) for v in (part.start, part.stop, part.step, size)):
+        return len(range(*part.indices(size)))  # type: ignore[arg-type]
+    if part.step not in (None, 1):
+        if part == slice(None, None, -1):
+            return size
+        raise ShapeError(f"a step of {part.step} on the symbolic size {size} is not supported; slice a fixed size")
+    start, stop = _clipped(part.start, size, 0), _clipped(part.stop, size, size)
+    return dims.maximum(stop - start, 0)
+
+
+def _clipped(position: Size | None, size: Size, default: Size) -> Size:
+    if position is None:
+        return default
+    try:
+        position = position + size if position < 0 else position
+    except ControlFlowError:
+        raise ShapeError(f"cannot tell whether the slice position {position} is negative; start from 0") from None
+    return dims.minimum(dims.maximum(position, 0), size)
+
+
+def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
+    view = x[key]
+    if out is None:
+        return view
+    np.copyto(out, view)
+    return out
+
+
+def _place(g: Array, *, shape: Shape, key: Key, out: Array = None) -> Array:
+    if out is None:
+        out = np.zeros(shape, g.dtype)
+    else:
+        out[...] = 0
+    out[key] = g
+    return out
+
+
+def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
+    if out is None:
+        out = np.array(x)
+    else:
+        np.copyto(out, x)
+    out[key] = value
+    return out
+
+
+def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
+    target = _infer(x, key=key).shape
+    if not dims.same_shape(broadcast_shapes(value.shape, target), target):
+        raise ShapeError(f"a value of shape {value.shape} does not fit the selected {target}")
+    return x
+
+
+getitem = movement(
+    "getitem",
+    _getitem,
+    _infer,
+    lambda g, x_shape, key: place(g, x_shape, key),
+    prepare=_prepare,
+    view=True,
+    doc="x[key] for ints, slices, None and Ellipsis, without copying.",
+)
+place = movement(
+    "place",
+    _place,
+    lambda g, *, shape, key: TensorSpec(shape, g.dtype),
+    lambda g, key: getitem(g, key),
+    prepare=lambda g, /, shape, key: ((as_operand(g),), {"shape": as_shape(shape), "key": key}),
+    doc="Zeros of `shape` with `g` written at `key`: the adjoint of getitem.",
+)
+setitem = movement(
+    "setitem",
+    _setitem,
+    _infer_setitem,
+    lambda g, key: setitem(g, 0, key),
+    lambda g, key: getitem(g, key),
+    prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
+    broadcasts=True,
+    arity=2,
+    doc="A copy of x with `value` written at a basic index: x[key] = value without changing x.",
+)

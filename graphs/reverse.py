@@ -1,0 +1,72 @@
+"""Reverse-mode accumulation, written once: the tape runs it on arrays, a trace runs it on symbols.
+
+Both engines visit recorded ops from the last to the first, apply the same rules in the same order and add
+contributions in the order they arrive, so that the only difference between them is *when* this runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape
+from graphs.errors import NotDifferentiableError, located
+from graphs.ops.elementwise import add
+from graphs.ops.movement import astype, reshape
+from graphs.ops.reductions import sum
+from graphs.ops.shapes import dtype_of, shape_of
+
+Value = Any
+Entry = TypeVar("Entry", bound=Hashable)
+Pull = Callable[[Entry, Value], Iterator[tuple[Entry, Value]]]
+
+
+def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: Pull[Entry]) -> None:
+    """Carry cotangents from outputs to inputs.
+
+    `entries` come last to first; `pull(entry, cotangent)` yields each input of the entry with its contribution.
+    On return `cotangents` holds what reached the entries that were not visited: the sources.
+    """
+    for entry in entries:
+        cotangent = cotangents.pop(entry, None)
+        if cotangent is None:
+            continue
+        for source, contribution in pull(entry, cotangent):
+            held = cotangents.get(source)
+            cotangents[source] = contribution if held is None else add(held, contribution)
+
+
+def conform(cotangent: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """A cotangent summed over the axes that broadcasting added or stretched, and cast back to the input's dtype."""
+    if dtype_of(cotangent) != dtype:
+        cotangent = astype(cotangent, dtype)
+    have = shape_of(cotangent)
+    if dims.same_shape(have, shape):
+        return cotangent
+    added = len(have) - len(shape)
+    stretched = (i + added for i, s in enumerate(shape) if dims.same(s, 1) and not dims.same(have[i + added], 1))
+    return reshape(sum(cotangent, axis=(*range(added), *stretched)), shape)
+
+
+def check_seed(output: Value, seed: Value | None) -> None:
+    """Refuse to start from an output that has no single gradient, or from a seed of another shape.
+
+    Raises NotDifferentiableError.
+    """
+    shape, dtype = shape_of(output), dtype_of(output)
+    if dtype.kind != "f":
+        raise NotDifferentiableError(located(f"gradient of {dtype} values; only floating point outputs have gradients"))
+    if seed is None and shape != ():
+        raise NotDifferentiableError(
+            located(
+                f"gradient of an output of shape {shape}: only scalars have one gradient; "
+                "reduce it (sum, mean), or give the cotangent"
+            )
+        )
+    if seed is not None and not dims.same_shape(shape_of(seed), shape):
+        raise NotDifferentiableError(
+            located(f"the cotangent has shape {shape_of(seed)}, the output {shape}; make them equal")
+        )

@@ -1,0 +1,224 @@
+"""What a tensor looks like to its user: operators, methods and the NumPy protocols, once for Tensor and Symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import numpy_protocol, ops
+from graphs.dims import Shape
+from graphs.ops.shapes import Axis
+
+
+class Surface:
+    """The operators and methods of a value that has `shape` and `dtype`.
+
+    NumPy functions called on such a value dispatch to the op library; one with no counterpart raises TypeError.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def T(self) -> Self:
+        """The axes reversed."""
+        return ops.permute_dims(self)
+
+    @property
+    def mT(self) -> Self:
+        """The last two axes swapped."""
+        return ops.matrix_transpose(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0].__index__()
+
+    def __iter__(self) -> Iterator[Self]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __getitem__(self, key: Any) -> Self:
+        return ops.index(self, key)
+
+    # Operators --------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Self:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Self:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Self:
+        return ops.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Self:
+        return ops.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Self:
+        return ops.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return ops.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Self:
+        return ops.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Self:
+        return ops.divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Self:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Self:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Self:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Self:
+        return ops.remainder(other, self)
+
+    def __matmul__(self, other: Any) -> Self:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Self:
+        return ops.matmul(other, self)
+
+    def __and__(self, other: Any) -> Self:
+        return ops.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> Self:
+        return ops.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> Self:
+        return ops.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> Self:
+        return ops.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> Self:
+        return ops.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> Self:
+        return ops.bitwise_xor(other, self)
+
+    def __pow__(self, other: Any) -> Self:
+        # The square is the commonest power, and one multiplication.
+        return ops.square(self) if type(other) is int and other == 2 else ops.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Self:
+        return ops.pow(other, self)
+
+    def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise, as every array library has it
+        return ops.equal(self, other)
+
+    def __ne__(self, other: object) -> Self:  # type: ignore[override]
+        return ops.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> Self:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Self:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Self:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Self:
+        return ops.greater_equal(self, other)
+
+    def __neg__(self) -> Self:
+        return ops.negative(self)
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return ops.abs(self)
+
+    def __invert__(self) -> Self:
+        return ops.bitwise_invert(self)
+
+    __hash__ = object.__hash__
+
+    # Methods ------------------------------------------------------------------------------------------------------
+
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """The sum over `axis`."""
+        return ops.sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """The mean over `axis`."""
+        return ops.mean(self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """The product over `axis`."""
+        return ops.prod(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """The largest element over `axis`."""
+        return ops.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """The smallest element over `axis`."""
+        return ops.min(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """Whether any element is true."""
+        return ops.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Self:
+        """Whether all elements are true."""
+        return ops.all(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Self:
+        """The index of the largest element."""
+        return ops.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Self:
+        """The index of the smallest element."""
+        return ops.argmin(self, axis=axis, keepdims=keepdims)
+
+    def reshape(self, *shape: Any) -> Self:
+        """The same elements in another shape."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The axes in another order, reversed by default."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return ops.permute_dims(self, order or None)
+
+    def squeeze(self, axis: Axis = None) -> Self:
+        """Without the axes of size 1."""
+        return ops.squeeze(self, axis)
+
+    def flatten(self) -> Self:
+        """All elements along one axis."""
+        return ops.flatten(self)
+
+    def astype(self, dtype: npt.DTypeLike) -> Self:
+        """The values in another dtype."""
+        return ops.astype(self, dtype)
+
+    def clip(self, min: Any = None, max: Any = None) -> Self:
+        """The values limited to a range."""
+        return ops.clip(self, min, max)
+
+    # NumPy protocols ------------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_protocol.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_protocol.call_function(func, args, kwargs)

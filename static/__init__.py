@@ -1,0 +1,1 @@
+"""The static engine: a graph is traced and compiled once, then run."""

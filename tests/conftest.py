@@ -1,0 +1,14 @@
+"""Settings of the whole suite: one BLAS thread, and property tests that find the same examples every time."""
+
+import os
+
+from hypothesis import settings
+
+# NumPy reads these once, when it loads; test modules and the processes that tests start import it after this.
+for _library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+# ci: repeatable, and without a deadline, since a busy machine is no bug. explore: new examples on each run.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
+settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

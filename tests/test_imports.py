@@ -1,0 +1,97 @@
+"""The layers: who may import whom, read from the source and seen in fresh processes."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINES = ("static", "dynamic")
+PACKAGES = ("graphs", *ENGINES, "compare")
+EVERYTHING = {*PACKAGES, "benchmarks", "tests"}
+MAY_IMPORT = {
+    "graphs": {"graphs"},
+    "static": {"static", "graphs"},
+    "dynamic": {"dynamic", "graphs"},
+    "compare": set(PACKAGES),
+    "benchmarks": EVERYTHING - {"tests"},
+    "examples": set(PACKAGES),
+}
+# optree is written on top of typing_extensions, and loads nothing else.
+LIGHT = {"numpy", "optree", "typing_extensions"}
+
+PROBE = """
+import importlib, json, sys
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(sorted({module.partition(".")[0] for module in set(sys.modules) - before})))
+"""
+
+
+def loaded(*modules: str) -> set[str]:
+    """The top-level packages beyond the standard library that a new process has after these imports."""
+    command = [sys.executable, "-W", "error", "-c", PROBE, *modules]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout)) - sys.stdlib_module_names
+
+
+def imported(source: str) -> set[str]:
+    """The top-level packages that a module imports by a statement anywhere in it, relative imports aside."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_run_one_way(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    wrong = {
+        str(path.relative_to(ROOT)): sorted(layers)
+        for path in files
+        if (layers := (imported(path.read_text("utf-8")) & EVERYTHING) - MAY_IMPORT[folder])
+    }
+    assert not wrong
+
+
+def test_the_scan_sees_every_form_of_import():
+    source = "import a.b, c as d\ndef f():\n    from e.f import g\n    from . import h\n"
+    assert imported(source) == {"a", "c", "e"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_by_its_full_name_only(package):
+    relative = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert not relative  # so that the scan above misses nothing
+
+
+def test_graphs_loads_only_itself_and_numpy():
+    assert loaded("graphs") - LIGHT == {"graphs"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_loads_the_op_library_and_no_other_engine(engine):
+    assert loaded(engine) - LIGHT == {"graphs", engine}
+
+
+def test_both_engines_load_side_by_side():
+    assert loaded(*ENGINES) - LIGHT == {"graphs", *ENGINES}
+
+
+def test_compare_loads_its_tools_only_when_they_are_used():
+    assert not loaded("compare") & {"matplotlib", "networkx", "rich", "jinja2", "scipy", "pytest"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_says_that_it_is_typed(package):
+    assert (ROOT / package / "py.typed").exists()
