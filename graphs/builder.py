@@ -21,7 +21,6 @@ class Builder:
         self.name = name
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
-        self._same: dict[Node, Node] = {}
 
     def input(self, name: str, spec: TensorSpec) -> Node:
         """A new input."""
@@ -37,17 +36,20 @@ class Builder:
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes. Raises what the op's `infer` raises."""
-        node = Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), line)
-        if op is identity:
-            # Only a mark of what is differentiated apart: the graph itself has no use for it.
-            self._same[node] = self._same.get(node.inputs[0], node.inputs[0])
-            return node
-        node.inputs = tuple([self._same.get(s, s) for s in node.inputs])
-        return self._add(node)
+        return self._add(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), line))
 
     def finish(self, outputs: Sequence[Node]) -> Graph:
-        """The graph with these outputs, verified."""
-        return Graph(self.name, self.inputs, self.nodes, [self._same.get(o, o) for o in outputs])
+        """The verified graph with these outputs, without the identities.
+
+        An identity only marks what is differentiated, or owned, apart: the graph itself has no use for it.
+        """
+        same: dict[Node, Node] = {}
+        for node in self.nodes:
+            node.inputs = tuple([same.get(s, s) for s in node.inputs])
+            if node.op is identity:
+                same[node] = node.inputs[0]
+        nodes = [node for node in self.nodes if node not in same]
+        return Graph(self.name, self.inputs, nodes, [same.get(o, o) for o in outputs])
 
     def _add(self, node: Node) -> Node:
         self.nodes.append(node)

@@ -1,10 +1,16 @@
 """The errors of graphduel: each names the op, the specs, the rule broken, the user's line and the remedy."""
 
+import os
 import sys
 from pathlib import Path
 from types import FrameType
 
-_PACKAGES = tuple(str(Path(__file__).resolve().parent.parent / name) for name in ("graphs", "static", "dynamic"))
+import numpy as np
+import optree
+
+_ROOT = Path(__file__).resolve().parent.parent
+_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynamic"))
+_INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent))
 
 
 class GraphError(Exception):
@@ -49,8 +55,8 @@ class ShapeLimitError(GraphError, RuntimeError):
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a source file belongs to the op library or an engine, rather than to the user."""
-    return filename.startswith(_PACKAGES)
+    """Whether a source file belongs to the engines, or to what they call, rather than to the user."""
+    return filename.startswith(_INTERNAL)
 
 
 def user_frame(start: FrameType | None = None) -> FrameType | None:
@@ -64,7 +70,7 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
 def user_line() -> str:
     """The user's line being run, as `model.py:12`; empty when no frame is the user's."""
     frame = user_frame(sys._getframe(1))
-    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def located(message: str, line: str = "") -> str:

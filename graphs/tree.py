@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
@@ -31,6 +31,7 @@ def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     return optree.tree_map(function, tree, *others)
 
 
-def paths(tree: Tree) -> list[str]:
-    """A readable name for each leaf: `[0]['w']`."""
-    return ["".join(f"[{key!r}]" for key in path) for path in optree.tree_paths(tree)]
+def paths(args: tuple[Any, ...], names: Sequence[str] = ()) -> list[str]:
+    """A readable name for each leaf of positional arguments: `params['w']`, or `arg0['w']` without names."""
+    labels = [*names, *(f"arg{i}" for i in range(len(names), len(args)))]
+    return [labels[path[0]] + "".join(f"[{key!r}]" for key in path[1:]) for path in optree.tree_paths(args)]

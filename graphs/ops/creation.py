@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.op import Attrs, Op
 from graphs.ops.shapes import as_shape, dtype_of, shape_of
-from graphs.ops.slicing import sliced_size
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -57,7 +57,7 @@ arange = Op(
     "arange",
     _arange,
     lambda *, start, stop, step, dtype: TensorSpec(
-        (len(range(start, stop, step)) if step != 1 else sliced_size(slice(start, stop), stop),), dtype
+        (dims.maximum(stop - start, 0) if step == 1 else len(range(start, stop, step)),), dtype
     ),
     prepare=_prepare_arange,
     cost=lambda *, out, **_: 0,

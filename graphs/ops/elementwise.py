@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.ops.families import elementwise, like_float
+from graphs.ops.families import elementwise
 
 Array = Any
 
@@ -150,22 +150,18 @@ def _sigmoid(x: Array, out: Array = None) -> Array:
     return np.add(out, 0.5, out=out if isinstance(out, np.ndarray) else None)
 
 
-def _unchanged(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    return np.result_type(*dtypes)
-
-
 relu = elementwise(
     "relu",
     _relu,
     lambda g, out: where(less_equal(out, 0), 0, g),
-    dtype=_unchanged,
+    dtype=lambda x: np.result_type(x, 0),
     doc="max(x, 0); gradient 0 at 0.",
 )
 sigmoid = elementwise(
     "sigmoid",
     _sigmoid,
     lambda g, out: multiply(g, multiply(out, subtract(1, out))),
-    dtype=like_float,
+    dtype=lambda x: np.result_type(x, 0.5),
     flops=18,
     doc="1 / (1 + exp(-x)).",
 )

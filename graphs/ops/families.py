@@ -60,11 +60,6 @@ def ufunc_dtype(ufunc: Any) -> DTypeRule:
     return result
 
 
-def like_float(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype NumPy's floating functions give: floats stay, ints and bools widen."""
-    return ufunc_dtype(np.exp)(np.result_type(*dtypes))
-
-
 def reduction(
     name: str,
     kernel: Kernel,

@@ -52,9 +52,16 @@ def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
     return TensorSpec(shape, x.dtype)
 
 
+def _reshape(x: Array, *, shape: Shape, out: Array = None) -> Array:
+    if out is None:
+        return np.reshape(x, shape)
+    np.copyto(out.reshape(x.shape), x)  # the planned buffer is contiguous, so that this copies once
+    return out
+
+
 reshape = movement(
     "reshape",
-    lambda x, *, shape, out=None: _copied(np.reshape(x, shape), out),
+    _reshape,
     _infer_reshape,
     lambda g, x_shape: reshape(g, x_shape),
     prepare=_prepare_reshape,

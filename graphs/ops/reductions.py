@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.op import Attrs, Kernel, Op
 from graphs.ops.elementwise import divide, equal, multiply, where
-from graphs.ops.families import like_float, reduction, refuse_empty
+from graphs.ops.families import reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, flip, reshape
 from graphs.ops.shapes import as_operand, positive_axis, reduced_shape, shape_of
 from graphs.spec import TensorSpec
@@ -44,8 +45,18 @@ def _ufunc(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
+def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
-    return np.mean(x, axis=axis, keepdims=keepdims, out=out)
+    # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
+    kind = np.result_type(x.dtype, 0.5)
+    wide = np.float32 if kind == np.float16 else kind  # half precision overflows at 65504
+    total = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=wide, out=out)
+    count = math.prod([x.shape[a] for a in axis])
+    mean = np.true_divide(total, count, out=total if isinstance(total, np.ndarray) else None)
+    return mean.astype(kind) if mean.dtype != kind else mean
 
 
 sum = reduction(
@@ -59,7 +70,7 @@ mean = reduction(
     "mean",
     _mean,
     lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)),
-    dtype=like_float,
+    dtype=_mean_dtype,
     doc="The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy.",
 )
 prod = reduction(

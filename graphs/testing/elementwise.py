@@ -1,0 +1,78 @@
+"""Samples of elementwise ops: every broadcasting pattern, inside the domain of each input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs.op import Op
+from graphs.testing.sample import Array, Sizes, Values
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+Domain = Callable[[Values, Sizes], Array]
+
+_ONE: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "one": (1,), "empty": (0, 3)}
+_TWO: dict[str, tuple[Sizes, Sizes]] = {
+    "same": ((2, 3), (2, 3)),
+    "0-d": ((), ()),
+    "scalar-right": ((2, 3), ()),
+    "scalar-left": ((), (2, 3)),
+    "row": ((2, 3), (3,)),
+    "column": ((2, 1), (2, 3)),
+    "outer": ((2, 1), (1, 3)),
+    "leading": ((3, 1), (2, 1, 4)),
+    "size-1": ((1,), (1, 1)),
+    "empty": ((0, 3), (3,)),
+    "stretched-to-empty": ((0, 1), (1, 3)),
+}
+_THREE: dict[str, tuple[Sizes, Sizes, Sizes]] = {
+    "same": ((2, 3), (2, 3), (2, 3)),
+    "scalar-first": ((), (2, 3), (3,)),
+    "scalars": ((2, 3), (), ()),
+    "outer": ((4, 1, 1), (2, 1), (1, 3)),
+    "empty": ((0, 3), (3,), (1, 1)),
+}
+_SHAPES: dict[int, dict[str, Any]] = {
+    1: {title: (shape,) for title, shape in _ONE.items()},
+    2: _TWO,
+    3: _THREE,
+}
+
+_DOMAINS: dict[str, tuple[Domain, ...]] = {
+    **dict.fromkeys(("log", "log2", "sqrt"), (Values.positive,)),
+    **dict.fromkeys(("asin", "acos"), (Values.unit,)),
+    "log1p": (Values.above_minus_one,),
+    "pow": (Values.positive, Values.real),
+    "where": (Values.bools, Values.real, Values.real),
+    **{f"bitwise_{name}": (Values.ints, Values.ints) for name in ("and", "or", "xor")},
+    "bitwise_invert": (Values.ints,),
+    **{f"logical_{name}": (Values.bools, Values.bools) for name in ("and", "or", "xor")},
+    "logical_not": (Values.bools,),
+}
+_COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_TESTS = {"isnan", "isinf", "isfinite"}
+
+
+def elementwise(op: Op, values: Values) -> Iterator[Call]:
+    """Each broadcasting pattern of the op's number of inputs, and what is special about some ops."""
+    count = op.arity or 1
+    domains = _DOMAINS.get(op.name, (Values.real,) * count)
+    for title, shapes in _SHAPES[count].items():
+        yield title, tuple(domain(values, shape) for domain, shape in zip(domains, shapes, strict=True)), {}
+    first = domains[0](values, (3, 2)).T
+    others = [domain(values, (2, 3)) for domain in domains[1:]]
+    yield "not-contiguous", (first, *others), {}
+    yield from _special(op, values)
+
+
+def _special(op: Op, values: Values) -> Iterator[Call]:
+    if op.name in _COMPARISONS:
+        yield "ties", (values.ints((4, 5), 0, 2), values.ints((5,), 0, 2)), {}
+    if op.name in _TESTS:
+        yield "not-finite", (np.array([np.nan, np.inf, -np.inf, 0.0]),), {}
+    if op.name == "pow":
+        yield "negative-base", (values.real((2, 3)), values.ints((3,), 0, 4)), {}
+    if op.name.startswith("bitwise"):
+        yield "bools", tuple(values.bools((2, 3)) for _ in range(op.arity or 1)), {}

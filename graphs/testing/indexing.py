@@ -1,0 +1,68 @@
+"""Samples of indexing by arrays: negative and repeated indices, any axis, empty and 0-d indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs.op import Op
+from graphs.testing.sample import Array, Sizes, Values
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+def _indices(values: Values, shape: Sizes, size: int) -> Array:
+    return values.ints(shape, -size, size)
+
+
+# title -> (shape of x, shape of the indices, axis)
+_TAKE: dict[str, tuple[Sizes, Sizes, int]] = {
+    "rows": ((4, 3), (6,), 0),
+    "columns": ((2, 3), (4,), -1),
+    "matrix-of-indices": ((5, 2), (2, 3), 0),
+    "one-index": ((4, 3), (), 0),
+    "no-index": ((4, 3), (0,), 1),
+}
+_ALONG: dict[str, tuple[Sizes, Sizes, int]] = {
+    "last": ((2, 3), (2, 5), -1),
+    "first": ((4, 3), (2, 3), 0),
+    "vector": ((4,), (3,), 0),
+    "middle": ((2, 4, 3), (2, 1, 3), 1),
+    "no-index": ((2, 3), (2, 0), 1),
+}
+
+
+def _picking(cases: dict[str, tuple[Sizes, Sizes, int]]) -> Callable[[Op, Values], Iterator[Call]]:
+    def make(op: Op, values: Values) -> Iterator[Call]:
+        for title, (shape, picked, axis) in cases.items():
+            yield title, (values.real(shape), _indices(values, picked, shape[axis])), {"axis": axis}
+
+    return make
+
+
+def _scatter_add(op: Op, values: Values) -> Iterator[Call]:
+    for title, (shape, picked, axis) in _TAKE.items():
+        at = axis % len(shape)
+        g = values.real((*shape[:at], *picked, *shape[at + 1 :]))
+        yield title, (g, _indices(values, picked, shape[at])), {"shape": shape, "axis": at}
+
+
+def _add_along_axis(op: Op, values: Values) -> Iterator[Call]:
+    for title, (shape, picked, axis) in _ALONG.items():
+        at = axis % len(shape)
+        yield title, (values.real(picked), _indices(values, picked, shape[at])), {"shape": shape, "axis": at}
+
+
+def _take(op: Op, values: Values) -> Iterator[Call]:
+    yield from _picking(_TAKE)(op, values)
+    yield "repeated", (values.real((3, 2)), np.array([1, -2, 1, 1, 0], np.int32)), {"axis": 0}
+
+
+INDEXING = {
+    "take": _take,
+    "scatter_add": _scatter_add,
+    "take_along_axis": _picking(_ALONG),
+    "add_along_axis": _add_along_axis,
+}

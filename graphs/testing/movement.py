@@ -1,0 +1,137 @@
+"""Samples of ops that move elements, and of those that make arrays from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from graphs.op import Op
+from graphs.testing.sample import Sizes, Values
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+Maker = Callable[[Op, Values], Iterator[Call]]
+
+# op -> title -> (shape, attributes)
+_ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
+    "reshape": {
+        "flat": ((2, 3), {"shape": (6,)}),
+        "minus-one": ((2, 3, 4), {"shape": (4, -1)}),
+        "to-0-d": ((1, 1), {"shape": ()}),
+        "from-0-d": ((), {"shape": (1, 1)}),
+        "empty": ((0, 3), {"shape": (3, 0)}),
+    },
+    "permute_dims": {
+        "reversed": ((2, 3, 4), {}),
+        "cycle": ((2, 3, 4), {"axes": (1, 2, 0)}),
+        "negative": ((2, 3, 4), {"axes": (0, -1, -2)}),
+        "0-d": ((), {}),
+        "empty": ((0, 3), {}),
+    },
+    "broadcast_to": {
+        "row": ((3,), {"shape": (2, 3)}),
+        "column": ((2, 1), {"shape": (4, 2, 3)}),
+        "0-d": ((), {"shape": (2, 2)}),
+        "to-empty": ((1, 3), {"shape": (0, 3)}),
+        "same": ((2, 3), {"shape": (2, 3)}),
+    },
+    "flip": {
+        "all": ((2, 3), {}),
+        "one": ((2, 3), {"axis": -1}),
+        "two": ((2, 3, 4), {"axis": (0, 2)}),
+        "0-d": ((), {}),
+        "empty": ((0, 3), {"axis": 0}),
+    },
+    "pad": {
+        "all": ((2, 3), {"pad_width": 1}),
+        "uneven": ((2, 3), {"pad_width": ((0, 2), (1, 0)), "value": 0.5}),
+        "from-empty": ((0, 3), {"pad_width": ((2, 0), (0, 0))}),
+        "nothing": ((2, 3), {"pad_width": 0}),
+        "0-d": ((), {"pad_width": ()}),
+    },
+    "astype": {
+        "same": ((2, 3), {"dtype": np.float64}),
+        "to-int": ((2, 3), {"dtype": np.int32}),
+        "to-bool": ((3,), {"dtype": bool}),
+        "0-d": ((), {"dtype": np.int64}),
+        "empty": ((0, 3), {"dtype": np.int64}),
+    },
+    "identity": {"matrix": ((2, 3), {}), "0-d": ((), {}), "empty": ((0,), {})},
+    "stop_gradient": {"matrix": ((2, 3), {}), "0-d": ((), {}), "empty": ((0,), {})},
+    "getitem": {
+        "int": ((2, 3), {"key": -1}),
+        "ints": ((2, 3), {"key": (1, 0)}),
+        "slice": ((4, 3), {"key": slice(1, 3)}),
+        "step": ((5, 3), {"key": slice(None, None, 2)}),
+        "backwards": ((5, 3), {"key": (slice(None), slice(None, None, -2))}),
+        "none-and-ellipsis": ((2, 3, 4), {"key": (None, Ellipsis, 1)}),
+        "nothing": ((4, 3), {"key": slice(2, 2)}),
+        "0-d": ((), {"key": ()}),
+    },
+    "place": {
+        "int": ((3,), {"shape": (2, 3), "key": (1, slice(None))}),
+        "slice": ((2, 3), {"shape": (4, 3), "key": (slice(1, 3), slice(None))}),
+        "step": ((3, 2), {"shape": (5, 3), "key": (slice(None, None, 2), slice(0, 2))}),
+        "new-axis": ((1, 3), {"shape": (3,), "key": (None, slice(None))}),
+        "empty": ((0, 3), {"shape": (4, 3), "key": (slice(2, 2), slice(None))}),
+    },
+}
+
+
+def _one_input(calls: Mapping[str, tuple[Sizes, dict[str, Any]]]) -> Maker:
+    def make(op: Op, values: Values) -> Iterator[Call]:
+        for title, (shape, attrs) in calls.items():
+            yield title, (values.real(shape),), attrs
+
+    return make
+
+
+def _concat(op: Op, values: Values) -> Iterator[Call]:
+    shapes: dict[str, tuple[tuple[Sizes, ...], int | None]] = {
+        "rows": (((2, 3), (1, 3), (4, 3)), 0),
+        "columns": (((2, 3), (2, 1)), -1),
+        "one": (((2, 3),), 0),
+        "with-empty": (((2, 3), (0, 3)), 0),
+        "flattened": (((2, 3), (4,)), None),
+    }
+    for title, (sizes, axis) in shapes.items():
+        yield title, ([values.real(shape) for shape in sizes],), {"axis": axis}
+
+
+def _setitem(op: Op, values: Values) -> Iterator[Call]:
+    cases: dict[str, tuple[Sizes, Sizes, Any]] = {
+        "row": ((2, 3), (3,), 1),
+        "spread": ((4, 3), (), (slice(1, None), slice(None, None, 2))),
+        "column": ((4, 3), (2, 1), slice(0, 4, 2)),
+        "everything": ((2, 3), (2, 3), Ellipsis),
+        "nothing": ((4, 3), (0, 3), slice(2, 2)),
+        "0-d": ((), (), ()),
+    }
+    for title, (shape, given, key) in cases.items():
+        yield title, (values.real(shape), values.real(given)), {"key": key}
+
+
+def _full(op: Op, values: Values) -> Iterator[Call]:
+    yield "float", ((2, 3), 1.5), {}
+    yield "int", ((2,), 3), {"dtype": np.int32}
+    yield "0-d", ((), True), {}
+    yield "empty", ((0, 3), 0), {"dtype": np.float32}
+
+
+def _arange(op: Op, values: Values) -> Iterator[Call]:
+    yield "stop", (4,), {}
+    yield "start", (-3, 2), {}
+    yield "step", (7, 0), {"step": -3}
+    yield "float", (3,), {"dtype": np.float32}
+    yield "empty", (5, 2), {}
+    yield "negative-stop", (-3,), {}
+
+
+MOVEMENT: dict[str, Maker] = {
+    **{name: _one_input(calls) for name, calls in _ONE_INPUT.items()},
+    "concat": _concat,
+    "setitem": _setitem,
+    "full": _full,
+    "arange": _arange,
+}

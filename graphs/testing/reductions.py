@@ -1,0 +1,61 @@
+"""Samples of reductions and scans: axes, keepdims, 0-d and zero-size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from graphs.op import Op
+from graphs.testing.sample import Array, Sizes, Values
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+_AXES: dict[str, tuple[Sizes, dict[str, Any]]] = {
+    "all": ((2, 3), {}),
+    "all-kept": ((2, 3), {"keepdims": True}),
+    "first": ((2, 3), {"axis": 0}),
+    "last": ((2, 3), {"axis": -1}),
+    "last-kept": ((2, 3), {"axis": -1, "keepdims": True}),
+    "size-1": ((2, 1, 3), {"axis": 1}),
+    "not-reduced-empty": ((0, 3), {"axis": 1}),
+}
+_SEVERAL: dict[str, tuple[Sizes, dict[str, Any]]] = {
+    "outer-two": ((2, 3, 4), {"axis": (0, -1)}),
+    "outer-two-kept": ((2, 3, 4), {"axis": (-1, 0), "keepdims": True}),
+    "none": ((2, 3), {"axis": ()}),
+    "0-d": ((), {}),
+}
+_NO_VALUE_OF_NOTHING = {"max", "min", "mean"}
+
+
+def over_axes(op: Op, values: Values) -> Iterator[Call]:
+    """Reductions over any axes."""
+    make = values.bools if op.name in ("any", "all") else values.real
+    cases = {**_AXES, **_SEVERAL}
+    if op.name not in _NO_VALUE_OF_NOTHING:
+        cases["reduced-empty"] = ((0, 3), {"axis": 0})
+    yield from _calls(cases, make)
+
+
+def _over_one_axis(op: Op, values: Values) -> Iterator[Call]:
+    yield from _calls({**_AXES, "0-d": ((), {})}, values.real)
+    yield "ties", (values.ints((3, 6), 0, 3),), {"axis": 1}
+
+
+def _scan(op: Op, values: Values) -> Iterator[Call]:
+    cases: dict[str, tuple[Sizes, dict[str, Any]]] = {
+        "last": ((2, 3), {}),
+        "first": ((2, 3), {"axis": 0}),
+        "middle": ((2, 3, 4), {"axis": -2}),
+        "size-1": ((2, 1), {"axis": -1}),
+        "empty": ((2, 0), {"axis": -1}),
+    }
+    yield from _calls(cases, values.real)
+
+
+def _calls(cases: dict[str, tuple[Sizes, dict[str, Any]]], make: Callable[[Sizes], Array]) -> Iterator[Call]:
+    for title, (shape, attrs) in cases.items():
+        yield title, (make(shape),), attrs
+
+
+REDUCTIONS = {"argmax": _over_one_axis, "argmin": _over_one_axis, "cumulative_sum": _scan}

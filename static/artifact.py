@@ -1,0 +1,185 @@
+"""Saved graphs: a zip of JSON and `.npy` arrays. Reading one never runs code that is in it.
+
+    graph.json     the format's version, the nodes (op names and attributes), how arguments and results are laid out
+    arrays/N.npy   the data of constants
+    digest.txt     the SHA-256 of all of the above
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs import op as registry
+from graphs import tree
+from graphs.dims import Atom, Dim
+from graphs.errors import ArtifactError, GraphError
+from graphs.ir import Graph, Node
+from graphs.spec import TensorSpec
+from static.executable import Executable
+from static.trace import Traced
+
+VERSION = 1
+_FORMAT = "graphduel.graph"
+
+
+def save(executable: Executable, path: Path) -> None:
+    """Write an executable's graph, atomically. Raises ArtifactError for values that have no place in the format."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    document = _encode_executable(executable, arrays)
+    files = {"graph.json": json.dumps(document, indent=1).encode()}
+    for i, array in enumerate(arrays):
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        files[f"arrays/{i}.npy"] = buffer.getvalue()
+    files["digest.txt"] = _digest(files).encode()
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+    os.replace(temporary.name, path)
+
+
+def load(path: str | Path) -> Executable:
+    """The executable saved in a file. Ops of the user's own must be registered before.
+
+    Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when it cannot be
+    read.
+    """
+    path = Path(path)
+    files = _read(path)
+    try:
+        document = json.loads(files["graph.json"])
+        if document.get("format") != _FORMAT:
+            raise ArtifactError(f"{path.name}: not a graphduel graph")
+        if document["version"] != VERSION:
+            raise ArtifactError(f"{path.name}: version {document['version']}, this release reads {VERSION}; save it again")
+        return _decode_executable(document, files)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, GraphError) as error:
+        if isinstance(error, ArtifactError):
+            raise
+        raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
+
+
+def _read(path: Path) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise ArtifactError(f"{path.name}: not a graph saved by graphduel, or cut off ({error})") from error
+    given = files.pop("digest.txt", b"").decode(errors="replace")
+    if given != _digest(files):
+        raise ArtifactError(f"{path.name}: altered or damaged, its digest does not match; save it again")
+    return files
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name}:{len(files[name])}:".encode() + files[name])
+    return total.hexdigest()
+
+
+def _encode_executable(executable: Executable, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+    graph, traced = executable.graph, executable.traced
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    nodes = [
+        {
+            "op": node.op.name,
+            "inputs": [number[s] for s in node.inputs],
+            "attrs": {key: _encode(value, arrays) for key, value in node.attrs.items()},
+            "source": node.source,
+        }
+        for node in graph.nodes
+    ]
+    return {
+        "format": _FORMAT,
+        "version": VERSION,
+        "name": graph.name,
+        "nodes": nodes,
+        "inputs": [number[n] for n in graph.inputs],
+        "outputs": [number[n] for n in graph.outputs],
+        "arguments": _encode(_numbered(traced.inputs), arrays),
+        "static": [_encode(value, arrays) for value in traced.static],
+        "results": _encode(_numbered(traced.outputs), arrays),
+    }
+
+
+def _numbered(structure: tree.Structure) -> Any:
+    """A container of that structure, with the leaves numbered: how a structure is written down."""
+    return tree.unflatten(structure, list(range(structure.num_leaves)))
+
+
+def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Executable:
+    nodes: list[Node] = []
+    for entry in document["nodes"]:
+        op = registry.get(entry["op"])
+        attrs = {key: _decode(value, files) for key, value in entry["attrs"].items()}
+        sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
+        nodes.append(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), str(entry["source"])))
+    chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
+    graph = Graph(str(document["name"]), chosen[0], nodes, chosen[1])
+    arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
+    static = tuple(_decode(value, files) for value in document["static"])
+    return Executable(Traced(graph, arguments, static, results), graph, ())
+
+
+def _index(value: Any, size: int) -> int:
+    if not isinstance(value, int) or not 0 <= value < size:
+        raise ArtifactError(f"node {value} is read before it is defined")
+    return value
+
+
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    for kind, name, parts in _CONTAINERS:
+        if type(value) is kind or (kind is np.dtype and isinstance(value, np.dtype)):
+            return {name: [_encode(part, arrays) for part in parts(value)]}
+    raise ArtifactError(f"a value of type {type(value).__name__} cannot be saved; use numbers, arrays and plain containers")
+
+
+_CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
+    (tuple, "tuple", tuple),
+    (list, "list", list),
+    (dict, "dict", lambda d: [part for item in d.items() for part in item]),
+    (slice, "slice", lambda s: (s.start, s.stop, s.step)),
+    (np.dtype, "dtype", lambda d: (d.name,)),
+    (TensorSpec, "spec", lambda s: (*s.shape, s.dtype)),
+    (Dim, "dim", lambda d: d.terms),
+    (Atom, "atom", lambda a: (a.name, *a.args)),
+)
+
+
+def _decode(value: Any, files: dict[str, bytes]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((name, data),) = value.items()
+    if name == "array":
+        return np.load(io.BytesIO(files[f"arrays/{int(data)}.npy"]), allow_pickle=False)
+    parts = [_decode(part, files) for part in data]
+    return _DECODERS[name](parts)
+
+
+_DECODERS: dict[str, Callable[[list[Any]], Any]] = {
+    "tuple": tuple,
+    "list": list,
+    "dict": lambda p: dict(zip(p[::2], p[1::2], strict=True)),
+    "slice": lambda p: slice(*p),
+    "dtype": lambda p: np.dtype(p[0]),
+    "spec": lambda p: TensorSpec(p[:-1], p[-1]),
+    "dim": lambda p: Dim(dict(p)),
+    "atom": lambda p: Atom(p[0], *p[1:]),
+}

@@ -1,0 +1,161 @@
+"""Executable: a compiled graph that is called like the function it came from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, dispatch, tree
+from graphs.dims import Shape
+from graphs.errors import DTypeError, GraphError, ShapeError, located
+from graphs.ir import Graph, Node
+from graphs.spec import TensorSpec
+from static import memory
+from static.backends.numpy import Binding, Program, bind, lower
+from static.passes import pipeline
+from static.report import Report, make_report
+from static.schedule import schedule
+from static.trace import Traced, is_traced
+
+BINDINGS = 16  # sizes of one symbolic executable whose arenas are kept
+
+
+class Executable:
+    """A compiled function. Call it with arguments laid out like those it was compiled for.
+
+    One executable is used by one thread at a time: its calls share one arena.
+    """
+
+    def __init__(self, traced: Traced, graph: Graph, steps: Sequence[pipeline.Step], *, arena: bool = True) -> None:
+        self.traced = traced
+        self.graph = graph
+        self.steps = tuple(steps)
+        self._arena = arena
+        self._program: Program = lower(graph, schedule(graph), arena)
+        self._specs = tuple(node.spec for node in graph.inputs)
+        self._bindings: dict[tuple[Shape, ...], Binding] = {}
+        if not any(spec.symbols for spec in self._specs):
+            self._binding(tuple(spec.shape for spec in self._specs))
+
+    # Running --------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any) -> Any:
+        """Run on arrays. Results are new arrays that the caller owns.
+
+        Raises ShapeError or DTypeError when an argument is not what the graph was compiled for.
+        """
+        arrays = self._inputs(args)
+        shapes = tuple([a.shape for a in arrays])
+        binding = self._bindings.get(shapes) or self._binding(shapes)
+        try:
+            outputs = binding.run(*arrays)
+        except Exception as error:
+            raise self._placed(error) from None
+        return tree.unflatten(self.traced.outputs, list(outputs))
+
+    def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
+        leaves, structure = tree.flatten(args)
+        if structure != self.traced.inputs:
+            raise ShapeError(
+                located(f"{self.graph.name}: arguments laid out as {structure}, compiled for {self.traced.inputs}")
+            )
+        arrays = []
+        for leaf, static in zip(leaves, self.traced.static, strict=True):
+            if static is None and (is_traced(leaf) or not isinstance(leaf, (str, bytes))):
+                arrays.append(leaf if type(leaf) is np.ndarray else np.asarray(leaf))
+            elif type(static) is not type(leaf) or static != leaf:
+                raise ShapeError(
+                    located(f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit")
+                )
+        for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
+            if array.dtype != spec.dtype:
+                raise DTypeError(
+                    located(f"{node.attrs['name']}: compiled for {spec}, got {array.dtype}; convert with astype")
+                )
+        return arrays
+
+    def _binding(self, shapes: tuple[Shape, ...]) -> Binding:
+        """The program for these shapes, made on first use; the oldest of many is dropped."""
+        labels = [node.attrs["name"] for node in self.graph.inputs]
+        for label, spec, shape in zip(labels, self._specs, shapes, strict=True):
+            if len(spec.shape) != len(shape):
+                raise ShapeError(located(f"{label}: compiled for {spec}, got {len(shape)} axes of sizes {shape}"))
+        try:
+            expected = [(label, spec.shape) for label, spec in zip(labels, self._specs, strict=True)]
+            sizes = dims.solve(expected, [tuple(map(int, shape)) for shape in shapes])
+        except ShapeError as error:
+            raise ShapeError(located(f"{self.graph.name}: {error}")) from None
+        if len(self._bindings) >= BINDINGS:
+            self._bindings.pop(next(iter(self._bindings)))
+        binding = self._bindings[shapes] = bind(self._program, sizes)
+        return binding
+
+    def _placed(self, error: Exception) -> Exception:
+        """A kernel's error with the op, the specs and the user's line, from the line of generated code it came from."""
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_frame.f_code is not self._program.code:
+            traceback = traceback.tb_next
+        if traceback is None:
+            return error
+        node = self._program.lines[traceback.tb_lineno - 2]
+        if node is None:
+            return error
+        rule = error if isinstance(error, GraphError) else ShapeError(f"{type(error).__name__}: {error}")
+        return dispatch.explained(node.op, [source.spec for source in node.inputs], rule, node.source)
+
+    # Looking --------------------------------------------------------------------------------------------------------
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The specs of the inputs, in the order of the leaves."""
+        return self._specs
+
+    @property
+    def source(self) -> str:
+        """The generated code."""
+        return self._program.source
+
+    @property
+    def code_bytes(self) -> int:
+        """The bytes of the generated code and of the names and defaults it uses."""
+        code = self._program.code
+        return sys.getsizeof(code.co_code) + sys.getsizeof(code.co_varnames) + sys.getsizeof(code.co_linetable)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether the graph has met sizes to plan for."""
+        return bool(self._bindings)
+
+    @property
+    def plan(self) -> memory.Plan:
+        """The memory plan for the sizes run last. Raises GraphError before the first call of a symbolic graph."""
+        if not self._bindings:
+            raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
+        return next(reversed(self._bindings.values())).plan
+
+    @property
+    def arena_bytes(self) -> int:
+        """The bytes of all arenas held."""
+        return sum(binding.arena_bytes for binding in self._bindings.values())
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes in the order they run."""
+        return self._program.schedule.order
+
+    def report(self) -> Report:
+        """What the graph holds, what each pass did, and the memory plan."""
+        return make_report(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph to a file that `static.load` reads, without the Python function."""
+        from static.artifact import save
+
+        save(self, Path(path))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self._specs))
+        return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"

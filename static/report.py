@@ -1,0 +1,56 @@
+"""What a compiled graph consists of, in numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from static import memory
+from static.passes.pipeline import Step
+
+if TYPE_CHECKING:
+    from static.executable import Executable
+
+
+class Report(NamedTuple):
+    """Nodes, bytes of the structure, bytes of constants, the passes, and the plan (None before symbolic sizes meet
+    numbers)."""
+
+    name: str
+    nodes: int
+    structure_bytes: int
+    constant_bytes: int
+    arena_bytes: int
+    plan: memory.Plan | None
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure, {self.constant_bytes:,} of constants"]
+        lines += [f"  {step.name}: {step.before} -> {step.after} nodes" for step in self.steps]
+        if self.plan is not None:
+            lines.append(
+                f"  arena: {self.plan.peak:,} bytes, {self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
+            )
+        return "\n".join(lines)
+
+
+def make_report(executable: Executable) -> Report:
+    """Count what an executable holds."""
+    constants = [node.attrs["value"] for node in executable.graph.nodes if "value" in node.attrs]
+    return Report(
+        executable.graph.name,
+        len(executable.graph),
+        _structure_bytes(executable),
+        sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
+        executable.arena_bytes,
+        executable.plan if executable.has_plan else None,
+        executable.steps,
+    )
+
+
+def _structure_bytes(executable: Executable) -> int:
+    """Nodes, the tuples and dicts in them, and the generated code; not the data of constants."""
+    nodes = sum(sys.getsizeof(n) + sys.getsizeof(n.inputs) + sys.getsizeof(n.attrs) for n in executable.graph.nodes)
+    return nodes + executable.code_bytes

@@ -1,0 +1,140 @@
+"""Shape policies: which sizes a jitted function compiles for, and what it does to arrays of other sizes.
+
+    exact      the sizes that arrive; every new combination is compiled
+    symbolic   one graph for every value of the named sizes (or of those that were seen to change)
+    bucket     named axes padded to the next boundary: powers of two, or given ones
+    pad        named axes padded to the largest size: a given one, or the largest so far
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from graphs.dims import Shape
+from graphs.errors import ShapeError
+from graphs.spec import TensorSpec
+
+Names = tuple[str | None, ...]
+
+
+class Specialised(NamedTuple):
+    """What one call compiles for and runs on: a spec and an array for each traced leaf; true and padded sizes."""
+
+    specs: list[TensorSpec]
+    arrays: list[Any]
+    true: Mapping[str, int]
+    padded: Mapping[str, int]
+
+
+class Policy(Protocol):
+    """Chooses the specs to compile for, and pads arrays to them."""
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        """Specialise one call; `names` gives the name of each axis of each array, None where it has none."""
+        ...
+
+
+def exact(arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+    """Compile for the sizes as they are."""
+    return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], list(arrays), {}, {})
+
+
+class Symbolic:
+    """Compile once for every value of the symbolic sizes.
+
+    Named axes are symbolic from the start. Without names, an axis becomes symbolic when it is first seen to change;
+    axes that had the same size before and have the same size now share a symbol.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[Any, tuple[Shape, ...]] = {}
+        self._symbols: dict[Any, dict[tuple[int, int], str]] = {}
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        if any(name for axes in names for name in axes):
+            specs = [TensorSpec([n or s for n, s in zip(axes, a.shape, strict=True)], a.dtype)
+                     for a, axes in zip(arrays, names, strict=True)]  # fmt: skip
+            return Specialised(specs, list(arrays), {}, {})
+        kind = tuple((a.ndim, a.dtype) for a in arrays)
+        first = self._first.setdefault(kind, tuple(a.shape for a in arrays))
+        symbols = self._symbols.setdefault(kind, {})
+        self._learn(symbols, first, arrays)
+        return Specialised([self._spec(symbols, f, i, a) for i, (f, a) in enumerate(zip(first, arrays, strict=True))],
+                           list(arrays), {}, {})  # fmt: skip
+
+    def _learn(self, symbols: dict[tuple[int, int], str], first: Sequence[Shape], arrays: Sequence[Any]) -> None:
+        changed: dict[tuple[Any, int], str] = {}
+        for i, (before, array) in enumerate(zip(first, arrays, strict=True)):
+            for axis, (old, new) in enumerate(zip(before, array.shape, strict=True)):
+                if old != new and (i, axis) not in symbols:
+                    symbols[i, axis] = changed.setdefault((old, new), f"d{len(set(symbols.values()))}")
+
+    def _spec(self, symbols: Mapping[tuple[int, int], str], first: Shape, i: int, array: Any) -> TensorSpec:
+        return TensorSpec([symbols.get((i, axis), size) for axis, size in enumerate(array.shape)], array.dtype)
+
+
+class Padded:
+    """Pad named axes at their end, up to `boundary(name, size)`.
+
+    Numbers are padded with zeros and bools, which are masks, with False.
+    """
+
+    def __init__(self, boundary: Callable[[str, int], int]) -> None:
+        self._boundary = boundary
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names], fill: float = 0) -> Specialised:
+        true = named_sizes(arrays, names)
+        padded = {name: self._boundary(name, size) for name, size in true.items()}
+        wide = [pad_axes(a, axes, padded, fill) for a, axes in zip(arrays, names, strict=True)]
+        return Specialised([TensorSpec(a.shape, a.dtype) for a in wide], wide, true, padded)
+
+
+def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]:
+    """The size of each named axis. Raises ShapeError when one name has two sizes."""
+    sizes: dict[str, int] = {}
+    for array, axes in zip(arrays, names, strict=True):
+        for name, size in zip(axes, array.shape, strict=True):
+            if name is not None and sizes.setdefault(name, size) != size:
+                raise ShapeError(f"dimension {name} is {sizes[name]} in one argument and {size} in another")
+    return sizes
+
+
+def pad_axes(array: Any, names: Names, padded: Mapping[str, int], fill: float = 0) -> Any:
+    """An array with its named axes padded at the end; the array itself when nothing is missing."""
+    widths = [(0, padded[n] - s if n is not None else 0) for n, s in zip(names, array.shape, strict=True)]
+    if not any(after for _, after in widths):
+        return array
+    value = False if array.dtype == np.bool_ else fill
+    return np.pad(array, widths, constant_values=value)
+
+
+def power_of_two(name: str, size: int) -> int:
+    """The next power of two."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+class Boundaries:
+    """The next of some given sizes. Raises ShapeError above the largest."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sorted(sizes)
+
+    def __call__(self, name: str, size: int) -> int:
+        for boundary in self._sizes:
+            if size <= boundary:
+                return boundary
+        raise ShapeError(f"dimension {name} is {size}, above the largest bucket {self._sizes[-1]}; add a bucket")
+
+
+class Largest:
+    """The largest size seen so far."""
+
+    def __init__(self) -> None:
+        self._largest: dict[str, int] = {}
+
+    def __call__(self, name: str, size: int) -> int:
+        self._largest[name] = max(size, self._largest.get(name, 0))
+        return self._largest[name]

@@ -1,0 +1,121 @@
+"""Tracing: a Python function run once on symbols, which leaves behind the graph of what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import dispatch, promotion, tree
+from graphs.builder import Builder
+from graphs.dims import Dim
+from graphs.errors import ControlFlowError, GraphError, located, user_line
+from graphs.ir import Graph, Node
+from graphs.op import Attrs, Op
+from graphs.spec import TensorSpec, spec_of
+from static.symbol import Symbol
+
+
+class Traced(NamedTuple):
+    """A traced function: its graph, and how arguments and results are laid out.
+
+    `static` holds the arguments' leaves that are no arrays, which the graph was specialised to (None for arrays).
+    """
+
+    graph: Graph
+    inputs: tree.Structure
+    static: tuple[Any, ...]
+    outputs: tree.Structure
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.builders: list[Builder] = []
+
+
+_stack = _Stack()
+
+
+def is_traced(leaf: Any) -> bool:
+    """Whether a leaf of the arguments becomes an input of the graph; every other leaf is a static value."""
+    return isinstance(leaf, (np.ndarray, np.generic, TensorSpec, Symbol)) or dispatch.interpreter_of(leaf) is not None
+
+
+def trace(f: Callable[..., Any], *args: Any) -> Graph:
+    """The graph of `f` for arguments of these specs, or of the specs of these arrays; unoptimised."""
+    return trace_function(f, args).graph
+
+
+def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
+    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+    builder = Builder(getattr(f, "__name__", "f"))
+    leaves, structure = tree.flatten(tuple(args))
+    names = tree.paths(tuple(args), _parameter_names(f))
+    symbols = [
+        Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
+        for name, leaf in zip(names, leaves, strict=True)
+    ]
+    with _tracing(builder):
+        result = f(*tree.unflatten(structure, symbols))
+    outputs, out_structure = tree.flatten(result)
+    nodes = [node_of(builder, output, ()) for output in outputs]
+    static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
+    return Traced(builder.finish(nodes), structure, static, out_structure)
+
+
+def _parameter_names(f: Callable[..., Any]) -> list[str]:
+    try:
+        kinds = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+@contextlib.contextmanager
+def _tracing(builder: Builder) -> Iterator[None]:
+    _stack.builders.append(builder)
+    try:
+        yield
+    finally:
+        _stack.builders.pop()
+
+
+def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
+    """Append a node to the graph being traced: the interpreter for symbols."""
+    builder = _builder_of(op, args)
+    try:
+        sources = [node_of(builder, arg, args) for arg in args]
+        return Symbol(builder, builder.append(op, sources, attrs, user_line()))
+    except GraphError as error:
+        raise dispatch.explained(op, args, error) from None
+
+
+def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
+    if not _stack.builders:
+        raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
+    builder = _stack.builders[-1]
+    if any(isinstance(arg, Symbol) and arg.builder is not builder for arg in args):
+        raise ControlFlowError(
+            located(f"{op.name}: a symbol of another trace; pass it to this function as an argument")
+        )
+    return builder
+
+
+def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
+    """The node of a symbol, or a constant: the value an array has now, a number, a symbolic size."""
+    if isinstance(value, Symbol):
+        return value.node
+    if isinstance(value, Dim):
+        return builder.constant(value, promotion.scalar_dtype(value, others))
+    if promotion.is_scalar(value):
+        return builder.constant(promotion.typed(value, others))
+    # A copy, so that changing the array later does not change the compiled function.
+    return builder.constant(np.array(value))
+
+
+dispatch.interpret(Symbol, bind)
+dispatch.interpret(Dim, bind)
