@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,13 +13,18 @@ from dynamic.tensor import Tensor
 from graphs import reverse
 from graphs.errors import NotDifferentiableError, located
 from graphs.op import OUTPUT, Rule
+from graphs.ops.elementwise import add
 from graphs.ops.movement import identity
 
 Array = Any
 
 
 def backward(
-    outputs: Sequence[Tensor], seeds: Sequence[Any], *, retain_graph: bool | None = None, create_graph: bool = False
+    outputs: Sequence[Tensor],
+    seeds: Sequence[Any],
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
 ) -> None:
     """Add the gradient of the outputs to the `grad` of every leaf that they depend on.
 
@@ -47,7 +52,11 @@ def grad_of(
     """
     wanted: list[Edge] = [t._entry if t._entry is not None else t for t in inputs]
     walk = _Walk(
-        outputs, seeds, create_graph=create_graph, retain=_retained(retain_graph, create_graph), wanted=set(wanted)
+        outputs,
+        seeds,
+        create_graph=create_graph,
+        retain=_retained(retain_graph, create_graph),
+        wanted=set(wanted),
     )
     reached = walk.run()
     return [reached.get(edge) for edge in wanted]
@@ -86,7 +95,7 @@ class _Walk:
         reverse.check_seed(output, seed)
         cotangent = self._as_cotangent(np.ones(output.shape, output.dtype) if seed is None else seed, output.dtype)
         held = self.cotangents.get(edge)
-        self.cotangents[edge] = cotangent if held is None else reverse.add(held, cotangent)
+        self.cotangents[edge] = cotangent if held is None else add(held, cotangent)
 
     def _as_cotangent(self, seed: Any, dtype: np.dtype[Any]) -> Any:
         if not self.create_graph:
@@ -125,8 +134,7 @@ class _Walk:
             entry.release()
 
     def _contribution(self, entry: Entry, index: int, cotangent: Any) -> Any:
-        rule = entry.op.rule(index)
-        assert rule is not None
+        rule = cast("Rule", entry.op.rule(index))  # an edge is only recorded where there is a rule
         residuals = entry.residuals[index]
         if self.create_graph:
             residuals = _as_tensors(entry, rule, residuals)
@@ -170,7 +178,7 @@ def _hooked(edge: Edge, cotangent: Any) -> Any:
 def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
     """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
     if leaf.grad is not None:
-        total = reverse.add(leaf.grad if isinstance(cotangent, Tensor) else leaf.grad._data, cotangent)
+        total = add(leaf.grad if isinstance(cotangent, Tensor) else leaf.grad._data, cotangent)
         leaf.grad = total if isinstance(total, Tensor) else wrap(total)
         return
     if isinstance(cotangent, Tensor):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dynamic.tensor import Tensor, as_array
 
 
-def tensor(data: Any, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """A leaf with a copy of `data`: Python floats become float32, ints int64; arrays keep their dtype.
 
     Raises DTypeError when a gradient is required of ints or bools.
@@ -23,7 +23,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     return Tensor(array)
 
 
-def as_tensor(data: Any, dtype: npt.DTypeLike = None) -> Tensor:
+def as_tensor(data: Any, dtype: npt.DTypeLike | None = None) -> Tensor:
     """`data` itself when it is a tensor of that dtype, else a leaf that shares memory where it can."""
     if isinstance(data, Tensor) and dtype in (None, data.dtype):
         return data
@@ -40,7 +40,7 @@ def ones(*shape: Any, dtype: npt.DTypeLike = np.float32, requires_grad: bool = F
     return Tensor(np.ones(_shape(shape), dtype), requires_grad=requires_grad)
 
 
-def full(shape: Any, fill_value: float, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> Tensor:
+def full(shape: Any, fill_value: float, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """One value everywhere."""
     kind = as_array(fill_value, None).dtype if dtype is None else dtype
     return Tensor(np.full(shape, fill_value, kind), requires_grad=requires_grad)
@@ -51,7 +51,7 @@ def eye(n: int, m: int | None = None, dtype: npt.DTypeLike = np.float32, require
     return Tensor(np.eye(n, m, dtype=dtype), requires_grad=requires_grad)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike = None) -> Tensor:
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None) -> Tensor:
     """Evenly spaced values; int64 when all three numbers are ints, float32 otherwise."""
     first, last = (0, start) if stop is None else (start, stop)
     whole = all(isinstance(v, int) for v in (first, last, step))
@@ -63,17 +63,17 @@ def linspace(start: float, stop: float, steps: int, dtype: npt.DTypeLike = np.fl
     return Tensor(np.linspace(start, stop, steps, dtype=dtype))
 
 
-def zeros_like(x: Any, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros with the shape and dtype of another tensor."""
     return zeros(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
-def ones_like(x: Any, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> Tensor:
+def ones_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Ones with the shape and dtype of another tensor."""
     return ones(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
-def full_like(x: Any, fill_value: float, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> Tensor:
+def full_like(x: Any, fill_value: float, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """One value everywhere, with the shape and dtype of another tensor."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad)
 

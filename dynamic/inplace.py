@@ -63,7 +63,9 @@ def _refuse(tensor: Tensor, result: Tensor) -> None:
     if tensor._requires_grad:
         raise InplaceError(located("in-place change of a leaf that requires a gradient; wrap it in no_grad()"))
     if result._entry is not None and tensor._data.base is not None:
-        raise InplaceError(located("in-place change of a view that is part of a graph; change the whole tensor, or use where"))
+        raise InplaceError(
+            located("in-place change of a view that is part of a graph; change the whole tensor, or use where")
+        )
 
 
 def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
@@ -73,7 +75,7 @@ def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
 
 
 def _note(data: np.ndarray[Any, Any], time: int) -> None:
-    global _latest
+    global _latest  # noqa: PLW0603  (one clock for all tapes: the comparison with it is on every hot path)
     _latest = time
     owner = owner_of(data)
     key = id(owner)
@@ -103,10 +105,9 @@ def check_saved(entry: Entry) -> None:
 
 def check_view(tensor: Tensor) -> None:
     """Raise InplaceError when a tensor with a history shows memory that another tensor has changed since."""
-    entry = tensor._entry
-    assert entry is not None
-    change = _change_since(tensor._data, entry.sequence)
-    if change is not None and entry.sequence:
+    time = tensor._entry.sequence if tensor._entry else 0
+    change = _change_since(tensor._data, time)
+    if change is not None and time:
         raise InplaceError(
             located(f"this view's base was changed in place at {change.line}; take the view again after the change")
         )

@@ -36,5 +36,12 @@ def _saved(entry: Entry) -> list[Any]:
 
 
 def _structure_bytes(entry: Entry) -> int:
-    parts: list[Any] = [entry, entry.edges, entry.attrs, entry.specs, entry.residuals, *(entry.residuals or ())]
+    parts: list[Any] = [
+        entry,
+        entry.edges,
+        entry.attrs,
+        entry.specs,
+        entry.residuals,
+        *(entry.residuals or ()),
+    ]
     return sum(sys.getsizeof(part) for part in parts if part is not None)

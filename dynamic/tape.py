@@ -77,7 +77,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     if not mode._mode.recording or not op.rules or data.dtype.kind != "f":
         return wrap(data)
     edges = tuple([_edge(op, i, t) for i, t in enumerate(tensors)])
-    if all([edge is None for edge in edges]):
+    if not any(edge is not None for edge in edges):
         return wrap(data)
     entry = _entry(op, attrs, edges, arrays, data)
     if tensors is not args or op.family != "elementwise":
@@ -86,7 +86,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def _all_tensors(args: Sequence[Any]) -> bool:
-    return all([type(a) is Tensor for a in args])
+    return all(type(a) is Tensor for a in args)
 
 
 def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:

@@ -36,7 +36,7 @@ class Tensor(Surface):
     _requires_grad: bool
     grad: Tensor | None
 
-    def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike = None, requires_grad: bool = False) -> None:
+    def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> None:
         self._data = as_array(data, dtype)
         self._entry = None
         self._hooks = None
@@ -44,7 +44,7 @@ class Tensor(Surface):
         self.grad = None
         self.requires_grad_(requires_grad)
 
-    # What it is -----------------------------------------------------------------------------------------------------
+    # What it is ---------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a tensor's sizes are numbers
@@ -95,14 +95,16 @@ class Tensor(Surface):
         Raises DTypeError for a tensor of ints or bools, NotDifferentiableError for a tensor that is no leaf.
         """
         if requires_grad and self.dtype.kind != "f":
-            raise DTypeError(located(f"only floating point tensors can require gradients, not {self.dtype}; use astype"))
+            raise DTypeError(
+                located(f"only floating point tensors can require gradients, not {self.dtype}; use astype")
+            )
         if not requires_grad and self._entry is not None:
             raise NotDifferentiableError(located("only a leaf can stop requiring gradients; use detach()"))
         if self._entry is None:
             self._requires_grad = requires_grad
         return self
 
-    # Its values -----------------------------------------------------------------------------------------------------
+    # Its values ---------------------------------------------------------------------------------------------
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
@@ -120,12 +122,14 @@ class Tensor(Surface):
             raise GraphError(located("numpy() of a tensor that requires a gradient; use detach().numpy()"))
         return self._data
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __bool__(self) -> bool:
         if self._data.size != 1:
-            raise GraphError(located(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()"))
+            raise GraphError(
+                located(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()")
+            )
         return bool(self._data)
 
     def __float__(self) -> float:
@@ -147,11 +151,9 @@ class Tensor(Surface):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self._data.ndim == 0 else format(str(self), spec)
 
-    # Its history ----------------------------------------------------------------------------------------------------
+    # Its history --------------------------------------------------------------------------------------------
 
-    def backward(
-        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
-    ) -> None:
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
         """Add this tensor's gradient to the `grad` of every leaf it depends on, and free the graph.
 
         `gradient` is the cotangent, needed unless the tensor is a scalar. Raises NotDifferentiableError.
@@ -192,7 +194,7 @@ class Tensor(Surface):
 
         return register_hook(self, hook)
 
-    # In place -------------------------------------------------------------------------------------------------------
+    # In place -----------------------------------------------------------------------------------------------
 
     def _assign(self, result: Any) -> Self:
         from dynamic.inplace import assign
@@ -244,7 +246,7 @@ class Tensor(Surface):
         return self.fill_(0)
 
 
-def as_array(data: Any, dtype: npt.DTypeLike) -> Array:
+def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     """An array as PyTorch reads data: Python floats become float32, ints int64; arrays keep their dtype."""
     if isinstance(data, Tensor):
         data = data._data

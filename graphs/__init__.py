@@ -32,7 +32,7 @@ def isomorphic(first: Graph, second: Graph) -> bool:
     return analysis.isomorphic(first, second)
 
 
-__all__ = [
+__all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "ArtifactError",
     "ControlFlowError",
     "DTypeError",

@@ -36,7 +36,11 @@ def label(node: Node) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16] if isinstance(value, np.ndarray) else str(value)
+    return (
+        hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+        if isinstance(value, np.ndarray)
+        else str(value)
+    )
 
 
 def isomorphic(first: Graph, second: Graph) -> bool:

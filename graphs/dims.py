@@ -7,8 +7,9 @@ hold (`//` and `%` that do not divide, `max`, `min`) is an atom inside it. Every
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, Union
 
 from graphs.errors import ControlFlowError, ShapeError, located
@@ -18,9 +19,9 @@ Shape: TypeAlias = tuple[Size, ...]
 Monomial: TypeAlias = tuple["Atom", ...]
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-_FUNCTIONS = {
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
     "max": max,
     "min": min,
 }
@@ -229,7 +230,11 @@ def solve(expected: Iterable[tuple[str, Shape]], actual: Iterable[tuple[int, ...
     unknown name of degree one are solved, then all are checked.
     Raises ShapeError naming the dimension and both values when the shapes contradict each other.
     """
-    pairs = [(label, e, a) for (label, shape), got in zip(expected, actual, strict=True) for e, a in zip(shape, got)]
+    pairs = [
+        (label, e, a)
+        for (label, shape), got in zip(expected, actual, strict=True)
+        for e, a in zip(shape, got, strict=True)
+    ]
     values: dict[str, int] = {}
     pairs.sort(key=lambda pair: len(pair[1].key) if isinstance(pair[1], Dim) else 0)
     for label, want, got in pairs:
@@ -263,7 +268,7 @@ def _value(atom: Atom, values: Mapping[str, int]) -> int:
     if not atom.args:
         return values[atom.name]
     left, right = (evaluate(a, values) for a in atom.args)
-    return int(_FUNCTIONS[atom.name](left, right))
+    return _FUNCTIONS[atom.name](left, right)
 
 
 def _terms(size: Size) -> Iterable[tuple[Monomial, int]]:

@@ -50,7 +50,7 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """
     try:
         out = op.kernel(*arrays, **attrs)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (whatever NumPy raises is explained, and raised again)
         raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:
         out = np.asarray(out)
@@ -96,5 +96,5 @@ def _describe(value: Any) -> str:
         return repr(value)
     try:
         return repr(value if isinstance(value, TensorSpec) else spec_of(value))
-    except Exception:  # a description must never hide the error it describes
+    except Exception:  # noqa: BLE001  (a description must never hide the error it describes)
         return type(value).__name__

@@ -61,7 +61,7 @@ def is_internal(filename: str) -> bool:
 
 def user_frame(start: FrameType | None = None) -> FrameType | None:
     """The innermost frame that runs the user's code, or None when there is none."""
-    frame = start or sys._getframe(1)
+    frame: FrameType | None = start or sys._getframe(1)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
@@ -70,7 +70,7 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
 def user_line() -> str:
     """The user's line being run, as `model.py:12`; empty when no frame is the user's."""
     frame = user_frame(sys._getframe(1))
-    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
 
 
 def located(message: str, line: str = "") -> str:

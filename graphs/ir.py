@@ -172,7 +172,11 @@ def format_attr(value: Any) -> str:
     if isinstance(value, np.dtype):
         return value.name
     if isinstance(value, slice):
-        return ":".join("" if v is None else str(v) for v in (value.start, value.stop, value.step)) if value != slice(None) else ":"
+        return (
+            ":".join("" if v is None else str(v) for v in (value.start, value.stop, value.step))
+            if value != slice(None)
+            else ":"
+        )
     if isinstance(value, tuple):
         return f"({', '.join(map(format_attr, value))})"
     return str(value)

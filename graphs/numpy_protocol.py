@@ -67,7 +67,9 @@ _FUNCTIONS: dict[Function, Function] = {
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`np.tanh(x)` as `ops.tanh(x)`. Raises TypeError naming the nearest op when there is none."""
     if method != "__call__":
-        raise TypeError(located(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like"))
+        raise TypeError(
+            located(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
+        )
     function = getattr(ops, _UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__), None)
     if function is None:
         raise _no_counterpart(ufunc.__name__)

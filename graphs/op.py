@@ -49,10 +49,9 @@ class Rule:
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
         fields = "".join(_expression(name) + "," for name in self.names)
-        # One compiled expression, because this runs for every recorded op.
-        self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(
-            f"lambda index, inputs, out, attrs: ({fields})"
-        )
+        # One compiled expression, because this runs for every recorded op; its text is parameter names alone.
+        source = f"lambda index, inputs, out, attrs: ({fields})"
+        self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(source)  # noqa: S307
 
 
 def _expression(name: str) -> str:
@@ -118,6 +117,7 @@ class Op:
         return self.rules[0 if self.arity is None else index]
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
+        """Run, record or trace the op, as the values decide. Raises ShapeError, DTypeError or TypeError."""
         if self.prepare is not None:
             try:
                 args, attrs = self.prepare(*args, **attrs)

@@ -14,7 +14,6 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
-from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, reshape
 from graphs.ops.reductions import sum

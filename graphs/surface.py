@@ -51,7 +51,7 @@ class Surface:
     def __getitem__(self, key: Any) -> Self:
         return ops.index(self, key)
 
-    # Operators --------------------------------------------------------------------------------------------------
+    # Operators ----------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Self:
         return ops.add(self, other)
@@ -152,7 +152,7 @@ class Surface:
 
     __hash__ = object.__hash__
 
-    # Methods ------------------------------------------------------------------------------------------------------
+    # Methods ------------------------------------------------------------------------------------------------
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """The sum over `axis`."""
@@ -215,7 +215,7 @@ class Surface:
         """The values limited to a range."""
         return ops.clip(self, min, max)
 
-    # NumPy protocols ------------------------------------------------------------------------------------------------
+    # NumPy protocols ----------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return numpy_protocol.call_ufunc(ufunc, method, inputs, kwargs)

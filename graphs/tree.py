@@ -33,5 +33,6 @@ def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
 
 def paths(args: tuple[Any, ...], names: Sequence[str] = ()) -> list[str]:
     """A readable name for each leaf of positional arguments: `params['w']`, or `arg0['w']` without names."""
+    tree: Tree = args
     labels = [*names, *(f"arg{i}" for i in range(len(names), len(args)))]
-    return [labels[path[0]] + "".join(f"[{key!r}]" for key in path[1:]) for path in optree.tree_paths(args)]
+    return [labels[path[0]] + "".join(f"[{key!r}]" for key in path[1:]) for path in optree.tree_paths(tree)]

@@ -1,8 +1,8 @@
 """Saved graphs: a zip of JSON and `.npy` arrays. Reading one never runs code that is in it.
 
-    graph.json     the format's version, the nodes (op names and attributes), how arguments and results are laid out
-    arrays/N.npy   the data of constants
-    digest.txt     the SHA-256 of all of the above
+graph.json     the format's version, the nodes (op names and attributes), how arguments and results are laid out
+arrays/N.npy   the data of constants
+digest.txt     the SHA-256 of all of the above
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -42,18 +41,22 @@ def save(executable: Executable, path: Path) -> None:
         np.save(buffer, array, allow_pickle=False)
         files[f"arrays/{i}.npy"] = buffer.getvalue()
     files["digest.txt"] = _digest(files).encode()
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in files.items():
-                archive.writestr(name, data)
-    os.replace(temporary.name, path)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(buffer.getvalue())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Executable:
     """The executable saved in a file. Ops of the user's own must be registered before.
 
-    Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when it cannot be
-    read.
+    Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     path = Path(path)
     files = _read(path)
@@ -62,7 +65,9 @@ def load(path: str | Path) -> Executable:
         if document.get("format") != _FORMAT:
             raise ArtifactError(f"{path.name}: not a graphduel graph")
         if document["version"] != VERSION:
-            raise ArtifactError(f"{path.name}: version {document['version']}, this release reads {VERSION}; save it again")
+            raise ArtifactError(
+                f"{path.name}: version {document['version']}, this release reads {VERSION}; save it again"
+            )
         return _decode_executable(document, files)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, GraphError) as error:
         if isinstance(error, ArtifactError):
@@ -148,7 +153,9 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     for kind, name, parts in _CONTAINERS:
         if type(value) is kind or (kind is np.dtype and isinstance(value, np.dtype)):
             return {name: [_encode(part, arrays) for part in parts(value)]}
-    raise ArtifactError(f"a value of type {type(value).__name__} cannot be saved; use numbers, arrays and plain containers")
+    raise ArtifactError(
+        f"a value of type {type(value).__name__} cannot be saved; use numbers, arrays and plain containers"
+    )
 
 
 _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (

@@ -12,6 +12,7 @@ from graphs import reverse, tree
 from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import Node
+from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from static.symbol import Symbol
 from static.trace import node_of
@@ -114,7 +115,7 @@ def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> It
 
 def _found(builder: Builder, variable: Symbol, cotangent: Any) -> Symbol:
     if cotangent is None:
-        cotangent = reverse.zeros_like(variable)
+        cotangent = zeros_like(variable)
     return Symbol(builder, node_of(builder, cotangent, ()))
 
 

@@ -41,7 +41,7 @@ class Executable:
         if not any(spec.symbols for spec in self._specs):
             self._binding(tuple(spec.shape for spec in self._specs))
 
-    # Running --------------------------------------------------------------------------------------------------------
+    # Running ------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any) -> Any:
         """Run on arrays. Results are new arrays that the caller owns.
@@ -53,7 +53,7 @@ class Executable:
         binding = self._bindings.get(shapes) or self._binding(shapes)
         try:
             outputs = binding.run(*arrays)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (explained, and raised again)
             raise self._placed(error) from None
         return tree.unflatten(self.traced.outputs, list(outputs))
 
@@ -69,7 +69,9 @@ class Executable:
                 arrays.append(leaf if type(leaf) is np.ndarray else np.asarray(leaf))
             elif type(static) is not type(leaf) or static != leaf:
                 raise ShapeError(
-                    located(f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit")
+                    located(
+                        f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit"
+                    )
                 )
         for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
             if array.dtype != spec.dtype:
@@ -95,7 +97,7 @@ class Executable:
         return binding
 
     def _placed(self, error: Exception) -> Exception:
-        """A kernel's error with the op, the specs and the user's line, from the line of generated code it came from."""
+        """A kernel's error with the op, the specs and the user's line, found from the line of generated code."""
         traceback = error.__traceback__
         while traceback is not None and traceback.tb_frame.f_code is not self._program.code:
             traceback = traceback.tb_next
@@ -107,7 +109,7 @@ class Executable:
         rule = error if isinstance(error, GraphError) else ShapeError(f"{type(error).__name__}: {error}")
         return dispatch.explained(node.op, [source.spec for source in node.inputs], rule, node.source)
 
-    # Looking --------------------------------------------------------------------------------------------------------
+    # Looking ------------------------------------------------------------------------------------------------
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:

@@ -71,7 +71,7 @@ class Jitted:
         leaves, structure = tree.flatten(args)
         traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
-        names = _axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
+        names: list[Names] = _axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
         call = self._policy(traced, names)
         key = (structure, statics, tuple([(spec.shape, spec.dtype) for spec in call.specs]))
         executable = self._found(key) or self._compiled(key, call, structure, statics)
@@ -90,9 +90,8 @@ class Jitted:
         reason = self._reason(key)
         if self.limit is not None and len(self.executables) >= self.limit:
             if self.strict:
-                raise ShapeLimitError(
-                    located(f"{self.__name__}: more than {self.limit} kinds of arguments ({reason}); raise limit, or bucket")
-                )
+                kinds = f"more than {self.limit} kinds of arguments ({reason})"
+                raise ShapeLimitError(located(f"{self.__name__}: {kinds}; raise limit, or use shapes='bucket'"))
             self.executables.popitem(last=False)
             self.stats.evictions += 1
         start = time.perf_counter()
@@ -109,7 +108,7 @@ class Jitted:
             return "first call" if not self.stats.compiles else "evicted before"
         last, newest = next(reversed(self.executables.items()))
         labels = [node.attrs["name"] for node in newest.graph.inputs]
-        return _difference(last, key, labels)  # type: ignore[arg-type]
+        return _difference(last, key, labels)
 
     def _cropped(
         self, result: Any, executable: Executable, call: Specialised, traced: list[Any], names: list[Names],
@@ -156,7 +155,7 @@ def jit(
 
 def _policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
     if shapes == "exact":
-        return policies.exact
+        return policies.Exact()
     if shapes == "symbolic":
         return policies.Symbolic()
     if shapes == "bucket":

@@ -40,7 +40,9 @@ def plan(buffers: Sequence[Buffer], alignment: int = 1) -> Plan:
     """
     for lower, upper, size in buffers:
         if lower > upper or size < 0:
-            raise ValueError(f"a buffer lives in [lower, upper) and has a size of 0 or more, got {(lower, upper, size)}")
+            raise ValueError(
+                f"a buffer lives in [lower, upper) and has a size of 0 or more, got {(lower, upper, size)}"
+            )
     rounded = [(lower, upper, -(-size // alignment) * alignment) for lower, upper, size in buffers]
     heuristics = (best_fit,) if len(buffers) > MANY else (best_fit, greedy_by_size)
     candidates = [heuristic(rounded) for heuristic in heuristics]
@@ -110,7 +112,7 @@ def _place(buffers: Sequence[Buffer], sizes: Sequence[int], order: Sequence[int]
     return [int(o) for o in offsets]
 
 
-def _best_gap(starts: np.ndarray, sizes: np.ndarray, size: int) -> int:  # type: ignore[type-arg]
+def _best_gap(starts: np.ndarray, sizes: np.ndarray, size: int) -> int:
     if not len(starts):
         return 0
     ends = np.maximum.accumulate(starts + sizes)

@@ -73,8 +73,8 @@ def check_padding(
     for leaf, *others in zip(*map(tree.leaves, (unpadded, padded_result, refilled)), strict=True):
         if not all(_close(leaf, o) for o in others):
             raise ShapeError(
-                f"{executable.graph.name}: padding {dict(call.true)} to {dict(call.padded)} changes the result; mask the "
-                "padding with a bool argument over the padded axis, or use shapes='exact'"
+                f"{executable.graph.name}: padding {dict(call.true)} to {dict(call.padded)} changes the result; "
+                "mask the padding with a bool argument over the padded axis, or use shapes='exact'"
             )
 
 

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """Nodes, bytes of the structure, bytes of constants, the passes, and the plan (None before symbolic sizes meet
-    numbers)."""
+    """Nodes, bytes of structure, constants and arenas, what the passes did, and the plan.
+
+    The plan is None while symbolic sizes have not met numbers.
+    """
 
     name: str
     nodes: int
@@ -27,12 +29,12 @@ class Report(NamedTuple):
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure, {self.constant_bytes:,} of constants"]
+        lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure"]
+        lines.append(f"  constants: {self.constant_bytes:,} bytes")
         lines += [f"  {step.name}: {step.before} -> {step.after} nodes" for step in self.steps]
         if self.plan is not None:
-            lines.append(
-                f"  arena: {self.plan.peak:,} bytes, {self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
-            )
+            above = f"{self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
+            lines.append(f"  arena: {self.plan.peak:,} bytes, {above}")
         return "\n".join(lines)
 
 

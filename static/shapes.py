@@ -1,9 +1,9 @@
 """Shape policies: which sizes a jitted function compiles for, and what it does to arrays of other sizes.
 
-    exact      the sizes that arrive; every new combination is compiled
-    symbolic   one graph for every value of the named sizes (or of those that were seen to change)
-    bucket     named axes padded to the next boundary: powers of two, or given ones
-    pad        named axes padded to the largest size: a given one, or the largest so far
+exact      the sizes that arrive; every new combination is compiled
+symbolic   one graph for every value of the named sizes (or of those that were seen to change)
+bucket     named axes padded to the next boundary: powers of two, or given ones
+pad        named axes padded to the largest size: a given one, or the largest so far
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class Policy(Protocol):
         ...
 
 
-def exact(arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+class Exact:
     """Compile for the sizes as they are."""
-    return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], list(arrays), {}, {})
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:  # noqa: ARG002  (a Policy)
+        """The specs of the arrays."""
+        return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], list(arrays), {}, {})
 
 
 class Symbolic:
@@ -54,26 +57,26 @@ class Symbolic:
         self._symbols: dict[Any, dict[tuple[int, int], str]] = {}
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
-        if any(name for axes in names for name in axes):
-            specs = [TensorSpec([n or s for n, s in zip(axes, a.shape, strict=True)], a.dtype)
-                     for a, axes in zip(arrays, names, strict=True)]  # fmt: skip
-            return Specialised(specs, list(arrays), {}, {})
+        """The specs with named or changing sizes as symbols."""
+        named = any(name for axes in names for name in axes)
+        symbols = names if named else self._learned(arrays)
+        specs = [
+            TensorSpec([n or s for n, s in zip(axes, a.shape, strict=True)], a.dtype)
+            for a, axes in zip(arrays, symbols, strict=True)
+        ]
+        return Specialised(specs, list(arrays), {}, {})
+
+    def _learned(self, arrays: Sequence[Any]) -> list[Names]:
+        """A symbol for each axis that was ever seen to differ from the first call of this kind."""
         kind = tuple((a.ndim, a.dtype) for a in arrays)
         first = self._first.setdefault(kind, tuple(a.shape for a in arrays))
         symbols = self._symbols.setdefault(kind, {})
-        self._learn(symbols, first, arrays)
-        return Specialised([self._spec(symbols, f, i, a) for i, (f, a) in enumerate(zip(first, arrays, strict=True))],
-                           list(arrays), {}, {})  # fmt: skip
-
-    def _learn(self, symbols: dict[tuple[int, int], str], first: Sequence[Shape], arrays: Sequence[Any]) -> None:
         changed: dict[tuple[Any, int], str] = {}
         for i, (before, array) in enumerate(zip(first, arrays, strict=True)):
             for axis, (old, new) in enumerate(zip(before, array.shape, strict=True)):
                 if old != new and (i, axis) not in symbols:
                     symbols[i, axis] = changed.setdefault((old, new), f"d{len(set(symbols.values()))}")
-
-    def _spec(self, symbols: Mapping[tuple[int, int], str], first: Shape, i: int, array: Any) -> TensorSpec:
-        return TensorSpec([symbols.get((i, axis), size) for axis, size in enumerate(array.shape)], array.dtype)
+        return [tuple(symbols.get((i, axis)) for axis in range(a.ndim)) for i, a in enumerate(arrays)]
 
 
 class Padded:
@@ -85,10 +88,11 @@ class Padded:
     def __init__(self, boundary: Callable[[str, int], int]) -> None:
         self._boundary = boundary
 
-    def __call__(self, arrays: Sequence[Any], names: Sequence[Names], fill: float = 0) -> Specialised:
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        """The specs after padding, and the padded arrays."""
         true = named_sizes(arrays, names)
         padded = {name: self._boundary(name, size) for name, size in true.items()}
-        wide = [pad_axes(a, axes, padded, fill) for a, axes in zip(arrays, names, strict=True)]
+        wide = [pad_axes(a, axes, padded) for a, axes in zip(arrays, names, strict=True)]
         return Specialised([TensorSpec(a.shape, a.dtype) for a in wide], wide, true, padded)
 
 
@@ -111,7 +115,7 @@ def pad_axes(array: Any, names: Names, padded: Mapping[str, int], fill: float = 
     return np.pad(array, widths, constant_values=value)
 
 
-def power_of_two(name: str, size: int) -> int:
+def power_of_two(name: str, size: int) -> int:  # noqa: ARG001  (a boundary may depend on the name)
     """The next power of two."""
     return 1 << max(size - 1, 0).bit_length()
 
@@ -123,6 +127,7 @@ class Boundaries:
         self._sizes = sorted(sizes)
 
     def __call__(self, name: str, size: int) -> int:
+        """The boundary for a size."""
         for boundary in self._sizes:
             if size <= boundary:
                 return boundary
@@ -136,5 +141,6 @@ class Largest:
         self._largest: dict[str, int] = {}
 
     def __call__(self, name: str, size: int) -> int:
+        """The largest size of that name."""
         self._largest[name] = max(size, self._largest.get(name, 0))
         return self._largest[name]

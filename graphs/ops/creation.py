@@ -17,19 +17,21 @@ Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 
 
-def _prepare_full(shape: Any, fill_value: float, /, dtype: npt.DTypeLike = None) -> Prepared:
+def _prepare_full(shape: Any, fill_value: float, /, dtype: npt.DTypeLike | None = None) -> Prepared:
     kind = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
     return (), {"shape": as_shape(shape), "value": fill_value, "dtype": kind}
 
 
 def _full(*, shape: Shape, value: float, dtype: np.dtype[Any], out: Array = None) -> Array:
     if out is None:
-        return np.full(shape, value, dtype)  # type: ignore[arg-type]
+        return np.full(shape, value, dtype)
     out[...] = value
     return out
 
 
-def _prepare_arange(start: Size, /, stop: Size | None = None, step: int = 1, dtype: npt.DTypeLike = None) -> Prepared:
+def _prepare_arange(
+    start: Size, /, stop: Size | None = None, step: int = 1, dtype: npt.DTypeLike | None = None
+) -> Prepared:
     first, last = (0, start) if stop is None else (start, stop)
     kind = np.dtype(np.int64) if dtype is None else np.dtype(dtype)
     return (), {"start": first, "stop": last, "step": step, "dtype": kind}
@@ -43,7 +45,7 @@ def _arange(*, start: int, stop: int, step: int, dtype: np.dtype[Any], out: Arra
     return out
 
 
-full = Op(
+full: Op = Op(
     "full",
     _full,
     lambda *, shape, value, dtype: TensorSpec(shape, dtype),
@@ -53,7 +55,7 @@ full = Op(
     arity=0,
     doc="An array of one value: `full(shape, fill_value, dtype=None)`.",
 )
-arange = Op(
+arange: Op = Op(
     "arange",
     _arange,
     lambda *, start, stop, step, dtype: TensorSpec(
@@ -77,17 +79,17 @@ def ones(shape: Any, dtype: npt.DTypeLike = np.float64) -> Array:
     return full(shape, 1, dtype)
 
 
-def full_like(x: Array, fill_value: float, /, dtype: npt.DTypeLike = None) -> Array:
+def full_like(x: Array, fill_value: float, /, dtype: npt.DTypeLike | None = None) -> Array:
     """An array of one value, with the shape and dtype of another."""
     return full(shape_of(x), fill_value, dtype_of(x) if dtype is None else dtype)
 
 
-def zeros_like(x: Array, /, dtype: npt.DTypeLike = None) -> Array:
+def zeros_like(x: Array, /, dtype: npt.DTypeLike | None = None) -> Array:
     """Zeros with the shape and dtype of another array."""
     return full_like(x, 0, dtype)
 
 
-def ones_like(x: Array, /, dtype: npt.DTypeLike = None) -> Array:
+def ones_like(x: Array, /, dtype: npt.DTypeLike | None = None) -> Array:
     """Ones with the shape and dtype of another array."""
     return full_like(x, 1, dtype)
 

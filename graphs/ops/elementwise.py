@@ -6,18 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from graphs.op import Op
 from graphs.ops.families import elementwise
 
 Array = Any
 
-# Arithmetic ---------------------------------------------------------------------------------------------------
+# Arithmetic -------------------------------------------------------------------------------------------------
 
-add = elementwise("add", np.add, lambda g: g, lambda g: g, infix=" + ", doc="x + y.")
-subtract = elementwise("subtract", np.subtract, lambda g: g, lambda g: negative(g), infix=" - ", doc="x - y.")
-multiply = elementwise(
-    "multiply", np.multiply, lambda g, y: multiply(g, y), lambda g, x: multiply(g, x), infix=" * ", doc="x * y."
+add: Op = elementwise("add", np.add, lambda g: g, lambda g: g, infix=" + ", doc="x + y.")
+subtract: Op = elementwise("subtract", np.subtract, lambda g: g, lambda g: negative(g), infix=" - ", doc="x - y.")
+multiply: Op = elementwise(
+    "multiply",
+    np.multiply,
+    lambda g, y: multiply(g, y),
+    lambda g, x: multiply(g, x),
+    infix=" * ",
+    doc="x * y.",
 )
-divide = elementwise(
+divide: Op = elementwise(
     "divide",
     np.true_divide,
     lambda g, y: divide(g, y),
@@ -25,7 +31,7 @@ divide = elementwise(
     infix=" / ",
     doc="x / y, true division.",
 )
-pow = elementwise(
+pow: Op = elementwise(
     "pow",
     np.power,
     # The inner `where` keeps x ** (0 - 1) and log(0) from being computed, so that no warning is raised for nothing.
@@ -35,8 +41,8 @@ pow = elementwise(
     flops=10,
     doc="x ** y. The gradient in y is 0 where x is 0.",
 )
-floor_divide = elementwise("floor_divide", np.floor_divide, infix=" // ", doc="The largest integer at most x / y.")
-remainder = elementwise(
+floor_divide: Op = elementwise("floor_divide", np.floor_divide, infix=" // ", doc="The largest integer at most x / y.")
+remainder: Op = elementwise(
     "remainder",
     np.remainder,
     lambda g: g,
@@ -44,28 +50,32 @@ remainder = elementwise(
     infix=" % ",
     doc="x - y * floor(x / y), with the sign of y.",
 )
-negative = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.")
-abs = elementwise("abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.")
-sign = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.")
-square = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.")
-reciprocal = elementwise(
+negative: Op = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.")
+abs: Op = elementwise("abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.")
+sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.")
+square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.")
+reciprocal: Op = elementwise(
     "reciprocal",
     np.reciprocal,
     lambda g, out: negative(multiply(g, square(out))),
     doc="1 / x.",
 )
 
-# Exponentials and roots ---------------------------------------------------------------------------------------
+# Exponentials and roots -------------------------------------------------------------------------------------
 
-exp = elementwise("exp", np.exp, lambda g, out: multiply(g, out), flops=10, doc="e ** x.")
-expm1 = elementwise("expm1", np.expm1, lambda g, out: multiply(g, add(out, 1)), flops=10, doc="exp(x) - 1.")
-log = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.")
-log1p = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).")
-log2 = elementwise(
-    "log2", np.log2, lambda g, x: divide(g, multiply(x, np.log(2.0).item())), flops=10, doc="The base 2 logarithm."
+exp: Op = elementwise("exp", np.exp, lambda g, out: multiply(g, out), flops=10, doc="e ** x.")
+expm1: Op = elementwise("expm1", np.expm1, lambda g, out: multiply(g, add(out, 1)), flops=10, doc="exp(x) - 1.")
+log: Op = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.")
+log1p: Op = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).")
+log2: Op = elementwise(
+    "log2",
+    np.log2,
+    lambda g, x: divide(g, multiply(x, np.log(2.0).item())),
+    flops=10,
+    doc="The base 2 logarithm.",
 )
-sqrt = elementwise("sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.")
-logaddexp = elementwise(
+sqrt: Op = elementwise("sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.")
+logaddexp: Op = elementwise(
     "logaddexp",
     np.logaddexp,
     lambda g, x, out: multiply(g, exp(subtract(x, out))),
@@ -74,27 +84,25 @@ logaddexp = elementwise(
     doc="log(exp(x) + exp(y)), without overflow.",
 )
 
-# Trigonometry -------------------------------------------------------------------------------------------------
+# Trigonometry -----------------------------------------------------------------------------------------------
 
-sin = elementwise("sin", np.sin, lambda g, x: multiply(g, cos(x)), flops=10, doc="The sine.")
-cos = elementwise("cos", np.cos, lambda g, x: negative(multiply(g, sin(x))), flops=10, doc="The cosine.")
-tan = elementwise(
-    "tan", np.tan, lambda g, out: multiply(g, add(square(out), 1)), flops=10, doc="The tangent."
-)
-asin = elementwise(
+sin: Op = elementwise("sin", np.sin, lambda g, x: multiply(g, cos(x)), flops=10, doc="The sine.")
+cos: Op = elementwise("cos", np.cos, lambda g, x: negative(multiply(g, sin(x))), flops=10, doc="The cosine.")
+tan: Op = elementwise("tan", np.tan, lambda g, out: multiply(g, add(square(out), 1)), flops=10, doc="The tangent.")
+asin: Op = elementwise(
     "asin", np.arcsin, lambda g, x: divide(g, sqrt(subtract(1, square(x)))), flops=10, doc="The inverse sine."
 )
-acos = elementwise(
+acos: Op = elementwise(
     "acos",
     np.arccos,
     lambda g, x: negative(divide(g, sqrt(subtract(1, square(x))))),
     flops=10,
     doc="The inverse cosine.",
 )
-atan = elementwise(
+atan: Op = elementwise(
     "atan", np.arctan, lambda g, x: divide(g, add(square(x), 1)), flops=10, doc="The inverse tangent."
 )
-atan2 = elementwise(
+atan2: Op = elementwise(
     "atan2",
     np.arctan2,
     lambda g, x, y: divide(multiply(g, y), add(square(x), square(y))),
@@ -102,9 +110,9 @@ atan2 = elementwise(
     flops=15,
     doc="The angle of the point (y, x): the inverse tangent of x / y in the right quadrant.",
 )
-sinh = elementwise("sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.")
-cosh = elementwise("cosh", np.cosh, lambda g, x: multiply(g, sinh(x)), flops=15, doc="The hyperbolic cosine.")
-tanh = elementwise(
+sinh: Op = elementwise("sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.")
+cosh: Op = elementwise("cosh", np.cosh, lambda g, x: multiply(g, sinh(x)), flops=15, doc="The hyperbolic cosine.")
+tanh: Op = elementwise(
     "tanh",
     np.tanh,
     lambda g, out: multiply(g, subtract(1, square(out))),
@@ -112,16 +120,16 @@ tanh = elementwise(
     doc="The hyperbolic tangent.",
 )
 
-# Kinks and steps ----------------------------------------------------------------------------------------------
+# Kinks and steps --------------------------------------------------------------------------------------------
 
-maximum = elementwise(
+maximum: Op = elementwise(
     "maximum",
     np.maximum,
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
     doc="The larger of x and y; a tie gives half of the gradient to each.",
 )
-minimum = elementwise(
+minimum: Op = elementwise(
     "minimum",
     np.minimum,
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
@@ -134,9 +142,11 @@ def _halved_on_ties(g: Array, x: Array, y: Array) -> Array:
     return where(equal(x, y), divide(g, 2), g)
 
 
-floor = elementwise("floor", np.floor, lambda g: multiply(g, 0), doc="The largest integer at most x; gradient 0.")
-ceil = elementwise("ceil", np.ceil, lambda g: multiply(g, 0), doc="The smallest integer at least x; gradient 0.")
-round = elementwise("round", np.rint, lambda g: multiply(g, 0), doc="The nearest integer, ties to even; gradient 0.")
+floor: Op = elementwise("floor", np.floor, lambda g: multiply(g, 0), doc="The largest integer at most x; gradient 0.")
+ceil: Op = elementwise("ceil", np.ceil, lambda g: multiply(g, 0), doc="The smallest integer at least x; gradient 0.")
+round: Op = elementwise(
+    "round", np.rint, lambda g: multiply(g, 0), doc="The nearest integer, ties to even; gradient 0."
+)
 
 
 def _relu(x: Array, out: Array = None) -> Array:
@@ -150,14 +160,14 @@ def _sigmoid(x: Array, out: Array = None) -> Array:
     return np.add(out, 0.5, out=out if isinstance(out, np.ndarray) else None)
 
 
-relu = elementwise(
+relu: Op = elementwise(
     "relu",
     _relu,
     lambda g, out: where(less_equal(out, 0), 0, g),
     dtype=lambda x: np.result_type(x, 0),
     doc="max(x, 0); gradient 0 at 0.",
 )
-sigmoid = elementwise(
+sigmoid: Op = elementwise(
     "sigmoid",
     _sigmoid,
     lambda g, out: multiply(g, multiply(out, subtract(1, out))),
@@ -175,7 +185,7 @@ def _where(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     return out
 
 
-where = elementwise(
+where: Op = elementwise(
     "where",
     _where,
     None,
@@ -185,22 +195,22 @@ where = elementwise(
     doc="x where the condition holds, else y: `where(condition, x, y)`.",
 )
 
-# Tests and logic: nothing to differentiate ---------------------------------------------------------------------
+# Tests and logic: nothing to differentiate ------------------------------------------------------------------
 
-equal = elementwise("equal", np.equal, infix=" == ", doc="x == y.")
-not_equal = elementwise("not_equal", np.not_equal, infix=" != ", doc="x != y.")
-less = elementwise("less", np.less, infix=" < ", doc="x < y.")
-less_equal = elementwise("less_equal", np.less_equal, infix=" <= ", doc="x <= y.")
-greater = elementwise("greater", np.greater, infix=" > ", doc="x > y.")
-greater_equal = elementwise("greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.")
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.")
-bitwise_or = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.")
-bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.")
-bitwise_invert = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
-logical_and = elementwise("logical_and", np.logical_and, doc="x and y.")
-logical_or = elementwise("logical_or", np.logical_or, doc="x or y.")
-logical_xor = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.")
-logical_not = elementwise("logical_not", np.logical_not, doc="not x.")
-isnan = elementwise("isnan", np.isnan, doc="Whether x is NaN.")
-isinf = elementwise("isinf", np.isinf, doc="Whether x is infinite.")
-isfinite = elementwise("isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.")
+equal: Op = elementwise("equal", np.equal, infix=" == ", doc="x == y.")
+not_equal: Op = elementwise("not_equal", np.not_equal, infix=" != ", doc="x != y.")
+less: Op = elementwise("less", np.less, infix=" < ", doc="x < y.")
+less_equal: Op = elementwise("less_equal", np.less_equal, infix=" <= ", doc="x <= y.")
+greater: Op = elementwise("greater", np.greater, infix=" > ", doc="x > y.")
+greater_equal: Op = elementwise("greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.")
+bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.")
+bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.")
+bitwise_xor: Op = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.")
+bitwise_invert: Op = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
+logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.")
+logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.")
+logical_xor: Op = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.")
+logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.")
+isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.")
+isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.")
+isfinite: Op = elementwise("isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.")

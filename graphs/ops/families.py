@@ -44,7 +44,8 @@ def elementwise(
 
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
-        name, kernel, infer, rules=rules, cost=cost, family="elementwise", arity=count, broadcasts=count > 1, infix=infix, doc=doc
+        name, kernel, infer, rules=rules, cost=cost, family="elementwise",
+        arity=count, broadcasts=count > 1, infix=infix, doc=doc,
     )  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def ufunc_dtype(ufunc: Any) -> DTypeRule:
 
     def result(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
         try:
-            return ufunc.resolve_dtypes((*dtypes, None))[-1]  # type: ignore[no-any-return]
+            return ufunc.resolve_dtypes((*dtypes, None))[-1]
         except TypeError:
             raise DTypeError("is not defined for these dtypes; convert with astype") from None
 
@@ -87,7 +88,16 @@ def reduction(
     def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
         return x.size * flops
 
-    return Op(name, kernel, infer, rules=(rule,) if rule else (), prepare=prepare, cost=cost, family="reduction", doc=doc)
+    return Op(
+        name,
+        kernel,
+        infer,
+        rules=(rule,) if rule else (),
+        prepare=prepare,
+        cost=cost,
+        family="reduction",
+        doc=doc,
+    )
 
 
 def refuse_empty(x: TensorSpec, axis: tuple[int, ...]) -> None:

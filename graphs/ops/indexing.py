@@ -10,7 +10,7 @@ import numpy as np
 from graphs import dims, dispatch
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs
+from graphs.op import Attrs, Op
 from graphs.ops.elementwise import add, greater_equal, less, multiply, where
 from graphs.ops.families import movement
 from graphs.ops.movement import reshape
@@ -46,7 +46,7 @@ def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Arra
     return out
 
 
-take = movement(
+take: Op = movement(
     "take",
     lambda x, indices, *, axis, out=None: np.take(x, indices, axis=axis, out=out),
     _infer_take,
@@ -56,7 +56,7 @@ take = movement(
     arity=2,
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
 )
-scatter_add = movement(
+scatter_add: Op = movement(
     "scatter_add",
     _scatter_add,
     lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),
@@ -95,7 +95,7 @@ def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array 
     return out
 
 
-take_along_axis = movement(
+take_along_axis: Op = movement(
     "take_along_axis",
     _take_along,
     _infer_along,
@@ -105,7 +105,7 @@ take_along_axis = movement(
     arity=2,
     doc="Elements picked along one axis by an array of indices of the same number of axes.",
 )
-add_along_axis = movement(
+add_along_axis: Op = movement(
     "add_along_axis",
     _add_along,
     lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),

@@ -62,7 +62,7 @@ def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
     return out.size * x.shape[-1] * 2
 
 
-matmul = Op(
+matmul: Op = Op(
     "matmul",
     np.matmul,
     _infer,
@@ -73,5 +73,5 @@ matmul = Op(
     arity=2,
     broadcasts=True,
     infix=" @ ",
-    doc="The matrix product x @ y over the last two axes, broadcasting the others; vectors are taken as rows or columns.",
+    doc="The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns.",
 )

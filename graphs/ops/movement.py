@@ -1,4 +1,4 @@
-"""Ops that move elements: reshape, permute_dims, broadcast_to, flip, concat, pad, astype and what follows from them."""
+"""Ops that move elements: reshape, permute_dims, broadcast_to, flip, concat, pad, astype, and what they make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import ShapeError
-from graphs.op import Attrs
+from graphs.op import Attrs, Op
 from graphs.ops.families import movement
 from graphs.ops.shapes import (
     Axis,
@@ -59,7 +59,7 @@ def _reshape(x: Array, *, shape: Shape, out: Array = None) -> Array:
     return out
 
 
-reshape = movement(
+reshape: Op = movement(
     "reshape",
     _reshape,
     _infer_reshape,
@@ -81,7 +81,7 @@ def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared
     return (x,), {"axes": order}
 
 
-permute_dims = movement(
+permute_dims: Op = movement(
     "permute_dims",
     lambda x, *, axes, out=None: _copied(np.transpose(x, axes), out),
     lambda x, *, axes: TensorSpec([x.shape[a] for a in axes], x.dtype),
@@ -104,7 +104,7 @@ def _infer_broadcast(x: TensorSpec, *, shape: Shape) -> TensorSpec:
     return TensorSpec(shape, x.dtype)
 
 
-broadcast_to = movement(
+broadcast_to: Op = movement(
     "broadcast_to",
     lambda x, *, shape, out=None: _copied(np.broadcast_to(x, shape), out),
     _infer_broadcast,
@@ -123,7 +123,7 @@ def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
     return (x,), {"axis": positive_axes(axis, len(shape_of(x)))}
 
 
-flip = movement(
+flip: Op = movement(
     "flip",
     lambda x, *, axis, out=None: _copied(np.flip(x, axis), out),
     lambda x, *, axis: x,
@@ -161,7 +161,7 @@ def _concat_rule(g: Array, index: int, shapes: tuple[Shape, ...], axis: int) -> 
     return getitem(g, (slice(None),) * axis + (slice(start, start + shapes[index][axis]),))
 
 
-concat = movement(
+concat: Op = movement(
     "concat",
     lambda *arrays, axis, out=None: np.concatenate(arrays, axis=axis, out=out),
     _infer_concat,
@@ -195,7 +195,7 @@ def _pad(x: Array, *, pad_width: Any, value: float, out: Array = None) -> Array:
     return out
 
 
-pad = movement(
+pad: Op = movement(
     "pad",
     _pad,
     lambda x, *, pad_width, value: TensorSpec(
@@ -220,7 +220,7 @@ def _astype(x: Array, *, dtype: np.dtype[Any], out: Array = None) -> Array:
     return out
 
 
-astype = movement(
+astype: Op = movement(
     "astype",
     _astype,
     lambda x, *, dtype: TensorSpec(x.shape, dtype),
@@ -229,7 +229,7 @@ astype = movement(
     broadcasts=True,
     doc="The values converted to another dtype.",
 )
-identity = movement(
+identity: Op = movement(
     "identity",
     lambda x, *, out=None: np.array(x) if out is None else _copied(x, out),
     lambda x: x,
@@ -237,7 +237,7 @@ identity = movement(
     prepare=lambda x, /: ((as_operand(x),), {}),
     doc="A copy of the values. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
 )
-stop_gradient = movement(
+stop_gradient: Op = movement(
     "stop_gradient",
     lambda x, *, out=None: _copied(x, out),
     lambda x: x,
@@ -247,7 +247,7 @@ stop_gradient = movement(
 )
 
 
-# What follows from the ops above ----------------------------------------------------------------------------------
+# What follows from the ops above ---------------------------------------------------------------------------
 
 
 def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
@@ -276,7 +276,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
 def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """The slices along one axis, whose size must be a number."""
     at = positive_axis(axis, len(shape_of(x)))
-    return tuple(getitem(x, (slice(None),) * at + (i,)) for i in range(shape_of(x)[at]))  # type: ignore[arg-type]
+    return tuple(getitem(x, (slice(None),) * at + (i,)) for i in range(shape_of(x)[at]))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -296,4 +296,3 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
     return permute_dims(x, order)
-

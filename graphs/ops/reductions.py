@@ -35,7 +35,7 @@ def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
 
 def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype NumPy sums in: small ints and bools widen to the platform's int."""
-    return np.add.reduce(np.empty(1, dtype)).dtype  # type: ignore[no-any-return]
+    return np.add.reduce(np.empty(1, dtype)).dtype
 
 
 def _ufunc(ufunc: np.ufunc) -> Kernel:
@@ -52,35 +52,35 @@ def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     kind = np.result_type(x.dtype, 0.5)
-    wide = np.float32 if kind == np.float16 else kind  # half precision overflows at 65504
-    total = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=wide, out=out)
+    wide: np.dtype[Any] = np.dtype(np.float32) if kind.itemsize == 2 else kind  # float16 overflows at 65504
+    total: Array = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=wide, out=out)
     count = math.prod([x.shape[a] for a in axis])
     mean = np.true_divide(total, count, out=total if isinstance(total, np.ndarray) else None)
     return mean.astype(kind) if mean.dtype != kind else mean
 
 
-sum = reduction(
+sum: Op = reduction(
     "sum",
     _ufunc(np.add),
     lambda g, x_shape, axis: _spread(g, x_shape, axis),
     dtype=_accumulator,
     doc="The sum over `axis` (all axes by default).",
 )
-mean = reduction(
+mean: Op = reduction(
     "mean",
     _mean,
     lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)),
     dtype=_mean_dtype,
     doc="The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy.",
 )
-prod = reduction(
+prod: Op = reduction(
     "prod",
     _ufunc(np.multiply),
     lambda g, x, axis: _prod_rule(g, x, axis),
     dtype=_accumulator,
     doc="The product over `axis`.",
 )
-max = reduction(
+max: Op = reduction(
     "max",
     _ufunc(np.maximum),
     lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
@@ -88,7 +88,7 @@ max = reduction(
     identity=False,
     doc="The largest element over `axis`; ties share the gradient equally.",
 )
-min = reduction(
+min: Op = reduction(
     "min",
     _ufunc(np.minimum),
     lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
@@ -96,8 +96,8 @@ min = reduction(
     identity=False,
     doc="The smallest element over `axis`; ties share the gradient equally.",
 )
-any = reduction("any", _ufunc(np.logical_or), None, dtype=lambda _: np.dtype(bool), doc="Whether any is true.")
-all = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtype(bool), doc="Whether all are true.")
+any: Op = reduction("any", _ufunc(np.logical_or), None, dtype=lambda _: np.dtype(bool), doc="Whether any is true.")
+all: Op = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtype(bool), doc="Whether all are true.")
 
 
 def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
@@ -140,8 +140,12 @@ def _arg_reduction(name: str, function: Kernel, doc: str) -> Op:
     return Op(name, kernel, infer, prepare=_one_axis, cost=cost, family="reduction", doc=doc)
 
 
-argmax = _arg_reduction("argmax", np.argmax, "The index of the first largest element; of the flat array by default.")
-argmin = _arg_reduction("argmin", np.argmin, "The index of the first smallest element; of the flat array by default.")
+argmax: Op = _arg_reduction(
+    "argmax", np.argmax, "The index of the first largest element; of the flat array by default."
+)
+argmin: Op = _arg_reduction(
+    "argmin", np.argmin, "The index of the first smallest element; of the flat array by default."
+)
 
 
 def _scan_axis(x: Array, /, axis: int = -1) -> tuple[tuple[Any, ...], Attrs]:
@@ -153,7 +157,7 @@ def _cumulative_sum(x: Array, *, axis: int, out: Array = None) -> Array:
     return np.add.accumulate(x, axis=axis, out=out, dtype=_accumulator(x.dtype))
 
 
-cumulative_sum = Op(
+cumulative_sum: Op = Op(
     "cumulative_sum",
     _cumulative_sum,
     lambda x, axis: TensorSpec(x.shape, _accumulator(x.dtype)),

@@ -10,7 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs
+from graphs.op import Attrs, Op
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand, as_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -22,7 +22,11 @@ Key = tuple[BasicIndex, ...]
 
 def is_basic(index: Any) -> bool:
     """Whether an index selects by position alone, not by the values of an array."""
-    return index is None or index is Ellipsis or isinstance(index, (int, slice, Dim, np.integer)) and not isinstance(index, bool)
+    return (
+        index is None
+        or index is Ellipsis
+        or (isinstance(index, (int, slice, Dim, np.integer)) and not isinstance(index, bool))
+    )
 
 
 def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
@@ -71,7 +75,7 @@ def _check_index(index: Size, size: Size, axis: int) -> None:
 def sliced_size(part: slice, size: Size) -> Size:
     """How many elements a slice selects from an axis, also of a symbolic size."""
     if not any(isinstance(v, Dim) for v in (part.start, part.stop, part.step, size)):
-        return len(range(*part.indices(size)))  # type: ignore[arg-type]
+        return len(range(*part.indices(size)))
     if part.step not in (None, 1):
         if part == slice(None, None, -1):
             return size
@@ -123,7 +127,7 @@ def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
     return x
 
 
-getitem = movement(
+getitem: Op = movement(
     "getitem",
     _getitem,
     _infer,
@@ -132,7 +136,7 @@ getitem = movement(
     view=True,
     doc="x[key] for ints, slices, None and Ellipsis, without copying.",
 )
-place = movement(
+place: Op = movement(
     "place",
     _place,
     lambda g, *, shape, key: TensorSpec(shape, g.dtype),
@@ -140,7 +144,7 @@ place = movement(
     prepare=lambda g, /, shape, key: ((as_operand(g),), {"shape": as_shape(shape), "key": key}),
     doc="Zeros of `shape` with `g` written at `key`: the adjoint of getitem.",
 )
-setitem = movement(
+setitem: Op = movement(
     "setitem",
     _setitem,
     _infer_setitem,

@@ -80,9 +80,7 @@ def _weighted_sum(outputs: Any, seed: int) -> Any:
     """A scalar in which every floating point output takes part, each element with a weight of its own."""
     floats = [leaf for leaf in tree.leaves(outputs) if dtype_of(leaf).kind == "f"]
     if not floats:
-        raise GraphError(
-            "check_grads: the function returns nothing that has a gradient; return a floating value"
-        )
+        raise GraphError("check_grads: the function returns nothing that has a gradient; return a floating value")
     total: Any = 0.0
     for i, leaf in enumerate(floats):
         total = ops.add(total, ops.sum(ops.multiply(leaf, _normal(shape_of(leaf), seed, i))))
@@ -108,9 +106,7 @@ class _Check:
         plain = self._runnable(loss, point) if level > 1 else loss
         directions = [self._direction(level, i, x.shape) for i, x in enumerate(point)]
         for i, direction in enumerate(directions):
-            self._compare(
-                level, i, float(np.sum(gradients[i] * direction)), _slope(plain, point, i, direction)
-            )
+            self._compare(level, i, float(np.sum(gradients[i] * direction)), _slope(plain, point, i, direction))
         if level < order:
             self.run(self._slope_of_gradient(loss, directions), point, order, level + 1)
 

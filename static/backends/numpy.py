@@ -27,7 +27,7 @@ Slot = tuple[str, Node, str]  # parameter name, node, and what of the node it ho
 
 
 class Program(NamedTuple):
-    """A lowered graph: the code, its source, what each parameter with a default holds, and the node of each line."""
+    """A lowered graph: the code, what each parameter with a default holds, and the node of each line."""
 
     graph: Graph
     schedule: Schedule
@@ -54,7 +54,14 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
     source = writer.write()
     code = next(c for c in compile(source, f"<graph {graph.name}>", "exec").co_consts if isinstance(c, CodeType))
     return Program(
-        graph, schedule, tuple(in_arena), code, source, tuple(writer.slots), tuple(writer.lines), frozenset(writer.fixed)
+        graph,
+        schedule,
+        tuple(in_arena),
+        code,
+        source,
+        tuple(writer.slots),
+        tuple(writer.lines),
+        frozenset(writer.fixed),
     )
 
 
@@ -127,7 +134,7 @@ class _Writer:
         """The local variables that nobody reads after each node, so that their memory is freed there."""
         last: dict[Node, Node] = {}
         for node in self.schedule.order:
-            if node.op.family == "source" or node in self.fixed and node not in self.in_arena:
+            if node.op.family == "source" or (node in self.fixed and node not in self.in_arena):
                 continue
             for value in (*node.inputs, node):
                 last[value] = node
