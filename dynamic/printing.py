@@ -291,6 +291,7 @@ _NAMES: Mapping[str, str] = {
     "permute_dims": "PermuteBackward0",  # and `.T`, which was TBackward0 in older releases
     "repeat": "ViewBackward0",
     "reshape": "ViewBackward0",
+    "setitem": "CopySlices",
     "slogdet": "LinalgSlogdetBackward0",
     "solve": "LinalgSolveExBackward0",
     "square": "PowBackward0",

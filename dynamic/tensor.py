@@ -235,11 +235,11 @@ class Tensor(Surface):
 
     def copy_(self, other: Any) -> Self:
         """Take the values of another tensor, broadcast to this one's shape."""
-        return self._assign(ops.broadcast_to(other, self.shape))
+        return self._assign(ops.setitem(self, other, ...))
 
     def fill_(self, value: float) -> Self:
         """Set every element to one value."""
-        return self._assign(ops.full_like(self, value))
+        return self.copy_(value)
 
     def zero_(self) -> Self:
         """Set every element to 0."""

@@ -14,6 +14,9 @@ from graphs.ops.movement import identity
 from graphs.spec import TensorSpec
 
 
+SMALL = 64  # bytes up to which constants are the same when their values are
+
+
 class Builder:
     """Appends nodes in the order they are computed; `finish` makes the verified graph."""
 
@@ -21,6 +24,8 @@ class Builder:
         self.name = name
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
+        self._constants: dict[Any, Node] = {}
+        self._originals: list[Any] = []
 
     def input(self, name: str, spec: TensorSpec) -> Node:
         """A new input."""
@@ -29,10 +34,18 @@ class Builder:
         return node
 
     def constant(self, value: np.ndarray[Any, Any] | Dim, dtype: np.dtype[Any] | None = None) -> Node:
-        """A new constant: an array, or a symbolic size as a scalar of `dtype`."""
-        kind = np.dtype(np.int64) if isinstance(value, Dim) else value.dtype
-        attrs: Attrs = {"value": value, "dtype": dtype or kind}
-        return self._add(Node(CONSTANT, (), attrs, CONSTANT.infer(**attrs)))
+        """A constant: the values an array has now, or a symbolic size as a scalar of `dtype`.
+
+        The same array, or the same few numbers, are one constant however often they are used.
+        """
+        kind = dtype or (np.dtype(np.int64) if isinstance(value, Dim) else value.dtype)
+        key = _identity(value, kind)
+        if key not in self._constants:
+            # A copy, so that changing the array later does not change the graph.
+            held: Attrs = {"value": value if isinstance(value, Dim) else np.array(value), "dtype": kind}
+            self._constants[key] = self._add(Node(CONSTANT, (), held, CONSTANT.infer(**held)))
+            self._originals.append(value)  # keeps its id from being used again
+        return self._constants[key]
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes. Raises what the op's `infer` raises."""
@@ -54,3 +67,10 @@ class Builder:
     def _add(self, node: Node) -> Node:
         self.nodes.append(node)
         return node
+
+
+def _identity(value: np.ndarray[Any, Any] | Dim, dtype: np.dtype[Any]) -> Any:
+    if isinstance(value, Dim):
+        return value.key, dtype
+    small = value.nbytes <= SMALL
+    return (value.shape, dtype, value.tobytes()) if small else id(value)

@@ -28,7 +28,7 @@ class TensorSpec:
         self.shape: Shape = tuple(_size(s) for s in shape)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         if self.dtype.kind not in "biuf":
-            raise DTypeError(f"tensors hold bools, ints or floats, not {self.dtype}")
+            raise DTypeError(f"tensors hold bools, ints or floats, not {self.dtype}; convert first")
 
     @property
     def ndim(self) -> int:
@@ -104,5 +104,5 @@ def _broadcast_axis(sizes: tuple[Size, ...]) -> Size:
         if dims.same(result, 1):
             result = size
         elif not dims.same(size, 1) and not dims.same(size, result):
-            raise ShapeError(f"sizes {result} and {size} do not broadcast")
+            raise ShapeError(f"sizes {result} and {size} do not broadcast; make them equal, or one of them 1")
     return result

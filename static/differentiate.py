@@ -87,7 +87,8 @@ def _gradients(builder: Builder, start: int, output: Any, variables: list[Symbol
     cotangents: dict[Node, Any] = {}
     if isinstance(output, Symbol) and output.node in active:
         cotangents[output.node] = Symbol(builder, builder.constant(np.ones((), output.dtype)))
-    recorded = [node for node in builder.nodes[start:] if node in active and node.op is not identity]
+    sources = {v.node for v in variables}
+    recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
     reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, node, g))
     return [_found(builder, v, cotangents.get(v.node)) for v in variables]
 

@@ -113,8 +113,7 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
         return builder.constant(value, promotion.scalar_dtype(value, others))
     if promotion.is_scalar(value):
         return builder.constant(promotion.typed(value, others))
-    # A copy, so that changing the array later does not change the compiled function.
-    return builder.constant(np.array(value))
+    return builder.constant(np.asarray(value))
 
 
 dispatch.interpret(Symbol, bind)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.errors import DTypeError, ShapeError
+from graphs.errors import DTypeError, GraphError, ShapeError, placed
 from graphs.op import Attrs, Kernel, Op
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
-from graphs.spec import TensorSpec, broadcast_shapes
+from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
+F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[..., Any] | None
 DTypeRule = Callable[..., np.dtype[Any]]
+
+
+def composite(function: F) -> F:
+    """A function made of ops, whose own errors name it, its operand and the user's line as those of an op do."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except GraphError as error:
+            raise placed(error, function.__name__, repr(spec_of(args[0]))) from None
+
+    return cast(F, call)
 
 
 def elementwise(

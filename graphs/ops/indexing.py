@@ -12,7 +12,7 @@ from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
 from graphs.op import Attrs, Op
 from graphs.ops.elementwise import add, greater_equal, less, multiply, where
-from graphs.ops.families import movement
+from graphs.ops.families import composite, movement
 from graphs.ops.movement import reshape
 from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, positive_axis, shape_of
 from graphs.ops.slicing import complete_key, getitem, is_basic
@@ -117,37 +117,50 @@ add_along_axis: Op = movement(
 )
 
 
+@composite
 def index(x: Array, key: Any) -> Array:
     """x[key] with NumPy's meaning: basic indices, integer arrays side by side, or a boolean mask.
 
     Raises ShapeError for integer arrays separated by slices, and ControlFlowError for a mask that is symbolic: the
     result's shape would depend on its values.
     """
-    entries = [_as_index(e) for e in complete_key(_expanded_masks(x, key), len(shape_of(x)))]
+    expanded, lengths = _expanded_masks(key)
+    entries = complete_key(expanded, len(shape_of(x)))
     if all(map(is_basic, entries)):
         return getitem(x, tuple(entries))
+    _check_masks(entries, lengths, shape_of(x))
+    # Beside an array an int counts as one: NumPy puts the axes of separated arrays first, x[0, :, array] too.
+    picked = [i for i, e in enumerate(entries) if e is not None and not isinstance(e, slice)]
+    if picked != list(range(picked[0], picked[-1] + 1)):
+        raise ShapeError("integer arrays separated by slices are not supported; permute the axes first")
     view = getitem(x, tuple(e if is_basic(e) else slice(None) for e in entries))
-    kept = [e for e in entries if not isinstance(e, int)]
-    at = [i for i, e in enumerate(kept) if not is_basic(e)]
-    if at != list(range(at[0], at[-1] + 1)):
-        raise ShapeError("index: integer arrays separated by slices are not supported; permute the axes first")
-    return _take_many(view, [kept[i] for i in at], at[0])
+    return _take_many(view, [entries[i] for i in picked if not is_basic(entries[i])], picked[0])
 
 
 def _as_index(entry: Any) -> Any:
     return np.asarray(entry, dtype=np.intp if len(entry) == 0 else None) if isinstance(entry, list) else entry
 
 
-def _expanded_masks(x: Array, key: Any) -> Any:
-    """The key with each boolean mask replaced by the integer arrays it stands for."""
-    entries = key if isinstance(key, tuple) else (key,)
+def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
+    """The key with each boolean mask replaced by the integer arrays it stands for, and the mask's size by array."""
     result: list[Any] = []
-    for entry in map(_as_index, entries):
-        if not is_basic(entry) and dtype_of(entry) == np.bool_:
-            result.extend(np.nonzero(_concrete_mask(entry)))
-        else:
+    lengths: dict[int, int] = {}
+    for entry in map(_as_index, key if isinstance(key, tuple) else (key,)):
+        if is_basic(entry) or dtype_of(entry) != np.bool_:
             result.append(entry)
-    return tuple(result)
+            continue
+        mask = _concrete_mask(entry)
+        positions = np.nonzero(mask)
+        lengths.update(zip(map(id, positions), mask.shape, strict=True))
+        result.extend(positions)
+    return tuple(result), lengths
+
+
+def _check_masks(entries: Sequence[Any], lengths: dict[int, int], shape: Shape) -> None:
+    for entry, size in zip((e for e in entries if e is not None), shape, strict=True):
+        length = lengths.get(id(entry), size)
+        if not dims.same(length, size):
+            raise ShapeError(f"a mask of {length} for an axis of size {size}; make them equal")
 
 
 def _concrete_mask(mask: Array) -> Array:
@@ -155,7 +168,7 @@ def _concrete_mask(mask: Array) -> Array:
         return np.asarray(mask)
     except ControlFlowError:
         raise ControlFlowError(
-            "index: the shape of x[mask] depends on the mask's values, which are unknown while a graph is traced; "
+            "the shape of x[mask] depends on the mask's values, which are unknown while a graph is traced; "
             "use graphs.where(mask, x, 0), which keeps the shape"
         ) from None
 
@@ -183,7 +196,7 @@ def _refuse_outside(position: Array, size: Size) -> None:
     if dispatch.interpreter_of(position) is None and isinstance(size, int):
         inside = greater_equal(position, -size) & less(position, size)
         if not np.all(inside):
-            raise ShapeError(f"index: an index is out of range for an axis of size {size}")
+            raise ShapeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
 
 
 __all__ = ["add_along_axis", "index", "scatter_add", "take", "take_along_axis"]

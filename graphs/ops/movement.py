@@ -13,7 +13,7 @@ from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import ShapeError
 from graphs.op import Attrs, Op
-from graphs.ops.families import movement
+from graphs.ops.families import composite, movement
 from graphs.ops.shapes import (
     Axis,
     as_operand,
@@ -48,7 +48,7 @@ def _prepare_reshape(x: Array, /, shape: Any) -> Prepared:
 
 def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
     if not dims.same(x.size, dims.product(shape)):
-        raise ShapeError(f"{x.size} elements do not fill a shape of {shape}")
+        raise ShapeError(f"{x.size} elements do not fill a shape of {shape}; let one size be -1")
     return TensorSpec(shape, x.dtype)
 
 
@@ -77,7 +77,7 @@ def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared
     ndim = len(shape_of(x))
     order = tuple(positive_axis(a, ndim) for a in (range(ndim)[::-1] if axes is None else axes))
     if sorted(order) != list(range(ndim)):
-        raise ShapeError(f"axes {order} are no permutation of {ndim} axes")
+        raise ShapeError(f"axes {order} are no permutation of {ndim} axes; name each once")
     return (x,), {"axes": order}
 
 
@@ -100,7 +100,7 @@ def _prepare_broadcast(x: Array, /, shape: Any) -> Prepared:
 
 def _infer_broadcast(x: TensorSpec, *, shape: Shape) -> TensorSpec:
     if not dims.same_shape(broadcast_shapes(x.shape, shape), shape):
-        raise ShapeError(f"does not broadcast to {shape}")
+        raise ShapeError(f"does not broadcast to {shape}; reshape it first")
     return TensorSpec(shape, x.dtype)
 
 
@@ -136,7 +136,7 @@ flip: Op = movement(
 
 def _prepare_concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Prepared:
     if not len(arrays):
-        raise ShapeError("needs at least one array")
+        raise ShapeError("needs at least one array; pass a list")
     values = [as_operand(a) for a in arrays]
     if axis is None:
         values, axis = [reshape(v, (-1,)) for v in values], 0
@@ -147,7 +147,7 @@ def _infer_concat(*specs: TensorSpec, axis: int) -> TensorSpec:
     first = specs[0].shape
     for spec in specs:
         if not dims.same_shape(_without(first, axis), _without(spec.shape, axis)) or spec.ndim != len(first):
-            raise ShapeError(f"shapes may differ along axis {axis} only")
+            raise ShapeError(f"shapes may differ along axis {axis} only; pad or slice the other axes")
     total = builtins.sum((s.shape[axis] for s in specs[1:]), specs[0].shape[axis])
     return TensorSpec([*first[:axis], total, *first[axis + 1 :]], np.result_type(*(s.dtype for s in specs)))
 
@@ -179,7 +179,7 @@ def _prepare_pad(x: Array, /, pad_width: Any, value: float = 0) -> Prepared:
     if not np.iterable(pad_width):
         widths = [(pad_width, pad_width)] * ndim
     if len(widths) != ndim or builtins.any(len(w) != 2 or w[0] < 0 or w[1] < 0 for w in widths):
-        raise ShapeError(f"pad widths are one (before, after) pair per axis, 0 or more, got {pad_width}")
+        raise ShapeError("pad widths are 0 or more, a pair for each axis; write ((before, after), ...)")
     return (x,), {"pad_width": tuple(widths), "value": value}
 
 
@@ -210,7 +210,7 @@ pad: Op = movement(
 
 
 def _prepare_astype(x: Array, /, dtype: npt.DTypeLike) -> Prepared:
-    return (as_operand(x),), {"dtype": np.dtype(dtype)}
+    return (as_operand(x),), {"dtype": TensorSpec((), dtype).dtype}  # refuses dtypes that no tensor has
 
 
 def _astype(x: Array, *, dtype: np.dtype[Any], out: Array = None) -> Array:
@@ -250,6 +250,7 @@ stop_gradient: Op = movement(
 # What follows from the ops above ---------------------------------------------------------------------------
 
 
+@composite
 def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
     """A view with axes of size 1 inserted at `axis`, counted in the result."""
     shape = list(shape_of(x))
@@ -259,12 +260,13 @@ def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
     return reshape(x, shape)
 
 
+@composite
 def squeeze(x: Array, /, axis: Axis = None) -> Array:
     """A view without the axes of size 1 named by `axis` (all of them by default)."""
     shape = shape_of(x)
     axes = positive_axes(axis, len(shape)) if axis is not None else [i for i, s in enumerate(shape) if dims.same(s, 1)]
     if not builtins.all(dims.same(shape[a], 1) for a in axes):
-        raise ShapeError(f"squeeze: axis {axis} of shape {shape} has a size other than 1")
+        raise ShapeError(f"axis {axis} has a size other than 1; reduce it, or reshape")
     return reshape(x, [s for i, s in enumerate(shape) if i not in axes])
 
 
@@ -273,20 +275,23 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     return concat([expand_dims(a, axis) for a in arrays], axis=axis)
 
 
+@composite
 def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """The slices along one axis, whose size must be a number."""
     at = positive_axis(axis, len(shape_of(x)))
     return tuple(getitem(x, (slice(None),) * at + (i,)) for i in range(shape_of(x)[at]))
 
 
+@composite
 def matrix_transpose(x: Array, /) -> Array:
     """The last two axes swapped."""
     ndim = len(shape_of(x))
     if ndim < 2:
-        raise ShapeError(f"matrix_transpose: needs at least 2 axes, got {ndim}")
+        raise ShapeError(f"needs at least 2 axes, got {ndim}; add one with expand_dims")
     return permute_dims(x, [*range(ndim - 2), ndim - 1, ndim - 2])
 
 
+@composite
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int], /) -> Array:
     """Axes moved from `source` to `destination`; the others keep their order."""
     ndim = len(shape_of(x))

@@ -31,9 +31,10 @@ def positive_axis(axis: int, ndim: int) -> int:
     try:
         index = operator.index(axis)
     except (TypeError, ControlFlowError):
-        raise ShapeError(f"an axis is an int, got {axis!r}") from None
+        raise ShapeError(f"an axis is an int, got {axis!r}; count axes from 0, or from -1 backwards") from None
     if not -ndim <= index < ndim:
-        raise ShapeError(f"axis {axis} is out of range for {ndim} axes; use {-ndim} to {ndim - 1}")
+        remedy = f"use {-ndim} to {ndim - 1}" if ndim else "add one with expand_dims"
+        raise ShapeError(f"axis {axis} is out of range for {ndim} axes; {remedy}")
     return index % ndim
 
 
@@ -44,7 +45,7 @@ def positive_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     given = axis if isinstance(axis, Iterable) else (axis,)
     axes = sorted(positive_axis(a, ndim) for a in given)
     if len(set(axes)) < len(axes):
-        raise ShapeError(f"axis {tuple(given)} names an axis twice")
+        raise ShapeError(f"axis {tuple(given)} names an axis twice; name each once")
     return tuple(axes)
 
 
@@ -68,12 +69,12 @@ def completed_shape(shape: Shape, total: Size) -> Shape:
     """
     unknown = [i for i, s in enumerate(shape) if not isinstance(s, Dim) and s == -1]
     if len(unknown) > 1:
-        raise ShapeError("only one size of a new shape can be -1")
+        raise ShapeError("only one size of a new shape can be -1; give the others")
     if not unknown:
         return shape
     known = dims.product(s for i, s in enumerate(shape) if i != unknown[0])
     if dims.same(known, 0) or not dims.same(total // known * known, total):
-        raise ShapeError(f"{total} elements do not fill a shape of {shape}")
+        raise ShapeError(f"{total} elements do not fill a shape of {shape}; change a size that is given")
     return tuple(total // known if i == unknown[0] else s for i, s in enumerate(shape))
 
 

@@ -34,7 +34,7 @@ def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
     entries = key if isinstance(key, tuple) else (key,)
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
-        raise ShapeError("an index holds at most one Ellipsis")
+        raise ShapeError("an index holds at most one Ellipsis; write the others as :")
     used = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if used > ndim:
         raise ShapeError(f"{used} indices for {ndim} axes; remove {used - ndim}")
@@ -69,7 +69,7 @@ def _result_sizes(shape: Shape, key: Key) -> Iterator[Size]:
 
 def _check_index(index: Size, size: Size, axis: int) -> None:
     if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-        raise ShapeError(f"index {index} is out of range for axis {axis} of size {size}")
+        raise ShapeError(f"index {index} is out of range for axis {axis} of size {size}; use {-size} to {size - 1}")
 
 
 def sliced_size(part: slice, size: Size) -> Size:
@@ -123,7 +123,7 @@ def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
 def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
     target = _infer(x, key=key).shape
     if not dims.same_shape(broadcast_shapes(value.shape, target), target):
-        raise ShapeError(f"a value of shape {value.shape} does not fit the selected {target}")
+        raise ShapeError(f"a value of shape {value.shape} does not fit the selected {target}; broadcast or slice it")
     return x
 
 

@@ -26,9 +26,7 @@ def source_files() -> tuple[Path, ...]:
     folder = Path(sysconfig.get_path("stdlib"))
     files = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
     if not files:
-        raise FileNotFoundError(
-            f"no standard library sources in {folder}; use a Python that ships its .py files"
-        )
+        raise FileNotFoundError(f"no standard library sources in {folder}; use a Python that ships its .py files")
     return tuple(files)
 
 
@@ -56,7 +54,5 @@ def sample(extract: Callable[[bytes], Iterable[T]], count: int, seed: int) -> tu
             break
         pool.extend(extract(path.read_bytes()))
     if not 0 <= count <= len(pool):
-        raise ValueError(
-            f"asked for {count} items, the standard library has {len(pool)} that fit; ask for fewer"
-        )
+        raise ValueError(f"asked for {count} items, the standard library has {len(pool)} that fit; ask for fewer")
     return tuple(rng.sample(pool, count))

@@ -1,0 +1,1 @@
+"""The comparison: workloads, measurements, claims and their verdicts."""

@@ -1,0 +1,167 @@
+"""Arms: the engines, and the static one under each shape policy, as training steps that the harness can run.
+
+A step is called as `step(*example) -> (loss, gradients)`. Everything that differs between arms is behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import optree
+
+import dynamic
+import static
+from compare.errors import UnsupportedError
+from compare.workloads.base import Case, Dims, Example
+from graphs.errors import ControlFlowError, ShapeError, ShapeLimitError
+
+PADDING = ("bucket", "pad")
+STATIC = "static-"
+
+
+class Step:
+    """One arm of a case, ready to run; `examples` is the stream as this arm takes it (masked where it pads)."""
+
+    def __init__(self, function: Callable[..., Any], params: Any, examples: tuple[Example, ...]) -> None:
+        self.function = function
+        self.params = params
+        self.examples = examples
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """The loss and the gradients of the parameters."""
+        result: tuple[Any, Any] = self.function(self.params, *example)
+        return result
+
+    @property
+    def compiles(self) -> int:
+        """The graphs compiled so far; none here."""
+        return 0
+
+    @property
+    def compile_seconds(self) -> float:
+        """The seconds they took to trace and compile."""
+        return 0.0
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
+        return sum(lengths)
+
+    def executables(self) -> list[Any]:
+        """The compiled graphs held now, for introspection."""
+        return []
+
+    def close(self) -> None:
+        """Let go of everything compiled."""
+        del self.function
+
+
+class CompiledStep(Step):
+    """One graph, compiled when the step is built, for an input that never changes shape."""
+
+    def __init__(self, case: Case) -> None:
+        started = time.perf_counter()
+        step = static.value_and_grad(case.static_loss or case.loss)
+        executable = static.compile(step, case.params, *case.examples[0])
+        self._seconds = time.perf_counter() - started
+        super().__init__(executable, case.params, case.examples)
+
+    @property
+    def compiles(self) -> int:
+        """The one graph."""
+        return 1
+
+    @property
+    def compile_seconds(self) -> float:
+        """The seconds it took."""
+        return self._seconds
+
+    def executables(self) -> list[Any]:
+        """The one executable."""
+        return [self.function]
+
+
+class JitStep(Step):
+    """A graph per shape or structure, compiled when first met, as the policy says."""
+
+    function: static.Jitted
+
+    def __init__(self, case: Case, policy: Any) -> None:
+        padded = policy in PADDING
+        loss = _masked(case, policy) if padded else case.static_loss or case.loss
+        jitted = static.jit(
+            static.value_and_grad(loss),
+            shapes=policy,
+            limit=len(case.examples),  # the cache at its best: it never has to forget
+            dims=_masked_dims(case) if padded else case.dims,
+            check=False,  # the parity gate has checked the padding
+        )
+        examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
+        super().__init__(jitted, case.params, examples)
+
+    @property
+    def compiles(self) -> int:
+        """Graphs compiled so far."""
+        return self.function.stats.compiles
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds spent tracing and compiling so far."""
+        return self.function.stats.compile_seconds
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """As the engine counts it over one epoch, which this runs."""
+        stats = self.function.stats
+        asked, computed = stats.useful, stats.computed
+        for example in self.examples:
+            self(*example)
+        padding = (stats.computed - computed) / (stats.useful - asked) if stats.useful > asked else 1.0
+        return round(sum(lengths) * padding)
+
+    def executables(self) -> list[Any]:
+        """The executables in the cache."""
+        return list(self.function.executables.values())
+
+
+def build(arm: str, case: Case) -> Step:
+    """The training step of an arm: "dynamic", or "static-" and a shape policy.
+
+    An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
+    when the policy does not apply to the case, and whatever the engine refuses with.
+    """
+    if arm == "dynamic":
+        return Step(dynamic.value_and_grad(case.loss), case.params, case.examples)
+    policy = arm.removeprefix(STATIC)
+    if policy == "exact" and not case.varies:
+        return CompiledStep(case)
+    return JitStep(case, policy)
+
+
+def refuses(arm: str, error: Exception) -> bool:
+    """Whether an error is the engine saying that it does not do this, rather than a fault."""
+    refusals = [UnsupportedError, ControlFlowError, ShapeLimitError]
+    if arm == "static-symbolic":
+        refusals.append(ShapeError)  # a rule that cannot hold for every size
+    return isinstance(error, tuple(refusals))
+
+
+def signature(example: Example) -> Hashable:
+    """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
+    tree: Any = example
+    leaves, structure = optree.tree_flatten(tree)
+    return structure, tuple((x.shape, x.dtype.str) if hasattr(x, "dtype") else x for x in leaves)
+
+
+def _masked(case: Case, policy: str) -> Callable[..., Any]:
+    if case.masked is None:
+        raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
+    return case.masked
+
+
+def _masked_dims(case: Case) -> Dims:
+    """The dims of `(params, *example, mask)`: the mask has the axis that varies."""
+    if case.dims is None:
+        raise UnsupportedError("padding needs to know which axes vary; give the case its dims")
+    names = [name for dims in case.dims if isinstance(dims, tuple) for name in dims if isinstance(name, str)]
+    return (*case.dims, (names[0],))

@@ -1,0 +1,132 @@
+"""What a claim is, what its rule finds in records, and the verdict that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from compare.stats import Interval
+
+Record = Mapping[str, Any]
+Records = Sequence[Record]
+Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
+
+SMALLEST_EFFECT = 0.05
+"""The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The one number that stands for a claim, with its unit."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Regime:
+    """The verdict where one condition holds: a phase of a run, a workload and size, a static shape policy."""
+
+    name: str
+    verdict: Label
+    value: float | None = None
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule concludes from records."""
+
+    verdict: Label
+    reasons: tuple[str, ...]
+    effect: Effect | None = None
+    interval: Interval | None = None
+    regimes: tuple[Regime, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding about a claim, in the form that `verdicts.json` holds."""
+
+    claim: Claim
+    finding: Finding
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values only; an interval is `[low, high]`."""
+        claim, finding = self.claim, self.finding
+        return {
+            "claim": claim.id,
+            "title": claim.title,
+            "statement": claim.statement,
+            "opposite": claim.opposite,
+            "verdict": finding.verdict,
+            "effect": finding.effect and asdict(finding.effect),
+            "interval": finding.interval and finding.interval.bounds(),
+            "regimes": [_regime(regime) for regime in finding.regimes],
+            "measured": claim.measured,
+            "rule": claim.rule,
+            "reasons": list(finding.reasons),
+            "literature": list(claim.literature),
+            "not_tested": list(claim.not_tested),
+        }
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something people say about graphs, its strongest opposite, and the rule that decides between them.
+
+    `find` is the rule as a function and `rule` is the same in words, made from the same thresholds. Figures
+    in `literature` that come from an abstract say so.
+    """
+
+    id: str
+    title: str
+    statement: str
+    opposite: str
+    measured: str
+    rule: str
+    find: Callable[[Records], Finding]
+    literature: tuple[str, ...] = ()
+    not_tested: tuple[str, ...] = ()
+
+    def judge(self, records: Records) -> Verdict:
+        """The verdict that the rule computes from the lines of a results file, in any order."""
+        return Verdict(self, self.find(records))
+
+
+def not_measured(what: str) -> Finding:
+    """The finding where there is no record to judge: no effect, no interval, never a guess."""
+    return Finding("not measured yet", (f"no record of {what}",))
+
+
+def exceeds(interval: Interval | None) -> Label:
+    """The label of a claim that a ratio is above 1: a tie, within the smallest effect, speaks against it."""
+    if interval is None:
+        return "inconclusive"
+    if interval.low > 1 + SMALLEST_EFFECT:
+        return "supported"
+    return "refuted" if interval.high < 1 + SMALLEST_EFFECT else "inconclusive"
+
+
+def judged(name: str, interval: Interval | None) -> Regime:
+    """The regime of a claim that a ratio is above 1."""
+    return Regime(name, exceeds(interval), interval.estimate if interval else None, interval)
+
+
+def combine(labels: Iterable[Label]) -> Label:
+    """The one label of all conditions, depends where they differ, inconclusive where one cannot tell."""
+    found = set(labels)
+    if "depends" in found or {"supported", "refuted"} <= found:
+        return "depends"
+    return found.pop() if len(found) == 1 else "inconclusive"
+
+
+def _regime(regime: Regime) -> dict[str, Any]:
+    return {
+        "name": regime.name,
+        "verdict": regime.verdict,
+        "value": regime.value,
+        "interval": regime.interval and regime.interval.bounds(),
+    }

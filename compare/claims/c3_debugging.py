@@ -1,0 +1,96 @@
+"""C3: dynamic graphs are easier to debug.
+
+Judged from lines of kind "fault", one for each seeded fault and engine: `fault`, `family`, `engine`,
+`detected`, `names_line` (whether the error names the user's line), `steps` (to the faulty value) and
+`ops_before` (how many ops ran before the fault was seen). Each engine has its best tools.
+"""
+
+from __future__ import annotations
+
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.stats import Interval, proportion_interval
+
+MIN_FAULTS = 30
+"""Fewer seeded faults than this are anecdotes."""
+EVEN = 0.50
+"""With no difference between the engines, each finds half of the decided faults better."""
+
+Score = tuple[bool, bool, int, int]
+
+
+def find(records: Records) -> Finding:
+    """A sign test over faults: in how many of those that differ is the dynamic engine better?"""
+    duels = _duels([r for r in records if r.get("kind") == "fault"])
+    if not duels:
+        return not_measured("seeded faults in both engines")
+    share = _share(list(duels.values()))
+    families = tuple(_family(f, duels) for f in sorted({family for family, _ in duels}))
+    return Finding(
+        "inconclusive" if len(duels) < MIN_FAULTS else _verdict(share, families),
+        (f"of {len(duels)} faults dynamic is better in {_won(duels, 1)}, static in {_won(duels, -1)}",),
+        None if share is None else Effect("decided faults that dynamic finds better", share.estimate, "share"),
+        share,
+        families,
+    )
+
+
+def _duels(faults: list[Record]) -> dict[tuple[str, str], int]:
+    """For each fault that both engines met: 1 where dynamic is better, -1 where static is, 0 if even."""
+    scores: dict[tuple[str, str], dict[str, Score]] = {}
+    for fault in faults:
+        scores.setdefault((fault["family"], fault["fault"]), {})[fault["engine"]] = _score(fault)
+    met = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
+    return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in met.items()}
+
+
+def _score(fault: Record) -> Score:
+    """Better is larger: found at all, then the line named, then fewer steps, then earlier."""
+    return bool(fault["detected"]), bool(fault["names_line"]), -int(fault["steps"]), -int(fault["ops_before"])
+
+
+def _share(duels: list[int]) -> Interval | None:
+    decided = [duel for duel in duels if duel]
+    return proportion_interval(decided.count(1), len(decided)) if decided else None
+
+
+def _verdict(share: Interval | None, families: tuple[Regime, ...]) -> Label:
+    if {"supported", "refuted"} <= {family.verdict for family in families}:
+        return "depends"
+    return _label(share)
+
+
+def _label(share: Interval | None) -> Label:
+    if share is None or share.high < EVEN:
+        return "refuted"
+    return "supported" if share.low > EVEN else "inconclusive"
+
+
+def _won(duels: dict[tuple[str, str], int], side: int) -> int:
+    return list(duels.values()).count(side)
+
+
+def _family(family: str, duels: dict[tuple[str, str], int]) -> Regime:
+    share = _share([duel for (kind, _), duel in duels.items() if kind == family])
+    return Regime(family, _label(share), share.estimate if share else None, share)
+
+
+CLAIM = Claim(
+    id="C3",
+    title="Dynamic graphs are easier to debug",
+    statement="In a dynamic graph an error appears at once, on the line that caused it; values can be "
+    "printed, and an ordinary debugger stops where the fault is.",
+    opposite="A static graph finds wrong shapes, dtypes and axes before any data runs, can check every node "
+    "for NaN without a change to the program, and repeats a failing run exactly.",
+    measured="Seeded faults (shape, dtype, NaN, wrong axis, wrong branch, ...) in each engine with its best "
+    "tools: whether the fault is found, whether the error names the user's line, how many steps lead to "
+    "the faulty value, and how many ops ran first.",
+    rule="A fault goes to the engine that finds it; then to the one that names the line; then to fewer "
+    "steps; then to fewer ops run before. Of the faults that differ, supported if the 95% interval of "
+    f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
+    f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
+    find=find,
+    not_tested=(
+        "people: minutes to find a fault, which only a study with programmers can tell",
+        "graphical debuggers and recorded traces of other frameworks",
+    ),
+)

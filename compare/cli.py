@@ -1,0 +1,236 @@
+"""The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
+
+Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
+disagree, 5 nothing was measured, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compare.errors import CompareError
+
+ONLY = "Only the cells whose workload or workload/size matches this glob."
+Command = Callable[..., Any]
+
+
+class Group(click.Group):
+    """A group whose commands end with the exit code of the error a user can act on."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except CompareError as error:
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="graphduel")
+def graphduel() -> None:
+    """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
+
+
+def cells(command: Command) -> Command:
+    """The options that choose cells."""
+    command = click.option("--only", metavar="GLOB", help=ONLY)(command)
+    return click.option(
+        "--quick/--full", "quick", default=True, help="Small sizes only, or every size.  [default: quick]"
+    )(command)
+
+
+@graphduel.command()
+@cells
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
+@click.option("--processes", type=click.IntRange(1), help="Worker processes per cell; 3 quick, 6 full.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    quick: bool,
+    only: str | None,
+    out: Path | None,
+    resume: bool,
+    processes: int | None,
+    seed: int,
+) -> None:
+    """Measure the workloads and write results, verdicts and a report."""
+    from compare import progress
+    from compare.jobs import PRESETS, Settings
+    from compare.run import run as measure
+
+    if resume and out is None:
+        raise click.UsageError("--resume needs --out: the folder of the run to go on with")
+    preset = "quick" if quick else "full"
+    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
+    directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    try:
+        outcome = measure(directory, settings, progress.reporter(), resume=resume)
+    except KeyboardInterrupt:
+        again = " ".join(map(shlex.quote, _again(settings, directory)))
+        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        ctx.exit(130)
+    _announce(directory, outcome.verdicts)
+    _list_problems("disagree", outcome.disagreements)
+    _list_problems("failed", outcome.failures)
+    if not outcome.measured:
+        click.echo("Nothing was measured.", err=True)
+    ctx.exit(outcome.exit_code)
+
+
+def _again(settings: Any, directory: Path) -> list[str]:
+    only = ["--only", settings.only] if settings.only else []
+    words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed)]
+
+
+@graphduel.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def report(directory: Path) -> None:
+    """Judge the results in DIRECTORY again and write its report again."""
+    from compare import results
+    from compare.run import finish
+
+    path = directory / results.RESULTS
+    if not path.exists():
+        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
+    records = results.read(path, lambda text: click.echo(text, err=True))
+    _announce(directory, finish(directory, records))
+
+
+@graphduel.command()
+@cells
+@click.pass_context
+def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
+    """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
+    from compare import progress, tables
+    from compare.jobs import Settings
+    from compare.run import check as gate
+
+    records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
+    parity = [r for r in records if r["kind"] == "parity"]
+    columns = ("cell", "arm", "status", "output error", "gradient error", "allowed", "reason")
+    tables.show(columns, [row for record in parity for row in _parity_rows(record)])
+    different = [f"{r['workload']}/{r['size']}" for r in parity if r["same_graph"] is False]
+    _list_problems("no isomorphic graphs", different)
+    _list_problems("failed", [f"{_cell(r['job'])}: {r['error']}" for r in records if r["kind"] == "failure"])
+    statuses = {row["status"] for r in parity for row in r["arms"].values()}
+    broken = different or "failed" in statuses or len(parity) < len(records)
+    ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
+
+
+@graphduel.command("list")
+def list_() -> None:
+    """List the workloads with what they show, and the claims."""
+    from compare import claims, tables, workloads
+
+    found = map(workloads.get, workloads.names())
+    rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
+    tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
+    click.echo()
+    tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
+
+
+@graphduel.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Show all there is to say about a workload or a claim."""
+    from compare import claims, workloads
+    from compare.errors import UnknownNameError
+
+    if name.upper() in claims.CLAIMS:
+        _paragraphs(_claim(claims.CLAIMS[name.upper()]))
+    elif name in workloads.names():
+        _paragraphs(_workload(workloads.get(name)))
+    else:
+        hint = workloads.nearest(name, (*workloads.names(), *claims.CLAIMS))
+        raise UnknownNameError(f"no workload or claim is named {name!r}; {hint}")
+
+
+@graphduel.command()
+@click.pass_context
+def doctor(ctx: click.Context) -> None:
+    """Show the environment, and whether every part can be used."""
+    from compare import doctor as clinic
+    from compare import tables
+
+    parts, environment = clinic.examine()
+    tables.show(("part", "state"), parts)
+    click.echo()
+    tables.show(("environment of a worker", ""), environment)
+    ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
+
+
+def _announce(directory: Path, verdicts: list[dict[str, Any]]) -> None:
+    from compare import tables
+
+    tables.verdicts(verdicts)
+    click.echo(f"\nReport: {directory / 'report.html'}")
+
+
+def _list_problems(what: str, problems: Any) -> None:
+    for problem in problems:
+        click.echo(f"{what}: {problem}", err=True)
+
+
+def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (_cell(record), arm, row["status"], _number(row["output_error"]), _number(row["gradient_error"]),
+         _number(row["tolerance"]), row["reason"] or "")
+        for arm, row in record["arms"].items()
+    ]  # fmt: skip
+
+
+def _cell(record: dict[str, Any]) -> str:
+    return f"{record['workload']}/{record['size']}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def _claim(claim: Any) -> list[tuple[str, str]]:
+    return [
+        (claim.id, claim.title),
+        ("The claim", claim.statement),
+        ("Its opposite", claim.opposite),
+        ("Measured", claim.measured),
+        ("The rule", claim.rule),
+        *(("Literature", source) for source in claim.literature),
+        *(("Not tested", gap) for gap in claim.not_tested),
+    ]
+
+
+def _workload(workload: Any) -> list[tuple[str, str]]:
+    sizes = [
+        ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in given.items())}")
+        for size, given in workload.sizes.items()
+    ]
+    return [
+        (workload.name, workload.title),
+        ("Shows", workload.shows),
+        ("Should win", workload.expect),
+        ("Arms", ", ".join(workload.arms)),
+        *sizes,
+    ]
+
+
+def _paragraphs(pairs: list[tuple[str, str]]) -> None:
+    width = max(len(head) for head, _ in pairs)
+    for head, text in pairs:
+        wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
+        click.echo(wrapped)
+
+
+def main() -> None:
+    """Run the command."""
+    graphduel(prog_name="graphduel")

@@ -1,0 +1,48 @@
+"""What `graphduel doctor` looks at: whether each part imports, and the environment of a worker."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from compare.errors import WorkerError
+from compare.measure.job import Job
+from compare.measure.processes import ask
+
+PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.run")
+LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "rich", "jinja2", "psutil", "threadpoolctl")
+FINE = "fine"
+START_SECONDS = 60.0
+
+Rows = list[tuple[str, str]]
+
+
+def examine() -> tuple[Rows, Rows]:
+    """Each part with "fine" or what is wrong with it, and the environment of a worker process."""
+    parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
+    state, environment = _worker()
+    return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
+
+
+def _imports(name: str) -> str:
+    try:
+        import_module(name)
+    except Exception as error:  # noqa: BLE001  (a broken part is what is looked for)
+        return f"{type(error).__name__}: {error}"
+    return FINE
+
+
+def _worker() -> tuple[str, dict[str, Any]]:
+    try:
+        answer = ask(Job("environment"), START_SECONDS)
+    except WorkerError as error:
+        return str(error), {}
+    return str(answer.get("error", FINE)), answer.get("environment", {})
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return "unknown" if value is None else str(value)

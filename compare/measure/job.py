@@ -1,0 +1,68 @@
+"""A job: what one worker process is asked to measure, as it travels to the worker and back in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to measure, in seconds and in rounds of one block per arm.
+
+    `seconds` bounds the rounds of one job once `least` of them are done. A round is never cut, so blocks stay
+    paired.
+    """
+
+    rounds: int = 20
+    least: int = 5
+    seconds: float = 10.0
+    block_seconds: float = 0.004
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
+
+    `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
+    measure side by side, every arm of the workload when empty.
+    """
+
+    kind: str
+    workload: str | None = None
+    size: str | None = None
+    process: int | None = None
+    claim: str | None = None
+    source: str = ""
+    seed: int = 0
+    arms: tuple[str, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """The job that `to_dict` wrote."""
+        nested = {"arms": tuple(values["arms"]), "budget": Budget(**values["budget"])}
+        return cls(**{**values, **nested})
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The fields that name the job, as the record of its kind begins."""
+        names = ("kind", "workload", "size", "process", "claim")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def label(self) -> str:
+        """What a person calls the job: `time rnn_text/small, process 2`."""
+        cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or "")
+        process = "" if self.process is None else f", process {self.process}"
+        return f"{self.kind} {cell}{process}".strip()
+
+    def random(self) -> Random:
+        """The job's own generator: the same job draws the same orders in every run of one seed."""
+        return Random(f"{self.seed}/{self.workload}/{self.size}/{self.process}")

@@ -1,0 +1,143 @@
+"""Memory of one arm, in a process of its own: what a step adds, what is held between steps, and where.
+
+peak             bytes of NumPy data a steady step reaches above `held` (tracemalloc's NumPy domain); of a
+                 stream, its largest step
+held             bytes of NumPy data the arm keeps between steps: arena, constants, every cached shape
+resident_growth  how far the process's resident peak rises from before the build to after steady steps
+
+The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
+of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
+every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import optree
+
+import dynamic
+from compare import arms, workloads
+from compare.arms import Step
+from compare.measure.job import Job
+from compare.measure.tracing import numpy_memory
+from compare.results import Record
+from compare.workloads.base import Case
+
+WARM_EPOCHS = 2
+
+
+def measure(job: Job) -> Record:
+    """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
+    case = workloads.load(job.source).case(str(job.size))
+    return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms}}
+
+
+def measure_arm(arm: str, case: Case) -> Record:
+    """What one arm of a case holds and reaches."""
+    growth = resident_growth(arm, case)
+    with numpy_memory():
+        step = arms.build(arm, case)
+        _epochs(step, WARM_EPOCHS)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        _epochs(step, 1)
+        peak = tracemalloc.get_traced_memory()[1] - held
+    longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
+    _, gradients = step(*step.examples[longest])
+    classes, nodes = _classes(step, case, longest, peak, held, _nbytes(gradients))
+    step.close()
+    return {
+        "status": "ok",
+        "reason": None,
+        "peak": peak,
+        "held": held,
+        "resident_growth": growth,
+        "classes": classes,
+        "nodes": nodes,
+    }
+
+
+def resident_growth(arm: str, case: Case) -> int:
+    """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
+    gc.collect()
+    before = restart_resident_peak()
+    step = arms.build(arm, case)
+    _epochs(step, WARM_EPOCHS)
+    growth = resident_peak() - before
+    step.close()
+    return max(0, growth)
+
+
+def restart_resident_peak() -> int:
+    """Forget the peak so far where the system allows it (Linux). Returns the resident bytes now."""
+    import psutil
+
+    with suppress(OSError):  # the peak then counts from the start of the process
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return int(psutil.Process().memory_info().rss)
+
+
+def resident_peak() -> int:
+    """The resident peak in bytes, or the resident bytes now where the system keeps no peak."""
+    import psutil
+
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    return peaks[0] if peaks else int(psutil.Process().memory_info().rss)
+
+
+def _epochs(step: Step, count: int) -> None:
+    for _ in range(count):
+        for example in step.examples:
+            step(*example)
+
+
+def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients: int) -> tuple[dict[str, int], int]:
+    executables = step.executables()
+    if executables:
+        nodes, structure, plan, others = _compiled(executables, held)
+        saved, caches = 0, held - plan + others
+    else:
+        nodes, structure, saved = tape_stats(case, index)
+        saved, plan, caches = min(saved, peak - gradients), 0, held
+    classes = {
+        "parameters": _nbytes(case.params),
+        "gradients": gradients,
+        "structure": structure,
+        "plan": plan,
+        "saved": saved,
+        "workspace": max(0, peak - gradients - saved),
+        "caches": caches,
+    }
+    return classes, nodes
+
+
+def _compiled(executables: list[Any], held: int) -> tuple[int, int, int, int]:
+    """Nodes, structure and plan bytes of the largest executable; structure bytes of all the others."""
+    reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
+    largest = reports[-1]
+    plan = min(held, int(largest.arena_bytes) + int(largest.constant_bytes))
+    others = sum(int(r.structure_bytes) for r in reports[:-1])
+    return int(largest.nodes), int(largest.structure_bytes), plan, others
+
+
+def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
+    """Nodes, structure bytes and saved bytes of the tape of one forward run."""
+    params: Any = optree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), case.params)
+    nodes, structure, saved = dynamic.tape_stats(case.loss(params, *case.examples[index]))
+    return int(nodes), int(structure), int(saved)
+
+
+def _nbytes(tree: Any) -> int:
+    leaves: Iterable[Any] = optree.tree_leaves(tree)
+    return sum(int(leaf.nbytes) for leaf in leaves)

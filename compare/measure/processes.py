@@ -1,0 +1,94 @@
+"""Worker processes: one job, one fresh interpreter; a crash or an overrun becomes a failure record."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import compare
+from compare.errors import WorkerError
+from compare.measure.environment import THREAD_VARIABLES
+from compare.measure.job import Job
+from compare.measure.worker import failure
+from compare.results import Record
+
+WORKER = "compare.measure.worker"
+
+
+def run_job(job: Job, timeout: float) -> Record:
+    """The record of a job from a fresh process; a failure record if it crashes or overruns `timeout`."""
+    try:
+        return ask(job, timeout)
+    except WorkerError as error:
+        return failure(job, str(error))
+
+
+def ask(job: Job, timeout: float) -> Record:
+    """What a fresh worker answers. Raises WorkerError when it crashes, overruns, or answers nothing."""
+    worker = subprocess.Popen(
+        [sys.executable, "-m", WORKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=worker_environment(job),
+        encoding="utf-8",
+        start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
+    )
+    try:
+        answer, errors = worker.communicate(json.dumps(job.to_dict()), timeout)
+    except subprocess.TimeoutExpired:
+        raise WorkerError(f"the worker ran longer than {timeout:g} s and was ended") from None
+    finally:
+        _end(worker)
+    return _understood(worker.returncode, answer, errors)
+
+
+def worker_environment(job: Job) -> dict[str, str]:
+    """This process's variables, with one thread for BLAS, a fixed hash seed, and this code to import."""
+    home = str(Path(compare.__file__).resolve().parent.parent)
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        **dict.fromkeys(THREAD_VARIABLES, "1"),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
+    }
+
+
+def _end(worker: subprocess.Popen[str]) -> None:
+    """End the worker and what it started, if it still runs."""
+    if worker.poll() is None:
+        if hasattr(os, "killpg"):
+            os.killpg(worker.pid, signal.SIGKILL)
+        else:
+            worker.kill()
+        worker.wait()
+    for pipe in (worker.stdin, worker.stdout, worker.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _understood(code: int, answer: str, errors: str) -> Record:
+    record: Any = None
+    if code == 0:
+        with suppress(ValueError):
+            record = json.loads(answer)
+    if isinstance(record, dict):
+        return record
+    said = errors.strip().splitlines()
+    raise WorkerError(f"the worker {_ending(code)}" + (f": {said[-1].strip()}" if said else ""))
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        try:
+            return f"died of {signal.Signals(-code).name}"
+        except ValueError:
+            return f"died of signal {-code}"
+    return f"ended with exit code {code}" if code else "gave no readable answer"

@@ -1,0 +1,63 @@
+"""What the report says, as plain data: the HTML and the Markdown are two printings of one `Page`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headers; `align` has one letter a column, l or r."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    align: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as files beside the report, or, where `name` is None, the reason why it is missing."""
+
+    title: str
+    caption: str
+    alt: str
+    name: str | None
+    svg: bytes
+    table: Table | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim with what the run says about it; everything is ready to print."""
+
+    claim: str
+    title: str
+    statement: str
+    opposite: str
+    word: str
+    icon: str
+    tone: str
+    effect: str
+    effect_name: str
+    why: str
+    measured: str
+    rule: str
+    regimes: Table | None
+    reasons: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    literature: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report, in reading order."""
+
+    title: str
+    subtitle: str
+    headline: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+    pictures: tuple[Picture, ...]
+    parity_notes: tuple[str, ...]
+    parity: Table | None
+    environment: Table | None
+    commands: tuple[str, ...]
+    limits: tuple[str, ...]
+    failures: Table | None

@@ -1,0 +1,94 @@
+"""Time of each call of the first epoch against the length of its input."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from compare.report import text
+from compare.report.page import Table
+from compare.report.plots import Drawing, style
+from compare.report.records import Call, Cell
+from compare.report.summary import Summary, largest
+
+_DASHES = (0, (4, 3))
+_TITLE = "Latency by input length, first epoch"
+_CAPTION = (
+    "Every call of the first epoch in one worker process, against the useful length of its input; times "
+    "are on a log scale. A filled diamond is the first call with a shape or structure that this arm had "
+    "not met: there a static arm may compile, a dynamic one never does. The dashed line is a typical call "
+    "once the arm is warm. How far the diamonds lie above the circles is what the slowest calls pay, and "
+    f"how many there are is what the epoch pays. {style.ONE_SIZE}"
+)
+
+
+def draw(summary: Summary) -> Drawing:
+    """One row a workload, one column an arm, on shared scales."""
+    cells = largest(cell for cell, _ in summary.streams)
+    if not cells:
+        return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
+    arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
+    figure = style.figure(0.9 + 2.5 * len(cells), width=max(5.0, 2.5 * len(arms)))
+    panels = figure.subplots(len(cells), len(arms), sharex="row", sharey="row", squeeze=False)
+    for row, cell in zip(panels, cells, strict=True):
+        _row(row, cell, arms, summary)
+    figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
+    figure.supylabel("time of one call (log scale)", fontsize=9.5)
+    figure.legend(handles=_key(), loc="outside upper center", ncols=3)
+    return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
+
+
+def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:
+    for axes, arm in zip(row, arms, strict=True):
+        axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
+        if calls := summary.streams.get((cell, arm)):
+            _panel(axes, calls, summary.courses[cell, arm].steady, style.colour(arm))
+        else:
+            axes.set_axis_off()
+            axes.text(0, 1, "not timed", va="top", transform=axes.transAxes)
+
+
+def _panel(axes: Axes, calls: tuple[Call, ...], steady: float, colour: str) -> None:
+    for new in (False, True):
+        points = [(call.length, call.seconds) for call in calls if call.new is new and call.seconds > 0]
+        if points:
+            axes.scatter(*zip(*points, strict=True), **_look(new, colour))
+    axes.axhline(steady, color=style.INK, linestyle=_DASHES, linewidth=1)
+    axes.set_yscale("log")
+    style.seconds_axis(axes)
+
+
+def _look(new: bool, colour: str) -> dict[str, Any]:
+    if new:
+        return {"marker": "D", "s": 18, "color": style.INK, "linewidths": 0, "zorder": 3}
+    return {"marker": "o", "s": 14, "facecolors": "none", "edgecolors": colour, "linewidths": 0.9}
+
+
+def _key() -> list[Line2D]:
+    point: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+    return [
+        Line2D([], [], marker="D", color=style.INK, label="first call with this shape", **point),
+        Line2D([], [], marker="o", color=style.FAINT, fillstyle="none", label="shape seen before", **point),
+        Line2D([], [], color=style.INK, linestyle=_DASHES, linewidth=1, label="typical call once warm"),
+    ]
+
+
+def _alt(summary: Summary) -> str:
+    parts = (
+        f"{cell.workload} {arm}: {sum(call.new for call in calls)} of {len(calls)} calls met a new shape"
+        for (cell, arm), calls in summary.streams.items()
+    )
+    return "Call times by input length in the first epoch. " + "; ".join(parts) + "."
+
+
+def _table(summary: Summary) -> Table:
+    headers = ("workload", "size", "arm", "calls", "new shapes", "p50", "p95", "p99", "slowest")
+    rows = tuple(_cells(cell, arm, calls) for (cell, arm), calls in summary.streams.items())
+    return Table(headers, rows, "lllrrrrrr")
+
+
+def _cells(cell: Cell, arm: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
+    times = sorted(call.seconds for call in calls)
+    ranks = [times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.95, 0.99, 1.0)]
+    counts = (str(len(calls)), str(sum(call.new for call in calls)))
+    return (*cell, arm, *counts, *(text.seconds(rank) for rank in ranks))

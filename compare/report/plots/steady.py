@@ -1,0 +1,133 @@
+"""Steady-state time of every static arm as a ratio to dynamic."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import DYNAMIC
+from compare.report import text
+from compare.report.page import Table
+from compare.report.plots import Drawing, style
+from compare.report.records import Cell
+from compare.report.summary import Ratio, Summary, size_order
+
+_TITLE = "Steady-state time, relative to dynamic"
+_CAPTION = (
+    "Each dot is the time of one call once an arm is warm, divided by dynamic's time for the same call on "
+    "the same data; the whiskers are its 95% interval. Left of the line at 1× the static arm is faster, "
+    f"right of it slower. The grey strip is the tie zone, {SMALLEST_EFFECT:.0%} either way: whiskers "
+    "inside it are a tie, whiskers across its edge mean that this run cannot tell. The scale is "
+    "logarithmic, so 0.5× and 2× are equally far from a tie. Building and first calls are not in it: see "
+    "the next figure."
+)
+_COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points right of the axes
+
+_STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50))
+
+
+def draw(summary: Summary) -> Drawing:
+    """Dot and whisker, one row an arm, workloads sorted by their best static arm."""
+    rows = _sorted(summary.ratios)
+    if not rows:
+        return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static arm.")
+    figure = style.figure(1.1 + 0.29 * len(rows))
+    axes = figure.add_subplot()
+    _bands(axes, rows)
+    for row, ratio in enumerate(rows):
+        _whisker(axes, row, ratio)
+    _scale(axes, rows)
+    _labels(axes, rows)
+    return Drawing("steady", _TITLE, _CAPTION, _alt(rows), figure, _table(summary, rows))
+
+
+def _sorted(ratios: Sequence[Ratio]) -> list[Ratio]:
+    best: dict[str, float] = {}
+    for ratio in ratios:
+        best[ratio.cell.workload] = min(best.get(ratio.cell.workload, math.inf), ratio.interval.estimate)
+    return sorted(ratios, key=lambda r: (best[r.cell.workload], size_order(r.cell), r.interval.estimate, r.arm))
+
+
+def _bands(axes: Axes, rows: Sequence[Ratio]) -> None:
+    """Shade every other workload, so that its sizes and arms read as one group."""
+    workloads = list(dict.fromkeys(ratio.cell.workload for ratio in rows))
+    for row, ratio in enumerate(rows):
+        if workloads.index(ratio.cell.workload) % 2 == 0:
+            axes.axhspan(row - 0.5, row + 0.5, color=style.BAND, linewidth=0, zorder=0)
+
+
+def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
+    colour, interval = style.colour(ratio.arm), ratio.interval
+    axes.plot(interval.bounds(), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
+    axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
+    words = (text.ratio(interval.estimate), text.interval(*interval.bounds()), ratio.words)
+    beside: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "annotation_clip": False,
+    }
+    for offset, word in zip(_COLUMNS, words, strict=True):
+        axes.annotate(word, (1, row), (offset, 0), va="center", fontsize=8.5, **beside)
+
+
+def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
+    low = min(0.9, *(ratio.interval.low for ratio in rows)) / 1.15
+    high = max(1.1, *(ratio.interval.high for ratio in rows)) * 1.15
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(_ticks(low, high))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
+    axes.axvline(1, color=style.INK, linewidth=1.2)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round ratios between the limits: the finest set of which a dozen or fewer fit."""
+    for steps in _STEPS:
+        ticks = [step * 10.0**power / 10 for power in range(-6, 7) for step in steps]
+        fitting = [tick for tick in ticks if low <= tick <= high]
+        if len(fitting) <= 12:
+            return fitting
+    return [10.0**power for power in range(-6, 7) if low <= 10.0**power <= high]
+
+
+def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
+    sizes = {ratio.cell.size for ratio in rows}
+    labels = [style.clean(_name(ratio.cell, sizes)) + f"  {style.clean(ratio.arm)}" for ratio in rows]
+    axes.set_yticks(range(len(rows)), labels)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)")
+    above: dict[str, Any] = {
+        "xycoords": axes.get_xaxis_transform(),
+        "textcoords": "offset points",
+        "va": "bottom",
+        "color": style.INK,
+    }
+    axes.annotate("◀ faster than dynamic", (1, 1), (-8, 4), ha="right", **above)
+    axes.annotate("slower ▶", (1, 1), (8, 4), ha="left", **above)
+
+
+def _name(cell: Cell, sizes: set[str]) -> str:
+    return cell.workload if len(sizes) == 1 else f"{cell.workload} {cell.size}"
+
+
+def _alt(rows: Sequence[Ratio]) -> str:
+    parts = (f"{r.cell.workload} {r.cell.size} {r.arm} {text.ratio(r.interval.estimate)} ({r.words})" for r in rows)
+    return "Steady-state time relative to dynamic, from fastest to slowest: " + "; ".join(parts) + "."
+
+
+def _table(summary: Summary, rows: Sequence[Ratio]) -> Table:
+    headers = ("workload", "size", "arm", "dynamic", "static", "ratio", "95% interval", "static is")
+    return Table(headers, tuple(_row(summary, ratio) for ratio in rows), "lllrrrrl")
+
+
+def _row(summary: Summary, ratio: Ratio) -> tuple[str, ...]:
+    base, own = summary.courses[ratio.cell, DYNAMIC].steady, summary.courses[ratio.cell, ratio.arm].steady
+    factor = (text.ratio(ratio.interval.estimate), text.interval(*ratio.interval.bounds()))
+    return (*ratio.cell, ratio.arm, text.seconds(base), text.seconds(own), *factor, ratio.words)

@@ -1,0 +1,118 @@
+"""One look for all figures: Okabe-Ito colours with a second cue, marker or hatch; reproducible files."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from compare.report import text
+
+WIDTH = 10.0
+INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
+ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "grid.color": "#e2e2e2",
+    "grid.linewidth": 0.7,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "savefig.dpi": 150,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "graphduel",
+    "text.color": INK,
+    "text.parse_math": False,  # a name from the results is text, whatever dollar signs it holds
+}
+
+# Okabe and Ito's palette, told apart by readers with any colour vision.
+_ARMS = {
+    "dynamic": ("#d55e00", "o"),
+    "static-exact": ("#0072b2", "s"),
+    "static-symbolic": ("#cc79a7", "v"),
+    "static-bucket": ("#009e73", "D"),
+    "static-pad": ("#56b4e9", "^"),
+}
+_OTHER_ARM = ("#777777", "X")
+
+_CLASSES = {
+    "parameters": ("#bbbbbb", ""),
+    "gradients": ("#e69f00", "////"),
+    "saved": ("#0072b2", ""),
+    "workspace": ("#56b4e9", "...."),
+    "structure": ("#d55e00", "xxxx"),
+    "plan": ("#009e73", "\\\\\\\\"),
+    "caches": ("#cc79a7", "----"),
+}
+_OTHER_CLASS = ("#f0e442", "++++")
+
+
+def colour(arm: str) -> str:
+    """The colour of an arm, the same in every figure."""
+    return _ARMS.get(arm, _OTHER_ARM)[0]
+
+
+def marker(arm: str) -> str:
+    """The marker of an arm, the same in every figure."""
+    return _ARMS.get(arm, _OTHER_ARM)[1]
+
+
+def ordered_arms(arms: Iterable[str]) -> list[str]:
+    """Dynamic first, then the static policies in a fixed order, then arms not known here, by name."""
+    known = list(_ARMS)
+    return sorted(set(arms), key=lambda arm: (known.index(arm) if arm in _ARMS else len(known), arm))
+
+
+def ordered_classes(names: Iterable[str]) -> list[str]:
+    """The classes of memory in the order of every stack: what both engines hold, then what each adds."""
+    known = list(_CLASSES)
+    return sorted(set(names), key=lambda name: (known.index(name) if name in _CLASSES else len(known), name))
+
+
+def class_patch(name: str) -> dict[str, Any]:
+    """The fill of one class of memory."""
+    fill, hatch = _CLASSES.get(name, _OTHER_CLASS)
+    return {"facecolor": fill, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
+
+
+def class_legend(figure: Figure, names: Iterable[str]) -> None:
+    """The key of the memory classes, above the panels."""
+    patches = [Patch(label=clean(name), **class_patch(name)) for name in names]
+    figure.legend(handles=patches, loc="outside upper center", ncols=max(1, len(patches)), handlelength=1.6)
+
+
+def figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, with inches as its units; no state is shared with other figures."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def seconds_axis(axes: Axes) -> None:
+    """Label the y axis of `axes` with durations."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value)))
+
+
+def clean(label: str, limit: int = 40) -> str:
+    """A name from the results as a short single line of characters that every font has."""
+    line = "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in label)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def rendered(drawing: Figure, kind: str) -> bytes:
+    """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id."""
+    buffer = io.BytesIO()
+    metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
+    drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
+    return buffer.getvalue()

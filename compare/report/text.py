@@ -1,0 +1,75 @@
+"""Numbers as a reader wants them: three significant digits, a unit with a prefix, never a bare exponent."""
+
+import math
+from collections.abc import Sequence
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+RATIO_UNITS = frozenset({"x", "×", "ratio", "fold"})
+_SECOND_UNITS = frozenset({"s", "second", "seconds"})
+_BYTE_UNITS = frozenset({"B", "byte", "bytes"})
+
+
+def number(value: float) -> str:
+    """`value` with three significant digits: 0.412, 41.2, 41,200; tiny ones as 1.2e-07."""
+    if not math.isfinite(value):
+        return "unbounded" if value > 0 else "n/a"
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3:
+        return f"{value:.1e}"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
+
+
+def seconds(value: float) -> str:
+    """A duration in s, ms, µs or ns."""
+    return _scaled(value, _TIMES)
+
+
+def size(value: float) -> str:
+    """A number of bytes in GiB, MiB, KiB or B."""
+    return _scaled(value, _SIZES)
+
+
+def ratio(value: float) -> str:
+    """A factor: 0.41×."""
+    return f"{number(value)}×" if math.isfinite(value) else number(value)
+
+
+def interval(low: float, high: float) -> str:
+    """The two ends: [0.40, 0.42], told apart by a fourth digit where three would not."""
+    ends = (number(low), number(high))
+    if ends[0] == ends[1] and low != high:
+        ends = (f"{low:.4g}", f"{high:.4g}")
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def quantity(value: float, unit: str) -> str:
+    """`value` in the unit that a verdict names; an unknown unit is written after the number."""
+    if unit in RATIO_UNITS:
+        return ratio(value)
+    if unit == "share":
+        return f"{number(100 * value)}%"
+    if unit in _SECOND_UNITS:
+        return seconds(value)
+    if unit in _BYTE_UNITS:
+        return size(value)
+    return f"{number(value)}{'' if unit in {'', '%'} else ' '}{unit}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def counted(number_of: int, noun: str) -> str:
+    """1 job, 2 jobs."""
+    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+    if value == 0 or not math.isfinite(value):
+        return number(value)
+    factor, unit = next((pair for pair in units if abs(value) >= pair[0]), units[-1])
+    return f"{number(value / factor)} {unit}"

@@ -1,0 +1,65 @@
+"""Workloads: plain functions over graphs ops, each with its data and sizes.
+
+The registry maps a name to where the workload is defined, `module:attribute`, so that listing names imports
+nothing and a fresh worker process imports only the one it runs.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from compare.errors import UnknownNameError
+from compare.workloads.base import Case, Workload
+
+__all__ = ["Case", "Workload", "add", "get", "load", "names", "nearest", "source"]
+
+_NAMES = (
+    "big_matmul",
+    "tiny_mlp",
+    "elementwise_chain",
+    "mlp_digits",
+    "rnn_text",
+    "tree_lstm",
+    "branch_on_sum",
+)
+_sources = {name: f"{__name__}.{name}:WORKLOAD" for name in _NAMES}
+
+
+def names() -> tuple[str, ...]:
+    """The name of every workload, in the order reports use."""
+    return tuple(_sources)
+
+
+def get(name: str) -> Workload:
+    """The workload of that name. Raises UnknownNameError suggesting the nearest name."""
+    return load(source(name))
+
+
+def source(name: str) -> str:
+    """Where the workload of that name is defined, as `module:attribute`."""
+    if name not in _sources:
+        raise UnknownNameError(f"no workload is named {name!r}; {nearest(name, names())}")
+    return _sources[name]
+
+
+def load(source: str) -> Workload:
+    """The workload defined at `module:attribute`. Raises UnknownNameError when something else is there."""
+    module, _, attribute = source.partition(":")
+    workload = getattr(import_module(module), attribute, None)
+    if not isinstance(workload, Workload):
+        raise UnknownNameError(f"{source} is no Workload; define it with compare.workloads.Workload")
+    return workload
+
+
+def add(name: str, source: str) -> None:
+    """Enter a workload of your own under a name. Raises ValueError when the name is taken."""
+    if name in _sources:
+        raise ValueError(f"a workload named {name!r} exists already; choose another name")
+    _sources[name] = source
+
+
+def nearest(name: str, known: tuple[str, ...]) -> str:
+    """The part of an error message that says which name was probably meant."""
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"

@@ -1,0 +1,85 @@
+"""A character RNN over lines of source text: a step for each character, and every line has its own length.
+
+A line is an example of its own (batch 1), so the lengths met are those of real text, in random order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import graphs
+from compare.workloads.base import Case, Example, Workload
+from compare.workloads.data import source_lines
+from compare.workloads.data.text import VOCABULARY_SIZE, Ids
+from compare.workloads.layers import Layer, dense_layers, glorot
+
+Array = Any
+Params = dict[str, Array]
+
+
+def surprises(params: Params, characters: Array, following: Array) -> Array:
+    """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
+    state, states = params["start"], []
+    for x in graphs.embedding(params["embedding"], characters):
+        state = graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+        states.append(state)
+    logits = graphs.stack(states) @ params["output"]["weight"] + params["output"]["bias"]
+    chosen = graphs.take_along_axis(graphs.log_softmax(logits), graphs.expand_dims(following, -1))
+    return -graphs.squeeze(chosen, -1)
+
+
+def loss(params: Params, characters: Array, following: Array) -> Array:
+    """The mean cross entropy of the next character."""
+    return graphs.mean(surprises(params, characters, following))
+
+
+def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+    """The loss where `mask`, bool[T], holds: padding after a line changes neither loss nor gradients.
+
+    An RNN looks only back, so what follows the last real character changes no state that counts.
+    """
+    each = surprises(params, characters, following)
+    return graphs.sum(graphs.where(mask, each, 0)) / graphs.sum(graphs.astype(mask, each.dtype))
+
+
+def init(width: int, seed: int = 0) -> Params:
+    """The parameters: embedding and state of `width` floats, learned start state; Glorot init."""
+    rng = np.random.default_rng(seed)
+    output: Layer = dense_layers(rng, (width, VOCABULARY_SIZE), glorot)[0]
+    return {
+        "embedding": rng.standard_normal((VOCABULARY_SIZE, width), np.float32),
+        "input": glorot(rng, width, width),
+        "recurrent": glorot(rng, width, width),
+        "bias": np.zeros(width, np.float32),
+        "start": np.zeros(width, np.float32),
+        "output": output,
+    }
+
+
+def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
+    """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
+    examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
+    lengths = tuple(len(characters) for characters, _ in examples)
+    return Case(loss, init(width, seed), examples, lengths, masked, dims=(None, ("T",), ("T",)))
+
+
+def shifted(line: Ids) -> Example:
+    """Each character of a line but the last, and the one that follows it: i[T + 1] -> i[T], i[T]."""
+    return line[:-1], line[1:]
+
+
+WORKLOAD = Workload(
+    name="rnn_text",
+    title="Character RNN over source lines",
+    shows="Inputs of varying length: a fixed graph is compiled for each length, or padded and masked.",
+    expect="open",
+    sizes={
+        "small": {"lines": 24, "max_length": 40, "width": 32},
+        "medium": {"lines": 64, "max_length": 80, "width": 64},
+        "large": {"lines": 256, "max_length": 120, "width": 128},
+    },
+    make=make,
+    policies=("exact", "bucket", "pad"),
+)

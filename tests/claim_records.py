@@ -1,0 +1,189 @@
+"""Made-up results files: what a claim would be judged by, with the numbers that a test wants."""
+
+import json
+from random import Random
+
+from compare.claims import get
+
+LABELS = {"supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"}
+KEYS = {
+    "claim", "title", "statement", "opposite", "verdict", "effect", "interval", "regimes", "measured", "rule",
+    "reasons", "literature", "not_tested",
+}  # fmt: skip
+BASE = 1e-4
+"""Seconds a made-up step takes."""
+LENGTHS = [3, 5, 8, 13, 21, 34]
+
+
+def verdict(claim, records):
+    found = get(claim).judge(records).to_dict()
+    assert set(found) == KEYS
+    assert found["verdict"] in LABELS
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+def said(found, words):
+    return any(words in reason for reason in found["reasons"])
+
+
+def regime(found, name):
+    return next(r for r in found["regimes"] if r["name"] == name)
+
+
+def parity(workload, arms, size="small", **status):
+    checked = {
+        arm: {"status": status.get(arm.replace("-", "_"), "ok"), "gradient_error": 1e-7, "tolerance": 1e-5}
+        for arm in arms
+    }
+    agree = all(arm["status"] == "ok" for arm in checked.values())
+    return {"kind": "parity", "workload": workload, "size": size, "agree": agree, "arms": checked}
+
+
+def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, compiles=0, padding=1.0):
+    """What an arm measured; with lengths, `first` lists the seconds of each call of the first epoch."""
+    random = Random(f"{seconds}/{seed}")
+    stream = lengths and [
+        {"length": n, "seconds": s, "new": True} for n, s in zip(lengths, first or [seconds] * 99, strict=False)
+    ]
+    useful = sum(lengths or [100])
+    return {
+        "status": "ok",
+        "reason": None,
+        "build": build,
+        "first": seconds if first is None or lengths else first,
+        "blocks": [seconds * (1 + random.uniform(-noise, noise)) for _ in range(12)],
+        "stream": stream,
+        "compiles": compiles,
+        "compile_seconds": build,
+        "useful": useful,
+        "computed": round(useful * padding),
+    }
+
+
+def cell(workload, arms, size="small", processes=3):
+    """The parity record and the time records of one cell; an arm is keyword arguments of `timed`."""
+    records = [parity(workload, arms, size)]
+    for process in range(processes):
+        measured = {arm: timed(**{"seed": process, **kwargs}) for arm, kwargs in arms.items()}
+        records.append({"kind": "time", "workload": workload, "size": size, "process": process, "arms": measured})
+    return records
+
+
+def duel(workload, steady, *, build=0.1, size="small", noise=0.002, processes=3):
+    """A cell in which dynamic takes `steady` times as long as static in steady state."""
+    arms = {
+        "dynamic": {"seconds": BASE * steady, "noise": noise},
+        "static-exact": {"seconds": BASE, "build": build, "noise": noise},
+    }
+    return cell(workload, arms, size, processes)
+
+
+def race(*steadies, control=1.0, **kwargs):
+    records = duel("big_matmul", control) if control else []
+    for index, steady in enumerate(steadies):
+        records += duel(f"task{index}", steady, **kwargs)
+    return records
+
+
+def text(*, steady=1.2, epoch=5.0, size="small", **changes):
+    """rnn_text: `steady` and `epoch` are static / dynamic; changes are arms to replace."""
+    arms = {
+        "dynamic": {"seconds": BASE, "lengths": LENGTHS},
+        "static-exact": {
+            "seconds": BASE * steady,
+            "lengths": LENGTHS,
+            "first": [BASE * epoch] * 6,
+            "compiles": 6,
+        },
+        "static-pad": {
+            "seconds": BASE * steady * 1.5,
+            "lengths": LENGTHS,
+            "first": [BASE * epoch * 1.5] * 6,
+            "compiles": 1,
+            "padding": 2.4,
+        },
+    }
+    arms.update(
+        {name.replace("_", "-"): {**arms.get(name.replace("_", "-"), {}), **new} for name, new in changes.items()}
+    )
+    return cell("rnn_text", arms, size)
+
+
+def memory(workload, dynamic, static, *, structure=0, size="small", arm="static-exact"):
+    def held(peak, structure):
+        return {
+            "status": "ok",
+            "peak": peak,
+            "classes": {"structure": structure, "plan": 0, "parameters": 10**6},
+        }
+
+    arms = {"dynamic": held(dynamic, 0), arm: held(static - structure, structure)}
+    record = {"kind": "memory", "workload": workload, "size": size, "arms": arms}
+    return [parity(workload, arms, size), record]
+
+
+def memories(*ratios, share=0.2):
+    return [
+        record
+        for index, ratio in enumerate(ratios)
+        for record in memory(f"task{index}", 1000, 1000 * ratio, structure=1000 * ratio * share)
+    ]
+
+
+def sweep(passed=400, checks=400, ops=60):
+    by_op = {f"op{i}": {"checks": 1, "passed": 1} for i in range(ops)}
+    failures = [f"op{i}: wrong" for i in range(checks - passed)]
+    return {
+        "kind": "gradients",
+        "claim": "C2",
+        "checks": checks,
+        "passed": passed,
+        "failures": failures,
+        "by_op": by_op,
+    }
+
+
+def models(count=4, **status):
+    return [parity(f"task{i}", ("dynamic", "static-exact"), **status) for i in range(count)]
+
+
+def programs(unchanged=0, rewritten=0, refused=0, edit=0.5, runs=True):
+    kinds = ["unchanged"] * unchanged + ["rewritten"] * rewritten + ["refused"] * refused
+    return [
+        {"kind": "program", "claim": "C1", "family": "loop", "dynamic": runs, "static": kind, "edit": edit}
+        for kind in kinds
+    ]
+
+
+def faults(count, better, family="shape"):
+    """Faults that the engine `better` finds in fewer steps; None: both alike."""
+    return [
+        {
+            "kind": "fault",
+            "claim": "C3",
+            "fault": f"{better}{index}",
+            "family": family,
+            "engine": engine,
+            "detected": True,
+            "names_line": True,
+            "steps": 1 if engine == better else 2,
+            "ops_before": 3,
+        }
+        for index in range(count)
+        for engine in ("dynamic", "static")
+    ]
+
+
+def prototypes(count, static=2.0):
+    engines = {"static": {"edit_to_result": static, "lines": 12, "caught": 1}}
+    engines["dynamic"] = {"edit_to_result": 1.0, "lines": 10, "caught": 0}
+    return [{"kind": "prototype", "claim": "C7", "task": f"t{i}", "engines": engines} for i in range(count)]
+
+
+def edits(count, *, dynamic=1.0, static=50.0, rebuilds=(0, 1)):
+    engines = {
+        "dynamic": {"rebuild": rebuilds[0], "steps": dynamic},
+        "static": {"rebuild": rebuilds[1], "steps": static},
+    }
+    return [{"kind": "edit", "claim": "C8", "edit": f"{static}/{i}", "engines": engines} for i in range(count)]

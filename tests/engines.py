@@ -1,0 +1,29 @@
+"""What the tests of both engines ask of each: run a function, and differentiate it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import static
+
+ENGINES = {"dynamic": dynamic, "static": static}
+
+
+def run(engine: str, f: Callable[..., Any], *args: Any) -> Any:
+    """f(*args) in an engine, as an array."""
+    if engine == "static":
+        return static.compile(f, *args)(*args)
+    result = f(*map(dynamic.tensor, args))
+    return result.numpy() if isinstance(result, dynamic.Tensor) else np.asarray(result)
+
+
+def gradients(engine: str, f: Callable[..., Any], *args: Any) -> Any:
+    """The gradients of a scalar function in all of its arguments."""
+    argnums = tuple(range(len(args)))
+    if engine == "static":
+        return static.compile(static.grad(f, argnums), *args)(*args)
+    return dynamic.grad(f, argnums)(*args)

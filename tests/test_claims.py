@@ -1,0 +1,130 @@
+"""What holds for all claims: no records no verdict, and what must not change one."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compare.claims import CLAIMS, get, judge
+from compare.claims.base import Regime, combine, exceeds
+from compare.errors import UnknownNameError
+from compare.stats import Interval
+from tests.claim_records import (
+    edits,
+    faults,
+    memories,
+    programs,
+    prototypes,
+    race,
+    said,
+    sweep,
+    text,
+)
+
+
+def everything():
+    return [
+        *race(1.5, 1.2, 0.7),
+        *text(),
+        *memories(1.5, 0.7, 1.3),
+        sweep(),
+        *programs(refused=45),
+        *faults(30, "dynamic"),
+        *prototypes(3),
+        *edits(4),
+    ]
+
+
+def scaled(value, factor):
+    """The records with every duration, and nothing else, multiplied."""
+    durations = {"build", "first", "blocks", "seconds", "compile_seconds"}
+    if isinstance(value, dict):
+        return {k: times(v, factor) if k in durations else scaled(v, factor) for k, v in value.items()}
+    return [scaled(item, factor) for item in value] if isinstance(value, list) else value
+
+
+def times(value, factor):
+    return [factor * item for item in value] if isinstance(value, list) else factor * value
+
+
+@settings(max_examples=15)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_records_makes_no_difference(random):
+    records = everything()
+    expected = judge(records)
+    random.shuffle(records)
+    assert judge(records) == expected
+
+
+@settings(max_examples=15)
+@given(st.floats(1e-3, 1e3))
+def test_a_faster_machine_has_the_same_verdicts(factor):
+    before, after = judge(everything()), judge(scaled(everything(), factor))
+    assert [v["verdict"] for v in after] == [v["verdict"] for v in before]
+    for old, new in zip(before, after, strict=True):
+        assert new["effect"] is None or new["effect"]["value"] == pytest.approx(old["effect"]["value"])
+        assert [r["verdict"] for r in new["regimes"]] == [r["verdict"] for r in old["regimes"]]
+
+
+def test_no_records_no_verdict():
+    for found in judge([{"kind": "run"}, {"kind": "failure", "job": {}, "error": "x"}]):
+        assert found["verdict"] == "not measured yet"
+        assert found["effect"] is None
+        assert found["interval"] is None
+        assert found["regimes"] == []
+        assert said(found, "no record of")
+
+
+def test_claims_stand_in_order_and_say_all_that_a_reader_needs():
+    assert list(CLAIMS) == [f"C{i}" for i in range(1, 9)]
+    assert [found["claim"] for found in judge([])] == list(CLAIMS)
+    for claim in CLAIMS.values():
+        assert all([claim.title, claim.statement, claim.opposite, claim.measured, claim.rule, claim.not_tested])
+        assert claim.statement != claim.opposite
+
+
+def test_figures_of_the_literature_have_a_source():
+    lines = [line for claim in CLAIMS.values() for line in claim.literature]
+    sources = ("arXiv", "10.", "tutorial", "documentation", "contrib", "ASPLOS", "source)", "MXNet")
+    assert all(any(source in line for source in sources) for line in lines)
+
+
+def test_a_claim_is_found_by_its_id_and_a_wrong_one_names_the_nearest():
+    assert get(" c4 ").id == "C4"
+    with pytest.raises(UnknownNameError, match="did you mean 'C1'"):
+        get("C11")
+    with pytest.raises(UnknownNameError, match="choose one of C1, C2"):
+        get("speed")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["supported", "supported"], "supported"),
+        (["refuted"], "refuted"),
+        (["supported", "refuted"], "depends"),
+        (["supported", "refuted", "inconclusive"], "depends"),
+        (["supported", "depends"], "depends"),
+        (["supported", "inconclusive"], "inconclusive"),
+        ([], "inconclusive"),
+    ],
+)
+def test_labels_combine(labels, expected):
+    assert combine(labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        (Interval(1.2, 1.06, 1.3), "supported"),
+        (Interval(1.2, 1.05, 1.3), "inconclusive"),
+        (Interval(1.0, 0.9, 1.04), "refuted"),
+        (Interval(1.0, 0.9, 1.05), "inconclusive"),
+        (None, "inconclusive"),
+    ],
+)
+def test_a_ratio_exceeds_one_only_beyond_the_smallest_effect(interval, expected):
+    assert exceeds(interval) == expected
+
+
+def test_regimes_are_plain_values():
+    assert Regime("a", "supported").interval is None

@@ -1,0 +1,259 @@
+"""The command: exit codes, messages and what is printed where."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from compare import claims, progress, report, results, tables, workloads
+from compare import run as runs
+from compare.cli import graphduel
+from tests.test_run import Machine, parity_with
+
+ESCAPE = "\x1b"
+
+
+@pytest.fixture
+def call():
+    return lambda *arguments: CliRunner().invoke(graphduel, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Runs answered by a machine that measures nothing, over two fake workloads."""
+    sources = {"tiny": "tests.fake_workloads:TINY", "stray": "tests.fake_workloads:STREAM"}
+    monkeypatch.setattr(workloads, "_sources", sources)
+    monkeypatch.setattr(report, "write", lambda directory: [])
+    made = Machine()
+    monkeypatch.setattr(runs, "_run_job", lambda job, timeout: made(job, timeout))
+    return made
+
+
+# Help and looking
+
+
+def test_help_is_quick_it_loads_nothing_heavy():
+    probe = "import sys, compare.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert not {"numpy", "rich", "matplotlib", "optree", "networkx", "psutil"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["compare", "compare.cli"])
+def test_the_command_is_the_module(module):
+    if module == "compare.cli":
+        command = [sys.executable, "-c", "from compare.cli import main; main()", "--help"]
+    else:
+        command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: graphduel [OPTIONS] COMMAND")
+    for name in ("run", "report", "list", "show", "check", "doctor"):
+        assert f"\n  {name} " in done.stdout
+
+
+def test_list_names_every_workload_and_claim(call):
+    done = call("list")
+    assert done.exit_code == 0
+    assert all(name in done.stdout for name in (*workloads.names(), *claims.CLAIMS))
+    assert ESCAPE not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["C4", "c4"])
+def test_show_a_claim_with_its_opposite_and_rule(call, name):
+    done = call("show", name)
+    text = " ".join(done.stdout.split())
+    claim = claims.CLAIMS["C4"]
+    assert done.exit_code == 0
+    assert all(part in text for part in (claim.statement, claim.opposite, claim.rule, *claim.literature))
+
+
+def test_show_a_workload(call):
+    done = call("show", "rnn_text")
+    assert done.exit_code == 0
+    assert "static-bucket" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "meant"), [("tiny_mpl", "tiny_mlp"), ("C44", "C4"), ("rnn", "rnn_text")])
+def test_an_unknown_name_suggests_the_nearest(call, name, meant):
+    done = call("show", name)
+    assert done.exit_code == 2
+    assert f"did you mean '{meant}'?" in done.stderr
+
+
+@pytest.mark.slow
+def test_doctor_finds_everything_here(call):
+    done = call("doctor")
+    assert done.exit_code == 0, done.output
+    assert "worker process" in done.stdout
+
+
+def test_doctor_names_a_broken_part(call, monkeypatch):
+    from compare import doctor
+
+    monkeypatch.setattr(doctor, "PARTS", ("graphs", "no_such_part"))
+    monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {"governor": None}))
+    done = call("doctor")
+    assert done.exit_code == 1
+    assert "ModuleNotFoundError" in done.stdout
+
+
+# Running
+
+
+def test_a_run_prints_the_report_and_one_table(call, machine, tmp_path):
+    done = call("run", "--out", tmp_path / "r", "--processes", 1)
+    assert done.exit_code == 0, done.output
+    assert f"Report: {tmp_path / 'r' / 'report.html'}" in done.stdout
+    lines = done.stdout.splitlines()
+    starts = [line[:2] for line in lines if line.startswith("C")]
+    assert starts == list(claims.CLAIMS)
+    assert ESCAPE not in done.output
+
+
+def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine, tmp_path):
+    done = call("run", "--out", tmp_path / "r", "--processes", 1, "--only", "tiny")
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("[1/3] parity tiny/small: ")
+    assert lines[2].endswith(" s, about 0 s left")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "--only", "tinny"], 5, "did you mean 'tiny'?"),
+        (["run", "--resume"], 2, "--resume needs --out"),
+        (["run", "--processes", "0"], 2, "--processes"),
+        (["run", "--seed", "-1"], 2, "--seed"),
+        (["check", "--only", "tinny"], 5, "matches no cell"),
+        (["report", "nowhere"], 2, "does not exist"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_what_cannot_be_done_has_its_code_and_says_why(call, machine, arguments, code, message):
+    done = call(*arguments)
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_existing_run_is_not_overwritten(call, machine, tmp_path):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    again = call("run", "--out", tmp_path, "--only", "tiny")
+    assert again.exit_code == 2
+    assert "--resume" in again.stderr
+    assert call("run", "--out", tmp_path, "--only", "tiny", "--resume").exit_code == 0
+
+
+def test_a_folder_that_cannot_be_made(call, machine, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = call("run", "--out", tmp_path / "file" / "run")
+    assert done.exit_code == 2
+    assert "cannot write" in done.stderr
+
+
+def test_ctrl_c_tells_how_to_go_on(call, machine, tmp_path):
+    machine.say["time"] = KeyboardInterrupt
+    out = tmp_path / "a run"
+    done = call("run", "--full", "--out", out, "--only", "t*", "--seed", 3)
+    assert done.exit_code == 130
+    again = done.stderr.splitlines()[-1].strip()
+    assert again == f"graphduel run --full --out '{out}' --resume --only 't*' --processes 6 --seed 3"
+
+
+@pytest.mark.parametrize(("status", "code"), [("disagree", 4), ("failed", 1), ("unsupported", 0)])
+def test_run_and_check_end_with_what_the_gate_found(call, machine, tmp_path, status, code):
+    machine.say["parity_tiny"] = parity_with("static-exact", status)
+    ran = call("run", "--out", tmp_path)
+    checked = call("check")
+    assert (ran.exit_code, checked.exit_code) == (code, code)
+    assert status in checked.stdout
+    if code:
+        assert "tiny/small, static-exact: because" in ran.stderr
+
+
+def test_check_measures_and_writes_nothing(call, machine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("check").exit_code == 0
+    assert {job.kind for job in machine.jobs} == {"parity"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_fails_on_graphs_that_differ(call, machine):
+    good = parity_with("static-exact", "unsupported")
+    machine.say["parity"] = lambda job: {**good(job), "same_graph": False}
+    done = call("check")
+    assert done.exit_code == 1
+    assert "no isomorphic graphs: tiny/small" in done.stderr
+
+
+def test_report_judges_again(call, machine, tmp_path):
+    call("run", "--out", tmp_path, "--only", "tiny")
+    (tmp_path / results.VERDICTS).unlink()
+    done = call("report", tmp_path)
+    assert done.exit_code == 0
+    assert len(json.loads((tmp_path / results.VERDICTS).read_text())) == 8
+
+
+def test_report_of_what_is_no_run(call, tmp_path):
+    empty = call("report", tmp_path)
+    assert empty.exit_code == 2
+    assert "graphduel run" in empty.stderr
+    (tmp_path / results.RESULTS).write_text("hello\n")
+    foreign = call("report", tmp_path)
+    assert foreign.exit_code == 2
+    assert "results.jsonl:1: not a line of graphduel results" in foreign.stderr
+
+
+# Progress and tables
+
+
+def test_the_bar_shows_what_is_running_and_the_time_left():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bar(console) as bar:
+        bar.pace.total = 2
+        bar.start("time tiny/small, process 0")
+        bar.finish()
+        bar.start("time [tiny]/small, process 1")
+        bar.finish("it [broke]")
+        bar.progress.refresh()
+    shown = console.file.getvalue()
+    assert "time tiny/small, process 0" in shown
+    assert "time [tiny]/small, process 1 failed after" in shown
+    assert "it [broke]" in shown
+    assert "1/2" in shown
+    assert "left" in shown
+
+
+def test_no_color_takes_the_colors_off_the_bar(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bar(console) as bar:
+        bar.start("time")
+        bar.progress.refresh()
+    assert f"{ESCAPE}[3" not in console.file.getvalue()
+
+
+def test_time_left_is_the_mean_of_jobs_that_ran():
+    pace = progress.Pace()
+    assert pace.left == ""
+    pace.total = 10
+    pace.skip()
+    pace.done, pace.timed, pace.seconds = 4, 2, 6.0
+    assert pace.left == "about 18 s left"
+
+
+def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
+    tables.show(("name", "value"), [("a", "[bold]1"), ("longer", "2")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["name    value", "a       [bold]1", "longer  2"]
+
+
+def test_effects_and_intervals_in_words():
+    found = {"effect": {"name": "static / dynamic", "value": 1.23456, "unit": "ratio"}, "interval": [1.2, 1.3]}
+    assert tables.effect(found) == "1.23 ratio (static / dynamic)"
+    assert tables.interval(found) == "1.2 to 1.3"
+    assert tables.effect({"effect": None}) == tables.interval({"interval": None}) == ""

@@ -1,0 +1,302 @@
+"""The report over a made-up run: what it says, what it escapes, and what it does when data are missing."""
+
+import base64
+import json
+import random
+import re
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from compare import report
+from compare.report.plots import steady, two_graphs
+from compare.report.records import parse
+from compare.report.summary import summarise
+from graphs.errors import GraphError
+
+# workload: seconds a dynamic call, and for each static arm (steady ratio, seconds to build)
+PLAN = {
+    "big_matmul": (40e-3, {"static-exact": (1.0, 3e-3)}),
+    "tiny_mlp": (60e-6, {"static-exact": (0.42, 4e-3)}),
+    "elementwise_chain": (2.1e-3, {"static-exact": (0.71, 2.5e-3)}),
+    "mlp_digits": (0.9e-3, {"static-exact": (0.88, 6e-3)}),
+    "rnn_text": (2.4e-3, {"static-exact": (0.55, 0), "static-bucket": (0.66, 0), "static-pad": (1.9, 0)}),
+    "tree_lstm": (5e-3, {"static-exact": (0.98, 0)}),
+    "branch_on_sum": (9e-6, {"static-exact": (1.31, 1e-3)}),
+}
+STREAMS = {"rnn_text", "tree_lstm"}
+CLASSES = {"parameters": 400_000, "gradients": 400_000, "saved": 250_000, "workspace": 90_000}
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)> | `x` [a](javascript:b) https://evil.example'
+
+
+def run_line(**settings):
+    environment = {"cpu": "a made-up CPU", "versions": {"numpy": "2.4.0"}, "affinity": [0], "commit": None}
+    settings = {"preset": "quick", "seed": 7, "processes": 4, "only": None, **settings}
+    return {
+        "schema": 1,
+        "kind": "run",
+        "run": "r1",
+        "at": "2030-01-02",
+        "settings": settings,
+        "environment": environment,
+    }
+
+
+def parity_line(workload, arms, size="small"):
+    checked = {
+        "status": "ok",
+        "output_error": 1.5e-7,
+        "gradient_error": 3e-7,
+        "tolerance": 1e-5,
+        "reason": None,
+    }
+    return {"schema": 1, "kind": "parity", "workload": workload, "size": size, "agree": True} | {
+        "arms": {arm: dict(checked) for arm in arms}, "same_graph": True, "kernel_calls": {}
+    }  # fmt: skip
+
+
+def stream_of(rng, arm, seconds, compile_seconds=8e-3):
+    seen, calls = set(), []
+    for _ in range(60):
+        length = rng.randint(4, 79)
+        computed = {"static-pad": 79, "static-bucket": 1 << length.bit_length()}.get(arm, length)
+        new = computed not in seen
+        seen.add(computed)
+        late = compile_seconds if new and arm != "dynamic" else 0
+        calls.append(
+            {
+                "length": length,
+                "seconds": late + seconds * computed / 40 * rng.lognormvariate(0, 0.08),
+                "new": new,
+            }
+        )
+    return calls
+
+
+def time_line(rng, workload, process, size="small"):
+    base, statics = PLAN[workload]
+    noise = [rng.lognormvariate(0, 0.02) for _ in range(8)]
+
+    def arm(name, ratio, build):
+        blocks = [base * ratio * step * rng.lognormvariate(0, 0.01) for step in noise]
+        stream = stream_of(rng, name, base * ratio) if workload in STREAMS else None
+        return {"status": "ok", "reason": None, "build": build, "first": 3 * base * ratio, "blocks": blocks,
+                "stream": stream, "compiles": 1, "compile_seconds": build, "useful": 100, "computed": 100}  # fmt: skip
+
+    arms = {"dynamic": arm("dynamic", 1.0, 0.0)} | {name: arm(name, *plan) for name, plan in statics.items()}
+    return {"schema": 1, "kind": "time", "workload": workload, "size": size, "process": process, "arms": arms}
+
+
+def memory_line(workload, scale=1.0):
+    arms = {}
+    for arm in ("dynamic", *PLAN[workload][1]):
+        extra = {"structure": 60_000} if arm == "dynamic" else {"plan": 90_000, "caches": 120_000}
+        classes = {name: int(size * scale) for name, size in (CLASSES | extra).items()}
+        arms[arm] = {"status": "ok", "reason": None, "peak": int(740_000 * scale), "resident_growth": 1 << 20,
+                     "classes": classes, "nodes": 1234}  # fmt: skip
+    return {"schema": 1, "kind": "memory", "workload": workload, "size": "small", "arms": arms}
+
+
+def full_run():
+    rng = random.Random(3)
+    lines = [
+        run_line(),
+        {"schema": 1, "kind": "gradients", "claim": "C2", "checks": 1240, "passed": 1240, "failures": []},
+    ]
+    for at, workload in enumerate(PLAN):
+        lines.append(parity_line(workload, ("dynamic", *PLAN[workload][1])))
+        lines += [time_line(rng, workload, process) for process in range(4)]
+        lines.append(memory_line(workload, 2.0 ** (at - 4)))
+    return lines
+
+
+def verdict(claim="C6", word="depends", **fields):
+    filled = {
+        "claim": claim, "title": f"title of {claim}", "statement": "they may be slower", "opposite": "they are not",
+        "verdict": word, "effect": {"name": "dynamic / static", "value": 1.4142, "unit": "ratio"},
+        "interval": [1.31, 1.52], "rule": "slower above 1.05", "reasons": ["the first reason", "the second"],
+        "regimes": [{"name": "one-off", "verdict": "refuted", "value": 0.2, "interval": [0.19, 0.213]}],
+        "literature": ["a paper (https://example.org/paper)"], "not_tested": ["accelerators"], "measured": "seconds",
+    }  # fmt: skip
+    return filled | fields
+
+
+def written(directory, lines, verdicts):
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if verdicts is not None:
+        (directory / "verdicts.json").write_text(json.dumps(verdicts))
+    files = report.write(directory)
+    assert all(file.is_file() and file.stat().st_size for file in files)
+    return (directory / "report.html").read_text(), (directory / "report.md").read_text(), files
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    none = {"effect": None, "interval": None, "regimes": [], "reasons": ["no such records"]}
+    verdicts = [verdict("C2", "supported"), verdict(), verdict("C7", "not measured yet", **none)]
+    return written(tmp_path_factory.mktemp("runs") / "demo", full_run(), verdicts)
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags with attributes, and the text."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.tags, self.words = [], []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
+    html, markdown, _ = whole
+    for page in ("".join(Page(html).words), markdown):
+        assert "Of 3 claims: 1 supported, 1 true in some regimes only and 1 not measured yet." in page
+        assert "over 7 cells (workload and size): faster in 4, slower in 1 and a tie in 2" in page
+        for said in ("◐ depends", "1.41× [1.31, 1.52]", "0.2× [0.19, 0.213]", "the second", "accelerators"):
+            assert said in page.replace("◐depends", "◐ depends"), said
+        assert (
+            page.index("depends")
+            < page.index("slower above 1.05")
+            < page.index("1,240 of 1,240")
+            < page.index("affinity")
+        )
+
+
+def test_every_figure_is_there_as_png_and_svg_and_inside_the_page(whole, tmp_path):
+    html, markdown, files = whole
+    names = {file.name for file in files}
+    tags = Page(html).tags
+    images = [attributes for tag, attributes in tags if tag == "img"]
+    for name in ("steady", "break-even", "latency", "memory"):
+        assert {f"{name}.png", f"{name}.svg"} <= names
+        assert f"](plots/{name}.png)" in markdown
+    assert len(images) == sum(name.endswith(".svg") for name in names)
+    assert all(len(image["alt"]) > 40 for image in images)
+    assert "tiny_mlp small static-exact 0.42× (faster)" in "".join(image["alt"] for image in images)
+
+
+def test_the_page_asks_nothing_of_any_network(whole):
+    html, markdown, _ = whole
+    for tag, attributes in Page(html).tags:
+        assert tag not in {"script", "link", "iframe", "object", "base"}
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            assert re.match(r"#|data:image/svg\+xml;base64,", attributes.get(name) or "#")
+    assert not re.search(r"url\(|@import", html)
+    assert "https://example.org/paper" in html
+    for figure in re.findall(r"base64,([A-Za-z0-9+/=]+)", html):
+        svg = base64.b64decode(figure).decode()
+        assert not re.search(r'(?:href|src)="(?!#)', svg)
+        assert "<dc:date>" not in svg
+    assert set(re.findall(r"\]\(([^)]*)\)", markdown)) == {
+        f"plots/{p.stem}.png" for p in whole[2] if p.suffix == ".svg"
+    }
+
+
+def test_headings_never_skip_a_level_and_targets_of_links_exist(whole):
+    tags = Page(whole[0]).tags
+    levels = [int(tag[1]) for tag, _ in tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {attributes["href"][1:] for tag, attributes in tags if tag == "a"} <= set(ids)
+
+
+def test_the_same_results_give_the_same_bytes(whole, tmp_path):
+    source = whole[2][0].parent
+    again = tmp_path / source.name
+    _, _, files = written(
+        again,
+        [json.loads(line) for line in (source / "results.jsonl").read_text().splitlines()],
+        json.loads((source / "verdicts.json").read_text()),
+    )
+    for file in files:
+        assert file.read_bytes() == (source / file.relative_to(again)).read_bytes(), file.name
+
+
+def test_hostile_text_stays_text(tmp_path):
+    lines = [
+        run_line(only=HOSTILE),
+        {"schema": 1, "kind": "failure", "job": {HOSTILE: HOSTILE}, "error": HOSTILE},
+    ]
+    lines += [json.loads(json.dumps(line).replace("tiny_mlp", json.dumps(HOSTILE)[1:-1])) for line in full_run()[5:13]]
+    bad = verdict(HOSTILE, HOSTILE, title=HOSTILE, statement=HOSTILE, reasons=[HOSTILE], literature=[HOSTILE])
+    html, markdown, _ = written(tmp_path / "hostile", lines, [bad])
+    page = Page(html)
+    assert HOSTILE in "".join(page.words)
+    assert not {tag for tag, _ in page.tags} & {"script"}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    rendered = re.sub(r"(?m)^    .*$", "", markdown)
+    assert "<script" not in rendered
+    assert "https://evil" not in rendered
+    assert "](javascript" not in rendered.replace("\\]", "")
+    assert all(
+        len(re.findall(r"(?<!\\)\|", row)) == len(re.findall(r"(?<!\\)\|", head))
+        for head, row in re.findall(r"(?m)^(\|.*)\n\|[ :|-]+\n(\|.*)", rendered)
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdicts", "said"),
+    [
+        ([run_line()], [], "No cell holds steady-state times of both dynamic and a static arm"),
+        ([], None, "No verdict was computed for this run"),
+        (full_run()[:4], [verdict()], "No memory of this run can be shown"),
+        (full_run()[4:], None, "no record of its settings"),
+        (
+            [line for line in full_run() if line["kind"] != "parity"],
+            [],
+            "nothing in this run was shown to agree",
+        ),
+        (
+            [{"schema": 1, "kind": "memory", "workload": "w", "size": "s", "arms": {"dynamic": 3}}],
+            [{}],
+            "1 line of the results",
+        ),
+        (
+            [{"schema": 1, "kind": "failure", "job": {"workload": "rnn_text"}, "error": "killed"}],
+            [],
+            "killed",
+        ),
+    ],
+)
+def test_missing_data_is_said_and_does_not_end_the_report(tmp_path, lines, verdicts, said):
+    html, markdown, _ = written(tmp_path / "thin", lines, verdicts)
+    assert said in "".join(Page(html).words)
+    assert said in markdown
+
+
+def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
+    lines = full_run()
+    arms = lines[2]["arms"]
+    assert lines[2]["workload"] == "big_matmul"
+    arms["static-exact"] |= {"status": "disagree", "reason": "off by 2"}
+    ratios = summarise(parse(lines)).ratios
+    assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
+
+
+def test_figures_share_no_state_with_pyplot_and_rows_are_sorted():
+    rows = steady.draw(summarise(parse(full_run()))).table.rows
+    best = {}
+    for row in rows:
+        best.setdefault(row[0], float(row[5].rstrip("×")))
+    assert list(best.values()) == sorted(best.values())
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_an_engine_that_refuses_the_drawn_function_costs_one_figure_only(tmp_path, monkeypatch):
+    def refuse():
+        raise GraphError("no where here")
+
+    monkeypatch.setattr(two_graphs, "engine_graphs", refuse)
+    html, _, files = written(tmp_path / "refused", [run_line()], [])
+    assert "an engine refused the function: no where here" in html
+    assert [file.name for file in files] == ["report.html", "report.md"]

@@ -1,0 +1,137 @@
+"""The parts of the report that can be checked by hand: numbers as text, break-even points, drawings of graphs."""
+
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from compare.report import text
+from compare.report.markdown import render
+from compare.report.page import Page
+from compare.report.plots import style, two_graphs
+from compare.report.plots.layered import layered
+from compare.report.records import Cell
+from compare.report.summary import Course, Ratio, break_even, largest
+from compare.stats import Interval
+
+
+def ratio_of(low, estimate, high):
+    return Ratio(Cell("w", "small"), "static-exact", Interval(estimate, low, high))
+
+
+def test_break_even_by_hand():
+    static, dynamic = Course(10.0, (2.0,), 1.0), Course(0.0, (2.0,), 2.0)
+    point = break_even(static, dynamic, ratio_of(0.4, 0.5, 0.6))
+    # behind by 10 after the first run, and each run after it gains 1
+    assert (point.verdict, point.runs) == ("after", 11.0)
+    assert (point.low, point.high) == pytest.approx((1 + 10 / 1.2, 1 + 10 / 0.8))
+    assert break_even(static, dynamic, ratio_of(0.9, 1.0, 1.1)).verdict == "cannot tell"
+    assert break_even(static, dynamic, ratio_of(1.1, 1.2, 1.3)).verdict == "never"
+    assert break_even(Course(0, (1.0,), 1.0), dynamic, ratio_of(0.4, 0.5, 0.6)).verdict == "at once"
+
+
+def test_break_even_inside_the_first_epoch_counts_calls():
+    static, dynamic = Course(0.0, (5.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0), Course(0.0, (2.0,) * 7, 2.0)
+    # 5 against 2, 6/4, 7/6, 8/8: no longer behind from the fourth call on
+    assert break_even(static, dynamic, ratio_of(0.4, 0.5, 0.6)).runs == 4.0
+
+
+def test_a_course_adds_build_early_calls_and_steady_calls():
+    total = Course(10.0, (3.0, 2.0), 1.0).total
+    assert [float(total(np.array([runs]))[0]) for runs in (0.0, 1.0, 2.0, 5.0)] == [
+        10.0,
+        13.0,
+        15.0,
+        18.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (text.number(0.41249), "0.412"),
+        (text.number(41249), "41,200"),
+        (text.number(float("nan")), "n/a"),
+        (text.seconds(61.3e-6), "61.3 µs"),
+        (text.seconds(0.0), "0"),
+        (text.size(1536), "1.5 KiB"),
+        (text.size(5 << 30), "5 GiB"),
+        (text.quantity(0.97, "share"), "97%"),
+        (text.quantity(3, "steps"), "3 steps"),
+        (text.interval(0.99951, 0.99959), "[0.9995, 0.9996]"),
+        (text.listed(["a", "b", "c"]), "a, b and c"),
+        (text.listed([]), ""),
+    ],
+)
+def test_numbers_read_well(shown, expected):
+    assert shown == expected
+
+
+def small_graph(spec="f32[3]"):
+    graph = nx.DiGraph()
+    ops = {"x": "input", "two": "constant 2", "zero": "constant 0", "sum": "sum", "test": "greater",
+           "twice": "multiply", "less": "subtract", "out": "where"}  # fmt: skip
+    for node, op in ops.items():
+        graph.add_node(node, op=op, spec=spec)
+    edges = ["x sum 0", "sum test 0", "zero test 1", "x twice 0", "two twice 1", "x less 0", "two less 1"]
+    for edge in (*edges, "test out 0", "twice out 1", "less out 2"):
+        tail, head, position = edge.split()
+        graph.add_edge(tail, head, positions=(int(position),))
+    return graph
+
+
+def test_a_layered_drawing_runs_downwards_and_overlaps_nowhere():
+    graph = small_graph()
+    layout = layered(graph)
+    assert len(set(layout.nodes.values())) == len(graph)
+    for (tail, head), points in layout.edges.items():
+        assert (points[0], points[-1]) == (layout.nodes[tail], layout.nodes[head])
+        assert all(below[1] - above[1] == 1 for above, below in pairwise(points))
+        assert not set(points[1:-1]) & set(layout.nodes.values())
+
+
+def test_the_two_graphs_say_whether_they_are_isomorphic():
+    renamed = nx.relabel_nodes(small_graph(), {"x": "other"})
+    same = two_graphs.drawing({"dynamic": small_graph(), "static": renamed})
+    assert "are isomorphic" in same.caption
+    assert style.rendered(same.figure, "svg").startswith(b"<?xml")
+    assert "not isomorphic" in two_graphs.drawing({"a": small_graph(), "b": small_graph("f64[3]")}).caption
+
+
+def test_both_engines_draw_the_same_textbook_graph():
+    drawn = two_graphs.engine_graphs()
+    assert len(drawn) == 2
+    assert "are isomorphic" in two_graphs.drawing(drawn).caption
+    for graph in drawn.values():
+        named = {data.get("name", data["op"]) for _, data in graph.nodes(data=True)}
+        assert named == {"input", "sum", "greater", "multiply", "subtract", "where", "constant 0.0", "constant 2.0"}
+
+
+def test_a_figure_with_room_for_one_size_shows_the_largest():
+    cells = [Cell("b", "small"), Cell("a", "large"), Cell("b", "medium"), Cell("a", "small"), Cell("c", "odd")]
+    assert largest(cells) == [Cell("b", "medium"), Cell("a", "large"), Cell("c", "odd")]
+
+
+def test_names_in_figures_are_short_single_ascii_lines():
+    assert style.clean("a\nb\u202e\u6f22$") == "a?b??$"
+    assert style.clean("x" * 50, 10) == "x" * 9 + "\u2026"
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ("rnn_text took 1.25x [1.1, 1.4]", "rnn_text took 1.25x [1.1, 1.4]"),
+        ("1. no list", r"1\. no list"),
+        ("## no heading", r"#\# no heading"),
+        ("- no item", r"\- no item"),
+        ("--- no rule", r"\--- no rule"),
+        ("a | b * c ` d", r"a \| b \* c \` d"),
+        ("[a](b) <c> &amp;", r"[a\](b) &lt;c&gt; &amp;amp;"),
+        ("_a_ and a_b", r"\_a\_ and a_b"),
+        ("see https://x.y and www.z", "see https&#58;//x.y and www&#46;z"),
+    ],
+)
+def test_text_stays_text_in_markdown(said, printed):
+    page = Page("t", "s", (said,), (), (), (), None, None, (), (), None)
+    assert f"\n\n{printed}\n\n" in render(page)

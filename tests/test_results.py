@@ -1,0 +1,120 @@
+"""The results file: what is appended is read back, and what is not ours is told apart."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare import results
+from compare.errors import ResultsError
+from compare.measure.job import Job
+
+TIME = {"kind": "time", "workload": "tiny", "size": "small", "process": 1, "arms": {}}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / results.RESULTS
+
+
+def test_a_line_says_its_schema_and_comes_back(path):
+    results.append(path, TIME)
+    results.append(path, {"kind": "failure", "job": {}, "error": "Überlauf\nand more"})
+    lines = path.read_bytes().splitlines()
+    assert [json.loads(line)["schema"] for line in lines] == [1, 1]
+    assert results.read(path)[0] == {"schema": 1, **TIME}
+    assert results.read(path)[1]["error"] == "Überlauf\nand more"
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), object()])
+def test_what_json_cannot_hold_is_refused_and_leaves_the_file_alone(path, bad):
+    results.append(path, TIME)
+    before = path.read_bytes()
+    with pytest.raises((ValueError, TypeError)):
+        results.append(path, {**TIME, "arms": {"dynamic": bad}})
+    assert path.read_bytes() == before
+
+
+def test_a_cut_off_last_line_is_ignored_with_a_notice_and_cut_away(path):
+    results.append(path, TIME)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    heard = []
+    assert len(results.read(path, heard.append)) == 1
+    assert str(path) in heard[0]
+    assert "cut off" in heard[0]
+    assert results.repair(path)
+    assert path.read_bytes() == whole
+    assert not results.repair(path)
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=5), st.data())
+def test_a_file_cut_anywhere_keeps_its_complete_lines(tmp_path_factory, texts, data):
+    path = tmp_path_factory.mktemp("cut") / "r.jsonl"
+    for text in texts:
+        results.append(path, {"kind": "note", "text": text})
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    kept = whole[:cut].count(b"\n")
+    results.repair(path)
+    results.append(path, {"kind": "note", "text": "new"})
+    assert [r["text"] for r in results.read(path)] == [*texts[:kept], "new"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"id,seconds",
+        b"\xff\xfe\x00",
+        b"[1, 2]",
+        b"17",
+        b'{"schema": 1}',
+        b'{"kind": "time"}',
+        b'{"schema": 1, "kind": 3}',
+        b'{"schema": 1, "kind": "time", "workload": "tiny", "size": "small", "process": 0, "arms": 3}',
+        b'{"schema": 1, "kind": "failure", "error": "no job"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_foreign_line_is_an_error_with_file_line_and_remedy(path, line):
+    results.append(path, TIME)
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(ResultsError) as caught:
+        results.read(path)
+    assert str(caught.value).startswith(f"{path}:2: ")
+    assert "--out" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_another_schema_version_is_named(path):
+    path.write_text('{"schema": 2, "kind": "time"}\n')
+    with pytest.raises(ResultsError, match=r"results.jsonl:1: schema version 2, .* reads version 1"):
+        results.read(path)
+
+
+def test_kinds_of_later_versions_pass(path):
+    results.append(path, {"kind": "energy", "joules": 3})
+    assert results.read(path)[0]["joules"] == 3
+
+
+def test_a_job_and_its_record_have_one_key_and_failures_are_not_done():
+    jobs = [Job("time", "tiny", "small", i) for i in range(3)] + [Job("gradients", claim="C2")]
+    records = [
+        {"kind": "run"},
+        {**jobs[0].head, "arms": {}},
+        {"kind": "failure", "job": jobs[1].head, "error": "crash"},
+        {**jobs[3].head, "checks": 1},
+    ]
+    done = results.done_jobs(records)
+    assert [results.key(job.to_dict()) in done for job in jobs] == [True, False, False, True]
+
+
+def test_a_json_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / results.VERDICTS
+    results.write_json(path, [1])
+    with pytest.raises(TypeError):
+        results.write_json(path, [object()])
+    assert json.loads(path.read_text()) == [1]
+    assert [p.name for p in tmp_path.iterdir()] == [results.VERDICTS]

@@ -1,0 +1,181 @@
+"""Intervals: scipy as oracle, coverage on data whose truth is known, invariances, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as oracle
+
+from compare import stats
+from compare.stats import (
+    Interval,
+    geometric_mean,
+    geometric_mean_interval,
+    proportion_interval,
+    ratio_interval,
+)
+
+SECONDS = st.floats(1e-7, 1e3)
+NESTED = st.lists(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=6), min_size=2, max_size=5)
+
+
+def split(pairs):
+    return [[a for a, _ in group] for group in pairs], [[b for _, b in group] for group in pairs]
+
+
+def ends(interval):
+    return [interval.estimate, interval.low, interval.high]
+
+
+def clustered(rng, processes, between, within, blocks=20):
+    """Ratios whose true geometric mean is 1, with a part that all blocks of a process share."""
+    noise = between * rng.normal(size=(processes, 1)) + within * rng.normal(size=(processes, blocks))
+    return np.exp(noise).tolist()
+
+
+@pytest.mark.parametrize("shape", [(1, 30), (30, 1)])
+def test_flat_data_have_scipys_percentile_interval_widened_by_student(shape):
+    ratios = np.exp(np.random.default_rng(3).normal(0.2, 0.1, size=shape))
+    ours = geometric_mean_interval(ratios.tolist(), resamples=20_000)
+    logs = np.log(ratios).ravel()
+    theirs = oracle.bootstrap(
+        (logs,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(4)
+    ).confidence_interval
+    wider = np.sqrt(30 / 29) * oracle.t.ppf(0.975, 29) / oracle.norm.ppf(0.975)
+    expected = np.exp(logs.mean() + wider * (np.array(theirs) - logs.mean()))
+    np.testing.assert_allclose(ours.estimate, np.exp(logs.mean()))
+    np.testing.assert_allclose(ours.bounds(), expected, rtol=0.002)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30, 200])
+def test_the_student_quantile_is_scipys(freedom):
+    assert stats._student(freedom) == pytest.approx(oracle.t.ppf(0.975, freedom), rel=0.002)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 6])
+@pytest.mark.parametrize(("between", "within"), [(0.05, 0.01), (0.02, 0.05), (0.0, 0.05)])
+def test_the_interval_covers_the_truth_of_clustered_data(processes, between, within):
+    rng = np.random.default_rng(11)
+    trials = [geometric_mean_interval(clustered(rng, processes, between, within), resamples=400) for _ in range(300)]
+    covered = sum(trial.low <= 1 <= trial.high for trial in trials)
+    # 0.92 is three standard errors under 0.95
+    assert covered / len(trials) >= 0.92
+
+
+def test_ignoring_the_processes_would_cover_too_little():
+    rng = np.random.default_rng(12)
+    trials = [clustered(rng, 4, 0.05, 0.01) for _ in range(60)]
+    flat = [geometric_mean_interval([np.ravel(trial).tolist()], resamples=300) for trial in trials]
+    grouped = [geometric_mean_interval(trial, resamples=300) for trial in trials]
+    hits = [sum(i.low <= 1 <= i.high for i in found) for found in (flat, grouped)]
+    assert hits[0] < 45 < 54 <= hits[1]
+
+
+def test_more_processes_narrow_the_interval_and_more_blocks_of_one_do_not():
+    rng = np.random.default_rng(5)
+    few = geometric_mean_interval(clustered(rng, 3, 0.05, 0.01, blocks=500))
+    many = geometric_mean_interval(clustered(rng, 30, 0.05, 0.01, blocks=5))
+    assert many.high / many.low < few.high / few.low
+
+
+@given(NESTED)
+def test_swapping_the_arms_gives_the_reciprocal(pairs):
+    tops, bottoms = split(pairs)
+    there, back = ratio_interval(tops, bottoms), ratio_interval(bottoms, tops)
+    assert there.low <= there.estimate <= there.high
+    np.testing.assert_allclose(ends(there), [1 / back.estimate, 1 / back.high, 1 / back.low], rtol=1e-9)
+
+
+@given(NESTED, st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(pairs, unit):
+    tops, bottoms = split(pairs)
+    scaled = ratio_interval([[unit * t for t in p] for p in tops], [[unit * b for b in p] for p in bottoms])
+    np.testing.assert_allclose(ends(scaled), ends(ratio_interval(tops, bottoms)), rtol=1e-6)
+
+
+@given(st.lists(st.lists(SECONDS, min_size=1, max_size=5), min_size=2, max_size=5), st.floats(0.01, 100))
+def test_a_constant_factor_is_found_with_no_width(seconds, factor):
+    interval = ratio_interval([[factor * s for s in process] for process in seconds], seconds)
+    np.testing.assert_allclose(ends(interval), [factor] * 3, rtol=1e-9)
+
+
+def test_blocks_are_paired_so_a_slow_moment_that_both_arms_meet_cancels():
+    slow = [[1.0, 7.0, 1.2], [3.0, 1.1]]
+    interval = ratio_interval([[2 * s for s in process] for process in slow], slow)
+    assert interval.bounds() == pytest.approx([2, 2])
+
+
+def test_every_process_weighs_the_same_however_many_blocks_it_has():
+    assert geometric_mean_interval([[4.0] * 50, [1.0]]).estimate == pytest.approx(2)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
+    ratios = clustered(np.random.default_rng(0), 4, 0.1, 0.1)
+    assert geometric_mean_interval(ratios, seed=7) == geometric_mean_interval(ratios, seed=7)
+    assert geometric_mean_interval(ratios, seed=7) != geometric_mean_interval(ratios, seed=8)
+
+
+def test_wild_disagreement_of_two_processes_stays_finite():
+    interval = geometric_mean_interval([[1e-150], [1e150]])
+    assert 0 < interval.low < interval.estimate < interval.high < np.inf
+
+
+@pytest.mark.parametrize(
+    ("tops", "bottoms", "message"),
+    [
+        ([], [], "no data"),
+        ([[1.0, 2.0], []], [[1.0, 2.0], []], "no data"),
+        ([[1.0, 2.0]], [[1.0]], "paired"),
+        ([[1.0], [2.0]], [[1.0]], "paired"),
+        ([[1.0, 0.0]], [[1.0, 1.0]], "positive"),
+        ([[1.0, 1.0]], [[1.0, -1.0]], "positive"),
+        ([[1.0, float("nan")]], [[1.0, 1.0]], "positive"),
+        ([[1.0, float("inf")]], [[1.0, 1.0]], "positive"),
+        ([[1.0]], [[2.0]], "no interval"),
+    ],
+)
+def test_data_that_have_no_ratio_are_refused(tops, bottoms, message):
+    with pytest.raises(ValueError, match=message):
+        ratio_interval(tops, bottoms)
+
+
+@given(st.lists(SECONDS, min_size=1, max_size=20))
+def test_the_geometric_mean_is_scipys(values):
+    assert geometric_mean(values) == pytest.approx(oracle.gmean(values))
+
+
+@pytest.mark.parametrize("values", [[], [1.0, 0.0], [-1.0]])
+def test_no_geometric_mean_of_nothing_or_of_what_is_not_positive(values):
+    with pytest.raises(ValueError, match=r"no data|positive"):
+        geometric_mean(values)
+
+
+@given(st.integers(1, 2000), st.data())
+def test_the_interval_of_a_pass_rate_is_scipys_wilson(total, data):
+    passed = data.draw(st.integers(0, total))
+    ours = proportion_interval(passed, total)
+    theirs = oracle.binomtest(passed, total).proportion_ci(method="wilson")
+    np.testing.assert_allclose(ours.bounds(), [theirs.low, theirs.high], rtol=1e-9, atol=1e-12)
+    assert 0 <= ours.low <= ours.estimate <= ours.high <= 1
+
+
+@pytest.mark.parametrize(("passed", "total"), [(0, 0), (3, 2), (-1, 4)])
+def test_a_pass_rate_needs_trials(passed, total):
+    with pytest.raises(ValueError, match="pass rate"):
+        proportion_interval(passed, total)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "side"),
+    [
+        (1.051, 1.3, "above"),
+        (1.05, 1.3, "unclear"),
+        (0.8, 0.952, "below"),
+        (0.8, 1 / 1.05, "unclear"),
+        (1 / 1.05, 1.05, "tie"),
+        (0.99, 1.06, "unclear"),
+        (0.5, 2.0, "unclear"),
+    ],
+)
+def test_the_side_of_an_interval(low, high, side):
+    assert Interval(1.0, low, high).side(0.05) == side

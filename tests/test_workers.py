@@ -1,0 +1,116 @@
+"""Workers: one job, one process, one record back, whatever happens; and the registry they find it by."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from compare import workloads
+from compare.errors import UnknownNameError
+from compare.measure import environment, processes, worker
+from compare.measure.job import Budget, Job
+from tests.fake_workloads import job
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+
+
+@pytest.fixture(autouse=True)
+def importable_in_workers(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+
+
+def test_a_job_survives_json():
+    one = job("time", "TINY", process=2, seed=5, arms=("dynamic", "static-exact"), budget=Budget(rounds=3))
+    assert Job.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    assert one.label == "time tiny/small, process 2"
+    assert Job("gradients", claim="C2").label == "gradients C2"
+
+
+def test_each_process_draws_its_own_orders_again_and_again():
+    draws = [
+        job("time", "TINY", process=p, seed=s).random().random() for p, s in [(0, 0), (0, 0), (1, 0), (0, 1)]
+    ]
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3
+
+
+def test_a_worker_answers_with_the_record_whatever_the_workload_prints():
+    record = processes.run_job(job("memory", "TINY", arms=("dynamic",)), 60)
+    assert record["kind"] == "memory"
+    assert record["arms"]["dynamic"]["status"] == "ok"
+
+
+def test_an_error_in_a_cell_is_a_failure_record_with_its_place():
+    record = processes.run_job(job("time", "ERROR", process=0, arms=("dynamic",)), 60)
+    assert record["kind"] == "failure"
+    assert record["job"] == {"kind": "time", "workload": "error", "size": "small", "process": 0}
+    assert record["error"].startswith("ValueError: the data are gone (fake_workloads.py:")
+
+
+def test_a_crash_is_a_failure_record_that_names_the_signal():
+    record = processes.run_job(job("time", "CRASH", process=0, arms=("dynamic",)), 60)
+    assert record["kind"] == "failure"
+    assert "SIGABRT" in record["error"]
+
+
+def test_a_stuck_worker_is_ended():
+    record = processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 3)
+    assert record["error"] == "the worker ran longer than 3 s and was ended"
+
+
+def test_a_worker_is_pinned_to_one_core_and_one_thread():
+    answer = processes.ask(Job("environment"), 60)["environment"]
+    assert answer["threads"] == dict.fromkeys(environment.THREAD_VARIABLES, "1")
+    assert all(pool["num_threads"] == 1 for pool in answer["blas"]["loaded"])
+    if hasattr(os, "sched_getaffinity"):
+        assert answer["affinity"] == [max(os.sched_getaffinity(0))]
+
+
+def test_an_unknown_kind_of_job_is_a_failure_record():
+    assert worker.perform(Job("dance"))["error"].startswith("KeyError: 'dance'")
+
+
+def test_the_environment_holds_no_path_and_no_host():
+    found = environment.environment()
+    text = json.dumps(found)
+    assert {
+        "cpu",
+        "cores",
+        "python",
+        "numpy",
+        "blas",
+        "versions",
+        "commit",
+        "affinity",
+        "threads",
+        "gc",
+    } <= set(found)
+    assert socket.gethostname() not in text
+    assert str(Path.home()) not in text
+    assert ROOT not in text
+
+
+def test_an_unknown_workload_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"no workload is named 'tiny_mpl'; did you mean 'tiny_mlp'\?"):
+        workloads.get("tiny_mpl")
+
+
+def test_names_cannot_be_taken_twice():
+    with pytest.raises(ValueError, match="exists already"):
+        workloads.add("tiny_mlp", "tests.fake_workloads:TINY")
+
+
+def test_what_is_no_workload_is_refused():
+    with pytest.raises(UnknownNameError, match="is no Workload"):
+        workloads.load("tests.fake_workloads:NO_WORKLOAD")
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_every_workload_is_what_its_name_says(name):
+    workload = workloads.get(name)
+    assert workload.name == name
+    assert set(workload.sizes) == {"small", "medium", "large"}
+    case = workload.case("small")
+    assert len(case.examples) == len(case.lengths)

@@ -1,0 +1,168 @@
+"""Every workload: a valid case at each size, repeatable, finite, and right gradients in both engines."""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic
+import graphs
+import static
+from compare import workloads
+from compare.workloads import Case, Workload
+from compare.workloads.base import Example
+
+NAMES = workloads.names()
+SIZES = ("small", "medium", "large")
+FEW = 3
+
+
+def dynamic_step(case: Case) -> Callable[..., Any]:
+    return dynamic.value_and_grad(case.loss)
+
+
+def static_step(case: Case) -> Callable[..., Any]:
+    return static.jit(static.value_and_grad(case.static_loss or case.loss))
+
+
+ENGINES = {"dynamic": dynamic_step, "static": static_step}
+
+
+@pytest.fixture(params=NAMES)
+def workload(request: pytest.FixtureRequest) -> Workload:
+    return workloads.get(request.param)
+
+
+def in_float64(tree: Any) -> Any:
+    def convert(leaf: Any) -> Any:
+        is_float = isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
+        return leaf.astype(np.float64) if is_float else leaf
+
+    return graphs.tree_map(convert, tree)
+
+
+def assert_close(result: Any, expected: Any, rtol: float = 1e-4, atol: float = 1e-6) -> None:
+    for one, other in zip(graphs.tree.leaves(result), graphs.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol, atol)
+
+
+# Cases ------------------------------------------------------------------------------------------------------
+
+
+def test_a_workload_is_registered_under_its_name(workload: Workload) -> None:
+    assert workload is workloads.get(workload.name)
+    assert tuple(workload.sizes) == SIZES
+    assert workload.title
+    assert workload.shows.endswith(".")
+
+
+def test_parameters_are_float32_and_lengths_are_positive(workload: Workload) -> None:
+    case = workload.case("small")
+    assert all(leaf.dtype == np.float32 for leaf in graphs.tree.leaves(case.params))
+    assert min(case.lengths) > 0
+    assert len({len(example) for example in case.examples}) == 1
+
+
+def test_a_policy_that_pads_has_a_masked_loss_and_dims(workload: Workload) -> None:
+    case = workload.case("small")
+    pads = not {"bucket", "pad"}.isdisjoint(workload.policies)
+    assert pads == (case.masked is not None)
+    assert case.dims is None or len(case.dims) == 1 + len(case.examples[0])
+
+
+def test_named_axes_have_the_length_of_the_example(workload: Workload) -> None:
+    case = workload.case("small")
+    for example, length in zip(case.examples, case.lengths, strict=True):
+        for array, axes in zip(example, (case.dims or (None,) * (1 + len(example)))[1:], strict=True):
+            sizes = [size for size, axis in zip(array.shape, axes, strict=True) if axis] if axes else []
+            assert set(sizes) <= {length}
+
+
+def test_sizes_grow(workload: Workload) -> None:
+    def elements(size: str) -> int:
+        case = workload.case(size)
+        return sum(case.lengths) + sum(int(leaf.size) for leaf in graphs.tree.leaves(case.params))
+
+    small, medium, large = map(elements, SIZES)
+    assert small < medium < large
+
+
+def test_an_equal_seed_gives_an_equal_case(workload: Workload) -> None:
+    first, second = workload.case("small"), workload.case("small")
+    assert first.lengths == second.lengths
+    assert_close(first.params, second.params, rtol=0, atol=0)
+    assert_close(first.examples, second.examples, rtol=0, atol=0)
+
+
+def test_another_seed_gives_another_case(workload: Workload) -> None:
+    if "seed" not in signature(workload.make).parameters:
+        assert workload.name == "branch_on_sum"  # the textbook's numbers
+        return
+    first, other = (workload.make(**workload.sizes["small"], seed=seed) for seed in (0, 1))
+    pairs = zip(graphs.tree.leaves(first.params), graphs.tree.leaves(other.params), strict=True)
+    assert any(not np.array_equal(one, two) for one, two in pairs)
+
+
+# Values and gradients ---------------------------------------------------------------------------------------
+
+
+def test_the_loss_of_every_example_is_a_finite_float32(workload: Workload) -> None:
+    case = workload.case("small")
+    for example in case.examples:
+        value = case.loss(case.params, *example)
+        assert np.shape(value) == ()
+        assert value.dtype == np.float32
+        assert np.isfinite(value)
+
+
+def test_engines_agree(workload: Workload) -> None:
+    case = workload.case("small")
+    steps = [make(case) for make in ENGINES.values()]
+    for example in case.examples[:FEW]:
+        first, second = (step(case.params, *example) for step in steps)
+        assert_close(first, second)
+
+
+def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None:
+    case = workload.case("small")
+    loss = case.static_loss or case.loss
+    tape = dynamic.record(dynamic.value_and_grad(loss), case.params, *case.examples[0])
+    graph = static.trace(static.value_and_grad(loss), case.params, *case.examples[0])
+    assert tape.op_counts() == graph.op_counts()
+    assert graphs.isomorphic(tape, graph)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gradients_equal_finite_differences(workload: Workload, engine: str) -> None:
+    case = workload.case("small")
+    step = ENGINES[engine](case)
+    params = in_float64(case.params)
+    for example in map(in_float64, case.examples[:2]):
+        _, gradients = step(params, *example)
+        direction = random_direction(params)
+        slope = sum(graphs.tree.leaves(graphs.tree_map(np.vdot, gradients, direction)))
+        np.testing.assert_allclose(slope, difference(case, params, example, direction), rtol=1e-5, atol=1e-8)
+
+
+def random_direction(params: Any) -> Any:
+    rng = np.random.default_rng(7)
+    return graphs.tree_map(lambda leaf: rng.standard_normal(leaf.shape), params)
+
+
+def difference(case: Case, params: Any, example: Example, direction: Any, step: float = 1e-6) -> float:
+    """The central difference of the loss along a direction, on plain arrays."""
+
+    def at(offset: float) -> float:
+        moved = graphs.tree_map(lambda leaf, towards: leaf + offset * towards, params, direction)
+        return float(case.loss(moved, *example))
+
+    return (at(step) - at(-step)) / (2 * step)
+
+
+def test_a_rewritten_loss_equals_the_loss(workload: Workload) -> None:
+    case = workload.case("small")
+    for example in case.examples if case.static_loss else ():
+        assert case.static_loss is not None
+        assert_close(case.static_loss(case.params, *example), case.loss(case.params, *example))
