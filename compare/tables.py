@@ -4,48 +4,56 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-PLAIN_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
-
-
-def show(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table on stdout. NO_COLOR is respected."""
-    from rich import box
+if TYPE_CHECKING:
     from rich.console import Console
+
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
+WIDE = 120
+"""A terminal with fewer columns than this gets fewer in its tables."""
+
+
+def show(columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = ()) -> None:
+    """Print a table on stdout; the columns in `whole` are never wrapped. NO_COLOR is respected."""
+    from rich import box
     from rich.table import Table
 
-    console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
+    console = _console()
     frame = box.SIMPLE_HEAD if console.is_terminal else None
-    table = Table(box=frame, title=title, title_justify="left", pad_edge=False, header_style="bold")
+    table = Table(box=frame, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column)
+        table.add_column(column, no_wrap=column in whole)
     for row in rows:
         table.add_row(*map(_literal, row))
     console.print(table)
 
 
 def verdicts(found: Iterable[Mapping[str, Any]]) -> None:
-    """The verdict of each claim with its effect and interval."""
-    show(
-        ("claim", "", "verdict", "effect", "95% interval"),
-        [(v["claim"], v["title"], v["verdict"], effect(v), interval(v)) for v in found],
-    )
+    """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
+    columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
+    rows = [[v["claim"], v["title"], v["verdict"], value(v), (v["effect"] or {}).get("name", "")] for v in found]
+    if _console().width < WIDE:
+        columns, rows = columns[:4], [row[:4] for row in rows]
+    show(columns, rows, whole=columns[2:4])
 
 
-def effect(verdict: Mapping[str, Any]) -> str:
-    """`1.31 ratio (seconds, dynamic / static)`; empty where nothing was measured."""
-    found = verdict.get("effect")
-    return f"{found['value']:.3g} {found['unit']} ({found['name']})" if found else ""
+def value(verdict: Mapping[str, Any]) -> str:
+    """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured."""
+    effect, interval = verdict["effect"], verdict["interval"]
+    if not effect:
+        return ""
+    unit = "" if effect["unit"] == "ratio" else f" {effect['unit']}"
+    around = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
+    return f"{effect['value']:.3g}{unit}{around}"
 
 
-def interval(verdict: Mapping[str, Any]) -> str:
-    """`1.28 to 1.34`; empty where there is none."""
-    bounds = verdict.get("interval")
-    return f"{bounds[0]:.3g} to {bounds[1]:.3g}" if bounds else ""
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, highlight=False)
+    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
 
 
 def _literal(text: str) -> Any:

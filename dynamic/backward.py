@@ -14,7 +14,8 @@ from graphs import reverse
 from graphs.errors import NotDifferentiableError, located
 from graphs.op import OUTPUT, Rule
 from graphs.ops.elementwise import add
-from graphs.ops.movement import identity
+from graphs.ops.movement import astype, identity
+from graphs.spec import spec_of
 
 Array = Any
 
@@ -92,21 +93,23 @@ class _Walk:
             raise NotDifferentiableError(
                 located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
             )
+        inplace.check_view(output)
         reverse.check_seed(output, seed)
-        cotangent = self._as_cotangent(np.ones(output.shape, output.dtype) if seed is None else seed, output.dtype)
+        cotangent = self._as_cotangent(seed, output)
         held = self.cotangents.get(edge)
         self.cotangents[edge] = cotangent if held is None else add(held, cotangent)
 
-    def _as_cotangent(self, seed: Any, dtype: np.dtype[Any]) -> Any:
-        if not self.create_graph:
-            return np.asarray(seed._data if isinstance(seed, Tensor) else seed, dtype)
-        return seed if isinstance(seed, Tensor) else wrap(np.asarray(seed, dtype))
+    def _as_cotangent(self, seed: Any, output: Tensor) -> Any:
+        if isinstance(seed, Tensor) and self.create_graph:
+            return seed
+        array = np.ones(output.shape, output.dtype) if seed is None else _copy(seed, output.dtype)
+        return wrap(array) if self.create_graph else array
 
     def run(self) -> dict[Any, Any]:
         """The cotangents that reached leaves and wanted entries."""
         with mode.set_grad_enabled(self.create_graph):
             reverse.accumulate(self._latest_first(), self.cotangents, self._pull)
-        self.reached.update((edge, _hooked(edge, g)) for edge, g in self.cotangents.items())
+            self.reached.update((edge, _hooked(edge, g)) for edge, g in self.cotangents.items())
         return self.reached
 
     def _latest_first(self) -> Iterator[Entry]:
@@ -167,24 +170,43 @@ def _restored(entry: Entry, source: int | None, value: Any) -> Any:
 def _hooked(edge: Edge, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     hooks = edge.hooks if type(edge) is Entry else edge._hooks  # type: ignore[union-attr]
-    for hook in list(hooks or ()):
-        given = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent)
+    if not hooks:
+        return cotangent
+    given = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent)
+    for hook in list(hooks):
         replaced = hook(given)
         if replaced is not None:
-            cotangent = replaced if isinstance(cotangent, Tensor) else replaced._data
-    return cotangent
+            given = _checked(given, replaced)
+    return identity(given if isinstance(cotangent, Tensor) else given._data)  # apart from what a hook may keep
+
+
+def _checked(given: Tensor, replaced: Any) -> Tensor:
+    what = spec_of(replaced) if isinstance(replaced, Tensor) else type(replaced).__name__
+    if what != spec_of(given):
+        raise NotDifferentiableError(
+            located(
+                f"a hook returned {what} for a gradient {spec_of(given)}; return None, or a tensor of that spec"
+            )
+        )
+    return replaced
 
 
 def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
     """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
-    if leaf.grad is not None:
-        total = add(leaf.grad if isinstance(cotangent, Tensor) else leaf.grad._data, cotangent)
-        leaf.grad = total if isinstance(total, Tensor) else wrap(total)
-        return
+    held = leaf.grad
     if isinstance(cotangent, Tensor):
-        leaf.grad = cotangent
-        return
-    leaf.grad = wrap(owned(cotangent, given))
+        leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
+    elif held is None:
+        leaf.grad = wrap(owned(cotangent, given))
+    elif held.requires_grad:
+        leaf.grad = add(held, wrap(cotangent))
+    else:
+        inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
+
+
+def _copy(seed: Any, dtype: np.dtype[Any]) -> Array:
+    array = seed._data if isinstance(seed, Tensor) else np.asarray(seed)
+    return identity(array) if array.dtype == dtype else astype(array, dtype)
 
 
 def owned(cotangent: Array, given: set[int]) -> Array:

@@ -42,26 +42,48 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
 
     @functools.wraps(f)
     def both(*args: Any) -> tuple[Any, Any]:
-        plain = not any(isinstance(leaf, Tensor) for leaf in tree.leaves(args))
+        call = _Call(args, positions)
         with mode.enable_grad():
-            variables, called = _with_variables(args, positions)
-            output = f(*called)
-            value, gradients = _gradients(output, [v for group in variables for v in group], plain)
-        grouped = _regrouped(args, positions, variables, gradients)
+            output = f(*call.args)
+            value, gradients = _gradients(output, call.variables, call.plain)
+        grouped = call.regrouped(gradients)
         return value, grouped[0] if isinstance(argnums, int) else tuple(grouped)
 
     return both
 
 
-def _with_variables(args: Sequence[Any], positions: Sequence[int]) -> tuple[list[list[Tensor]], list[Any]]:
-    """The arguments with the differentiated ones as fresh tensors, and those tensors by position."""
-    called = list(args)
-    variables = []
-    for position in positions:
-        leaves, structure = tree.flatten(args[position])
-        variables.append([_variable(leaf) for leaf in leaves])
-        called[position] = tree.unflatten(structure, list(variables[-1]))
-    return variables, called
+class _Call:
+    """The arguments of one call: every array as a tensor, the differentiated ones apart from all else.
+
+    `plain` tells that no argument held a tensor, so that the result holds none either.
+    """
+
+    def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
+        self.args: list[Any] = []
+        self.variables: list[Tensor] = []
+        self.plain = True
+        self._structures: dict[int, tree.Structure] = {}
+        wanted = {position % len(args) for position in positions}
+        self._positions = [position % len(args) for position in positions]
+        for position, arg in enumerate(args):
+            leaves, structure = tree.flatten(arg)
+            self.plain = self.plain and not any(isinstance(leaf, Tensor) for leaf in leaves)
+            seen = [_variable(leaf) if position in wanted else _data(leaf) for leaf in leaves]
+            self.args.append(tree.unflatten(structure, seen))
+            if position in wanted:
+                self._structures[position] = structure
+        self.variables = [leaf for p in self._positions for leaf in tree.leaves(self.args[p])]
+
+    def regrouped(self, gradients: list[Any]) -> list[Any]:
+        """The flat list of gradients as one container per differentiated argument."""
+        rest = iter(gradients)
+        structures = [self._structures[position] for position in self._positions]
+        return [tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures]
+
+
+def _data(leaf: Any) -> Any:
+    """An array as a tensor that is not differentiated, so that operators on data are ops too, as in a trace."""
+    return wrap(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf" else leaf
 
 
 def _variable(leaf: Any) -> Tensor:
@@ -83,12 +105,17 @@ def _gradients(output: Any, variables: list[Tensor], plain: bool) -> tuple[Any, 
         return value, [_zeros(v, plain) for v in variables]
     nested = _reaches_beyond(output, variables)
     found = grad_of([output], variables, [None], create_graph=nested)
+    results = [output, *(_zeros(v, plain) if g is None else g for g, v in zip(found, variables, strict=True))]
     if not nested:
-        given: set[int] = set()
-        found = [None if g is None else owned(g, given) for g in found]
-        found = found if plain else [None if g is None else wrap(g) for g in found]
-    value = output if nested else (output._data if plain else output.detach())
-    return value, [_zeros(v, plain) if g is None else g for g, v in zip(found, variables, strict=True)]
+        results = _owned(results, plain)
+    return results[0], results[1:]
+
+
+def _owned(results: list[Any], plain: bool) -> list[Any]:
+    """The results as arrays, or as tensors without a history, that share no memory."""
+    given: set[int] = set()
+    arrays = [owned(r._data if isinstance(r, Tensor) else r, given) for r in results]
+    return arrays if plain else [wrap(a) for a in arrays]
 
 
 def _zeros(variable: Tensor, plain: bool) -> Any:
@@ -106,15 +133,3 @@ def _reaches_beyond(output: Tensor, variables: list[Tensor]) -> bool:
         return True
     entries = entries_before([output._entry])
     return any(isinstance(edge, Tensor) and id(edge) not in own for entry in entries for edge in entry.edges)
-
-
-def _regrouped(
-    args: Sequence[Any], positions: Sequence[int], variables: list[list[Tensor]], gradients: list[Any]
-) -> list[Any]:
-    """The flat list of gradients as one container per differentiated argument."""
-    result, start = [], 0
-    for position, group in zip(positions, variables, strict=True):
-        structure = tree.flatten(args[position])[1]
-        result.append(tree.unflatten(structure, gradients[start : start + len(group)]))
-        start += len(group)
-    return result

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic import mode
-from graphs.errors import InplaceError, located, user_line
+from graphs import dispatch
+from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
+from graphs.ops.movement import astype, identity
 
 if TYPE_CHECKING:
     from dynamic.tape import Entry
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """The last in-place change of one block of memory."""
+    """The last in-place change of one block of memory; `rewritten` is when one last changed a history as well."""
 
     owner: weakref.ref[Any]
     time: int
     line: str
+    rewritten: int
 
 
 _changes: dict[int, Change] = {}
@@ -41,7 +44,8 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def assign(tensor: Tensor, result: Tensor) -> Tensor:
     """Give `tensor` the values and the history of `result`, in its own memory.
 
-    Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history.
+    Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history; ShapeError and
+    DTypeError when the result does not fit.
     """
     from dynamic.tape import clock
 
@@ -50,12 +54,15 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
         _refuse(tensor, result)
     if not data.flags.writeable:
         raise InplaceError(located("in-place change of a read-only tensor; clone() it first"))
-    np.copyto(data, result._data, casting="same_kind")
-    _note(data, next(clock))
-    if mode.is_grad_enabled() and result._entry is not None:
-        tensor._entry = result._entry
-        tensor._entry.sequence = next(clock)
-        _check_residuals(tensor._entry, data)
+    result = _fitted(data, result)
+    np.copyto(data, result._data)
+    dispatch.tell(identity, [result._data], {}, data)
+    entry = result._entry if mode.is_grad_enabled() else None
+    _note(data, next(clock), rewrites=entry is not None)
+    if entry is not None:
+        tensor._entry = entry
+        entry.sequence = next(clock)
+        _check_residuals(entry, data)
     return tensor
 
 
@@ -68,18 +75,37 @@ def _refuse(tensor: Tensor, result: Tensor) -> None:
         )
 
 
+def _fitted(data: np.ndarray[Any, Any], result: Tensor) -> Tensor:
+    """The result in the dtype of the memory that takes it."""
+    if result.shape != data.shape:
+        raise ShapeError(
+            located(f"in-place change of a tensor of shape {data.shape} to {result.shape}; write it out of place")
+        )
+    if result.dtype == data.dtype:
+        return result
+    if not np.can_cast(result.dtype, data.dtype, "same_kind"):
+        raise DTypeError(
+            located(f"in-place change of {data.dtype} values to {result.dtype}; convert the tensor with astype first")
+        )
+    converted: Tensor = astype(result, data.dtype)
+    return converted
+
+
 def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
     """Mark an entry that saved the very value its own in-place result has overwritten."""
     if any(r is data for residuals in entry.residuals if residuals for r in residuals):
         entry.sequence = 0
 
 
-def _note(data: np.ndarray[Any, Any], time: int) -> None:
+def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
     global _latest  # noqa: PLW0603  (one clock for all tapes: the comparison with it is on every hot path)
     _latest = time
     owner = owner_of(data)
     key = id(owner)
-    _changes[key] = Change(weakref.ref(owner, lambda _: _changes.pop(key, None)), time, user_line())
+    before = _changes.get(key)
+    rewritten = time if rewrites else before.rewritten if before is not None else 0
+    reference = weakref.ref(owner, lambda _: _changes.pop(key, None))
+    _changes[key] = Change(reference, time, user_line(), rewritten)
 
 
 def _change_since(array: Any, time: int) -> Change | None:
@@ -104,10 +130,10 @@ def check_saved(entry: Entry) -> None:
 
 
 def check_view(tensor: Tensor) -> None:
-    """Raise InplaceError when a tensor with a history shows memory that another tensor has changed since."""
+    """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
     time = tensor._entry.sequence if tensor._entry else 0
     change = _change_since(tensor._data, time)
-    if change is not None and time:
+    if change is not None and change.rewritten > time > 0:
         raise InplaceError(
             located(f"this view's base was changed in place at {change.line}; take the view again after the change")
         )

@@ -47,13 +47,16 @@ class _Recorder:
             return leaf
         array = _array(leaf).view()  # apart from the same array given twice
         self._know(array, self.builder.input(path, spec_of(array)))
-        return array if isinstance(leaf, np.ndarray) else Tensor(array, requires_grad=leaf.requires_grad)
+        # A tensor even for an array: Python operators between arrays are NumPy's, and would not be seen.
+        return Tensor(array, requires_grad=isinstance(leaf, Tensor) and leaf.requires_grad)
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         sources = [self.node_of(a, arrays) for a in arrays]
         self._know(out, self.builder.append(op, sources, attrs, user_line()))
 
     def node_of(self, value: Any, others: Sequence[Any]) -> Node:
+        if promotion.is_scalar(value):  # one object, but another constant beside another dtype
+            return self.builder.constant(promotion.typed(value, others))
         node = self.nodes.get(id(value))
         if node is None:
             node = self.builder.constant(promotion.typed(value, others))

@@ -59,6 +59,12 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     return out
 
 
+def tell(op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
+    """Tell every observer that `out` now holds the result of an op, run without `execute`."""
+    for observer in _observers:
+        observer(op, arrays, attrs, out)
+
+
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block."""

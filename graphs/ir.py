@@ -119,7 +119,7 @@ def verify(graph: Graph) -> None:
     """Check every invariant of a graph; raises VerificationError naming the node and what is wrong.
 
     Each node follows its inputs and appears once; its op has that many inputs; the spec is what the op infers;
-    inputs and outputs belong to the graph.
+    inputs and outputs belong to the graph, and its inputs are its input nodes, each once.
     """
     seen: set[Node] = set()
     for number, node in enumerate(graph.nodes):
@@ -130,6 +130,8 @@ def verify(graph: Graph) -> None:
             raise VerificationError(f"%{number} = {node.op.name}: appears twice")
         seen.add(node)
         _verify_spec(number, node)
+    if len(set(graph.inputs)) < len(graph.inputs) or set(graph.inputs) != {n for n in seen if n.op is INPUT}:
+        raise VerificationError(f"the inputs of graph {graph.name} are not its input nodes, each once")
     missing = [node for node in (*graph.inputs, *graph.outputs) if node not in seen]
     if missing:
         raise VerificationError(f"{missing[0]} is an input or output of graph {graph.name} but not one of its nodes")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import keyword
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,10 @@ from static.trace import Traced
 
 VERSION = 1
 _FORMAT = "graphduel.graph"
+# What decoding raises on a document that no release has written.
+_DAMAGE = (
+    ArithmeticError, AttributeError, GraphError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def save(executable: Executable, path: Path) -> None:
@@ -69,17 +75,18 @@ def load(path: str | Path) -> Executable:
                 f"{path.name}: version {document['version']}, this release reads {VERSION}; save it again"
             )
         return _decode_executable(document, files)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, GraphError) as error:
-        if isinstance(error, ArtifactError):
-            raise
+    except ArtifactError:
+        raise
+    except _DAMAGE as error:
         raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
 
 
 def _read(path: Path) -> dict[str, bytes]:
+    data = io.BytesIO(path.read_bytes())
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(data) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, *_DAMAGE) as error:
         raise ArtifactError(f"{path.name}: not a graph saved by graphduel, or cut off ({error})") from error
     given = files.pop("digest.txt", b"").decode(errors="replace")
     if given != _digest(files):
@@ -128,7 +135,7 @@ def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Exe
     nodes: list[Node] = []
     for entry in document["nodes"]:
         op = registry.get(entry["op"])
-        attrs = {key: _decode(value, files) for key, value in entry["attrs"].items()}
+        attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
         nodes.append(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), str(entry["source"])))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
@@ -136,6 +143,13 @@ def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Exe
     arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
     static = tuple(_decode(value, files) for value in document["static"])
     return Executable(Traced(graph, arguments, static, results), graph, ())
+
+
+def _keyword(name: str) -> str:
+    # Attribute names become part of the generated code, so that they must be names and nothing more.
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ArtifactError(f"{name!r} is no name of an attribute")
+    return name
 
 
 def _index(value: Any, size: int) -> int:

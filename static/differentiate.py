@@ -15,7 +15,7 @@ from graphs.ir import Node
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from static.symbol import Symbol
-from static.trace import node_of
+from static.trace import current, node_of
 
 Argnums = int | Sequence[int]
 
@@ -42,7 +42,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
 
     @functools.wraps(f)
     def both(*args: Any) -> Any:
-        builder = _builder_in(args)
+        builder = current()
         if builder is None:
             return compiled()(*args)
         called, variables = list(args), []
@@ -64,10 +64,6 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
         return jit(both)
 
     return both
-
-
-def _builder_in(args: Sequence[Any]) -> Builder | None:
-    return next((leaf.builder for leaf in tree.leaves(args) if isinstance(leaf, Symbol)), None)
 
 
 def _variable(builder: Builder, leaf: Any) -> Symbol:

@@ -19,7 +19,7 @@ from static.backends.numpy import Binding, Program, bind, lower
 from static.passes import pipeline
 from static.report import Report, make_report
 from static.schedule import schedule
-from static.trace import Traced, is_traced
+from static.trace import Traced, is_traced, static_key
 
 BINDINGS = 16  # sizes of one symbolic executable whose arenas are kept
 
@@ -67,7 +67,7 @@ class Executable:
         for leaf, static in zip(leaves, self.traced.static, strict=True):
             if static is None and (is_traced(leaf) or not isinstance(leaf, (str, bytes))):
                 arrays.append(leaf if type(leaf) is np.ndarray else np.asarray(leaf))
-            elif type(static) is not type(leaf) or static != leaf:
+            elif static_key(static) != static_key(leaf):
                 raise ShapeError(
                     located(
                         f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit"
@@ -134,7 +134,7 @@ class Executable:
 
     @property
     def plan(self) -> memory.Plan:
-        """The memory plan for the sizes run last. Raises GraphError before the first call of a symbolic graph."""
+        """The memory plan for the sizes planned last. Raises GraphError before the first call of a symbolic graph."""
         if not self._bindings:
             raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
         return next(reversed(self._bindings.values())).plan

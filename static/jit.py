@@ -18,7 +18,7 @@ from static.compile import compile
 from static.executable import Executable
 from static.padding import Cropping, check_padding
 from static.shapes import Names, Policy, Specialised
-from static.trace import is_traced
+from static.trace import is_traced, static_key
 
 PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
 
@@ -61,7 +61,7 @@ class Jitted:
         self._policy = _policy(shapes, buckets)
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
-        self._cropping: Cropping | None = None
+        self._croppings: dict[Hashable, Cropping] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Run, compiling first when these arguments are of a new kind.
@@ -73,7 +73,7 @@ class Jitted:
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
         names: list[Names] = _axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
         call = self._policy(traced, names)
-        key = (structure, statics, tuple([(spec.shape, spec.dtype) for spec in call.specs]))
+        key = (structure, tuple(map(static_key, statics)), tuple([(spec.shape, spec.dtype) for spec in call.specs]))
         executable = self._found(key) or self._compiled(key, call, structure, statics)
         result = executable(*_filled(structure, statics, call.arrays))
         return self._cropped(result, executable, call, traced, names, structure, statics) if call.padded else result
@@ -122,11 +122,13 @@ class Jitted:
         def arguments(leaves: Sequence[Any]) -> list[Any]:
             return _filled(structure, statics, leaves)
 
-        if self._cropping is None:
-            self._cropping = Cropping.of(self.f, arguments, call, names)
-        cropped = self._cropping(result, call.true)
+        kind = (structure, tuple(map(static_key, statics)), tuple([a.ndim for a in traced]))
+        if kind not in self._croppings:
+            self._croppings[kind] = Cropping.of(self.f, arguments, call, names)
+        cropping = self._croppings[kind]
+        cropped = cropping(result, call.true)
         if self.check and dict(call.true) != dict(call.padded):
-            check_padding(self.f, executable, arguments, call, traced, names, cropped, self._cropping)
+            check_padding(self.f, executable, arguments, call, traced, names, cropped, cropping)
             self.check = False
         return cropped
 
@@ -149,7 +151,10 @@ def jit(
     argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept,
     the one used longest ago is dropped, or with `strict` ShapeLimitError is raised. `buckets` gives the sizes to pad
     to. The first call that pads is checked against the unpadded function, unless `check` is False.
+    Raises ValueError for a limit below 1 and for an unknown policy.
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
     return Jitted(f, shapes, limit, strict, dims, buckets, check)
 
 
@@ -186,13 +191,18 @@ def _axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
     return result
 
 
+def _shown(key: Any) -> str:
+    kind, value = key
+    return value if kind is float else repr(value)
+
+
 def _difference(before: Any, now: Any, labels: Sequence[str]) -> str:
     """The first thing in which two keys differ, in words."""
     if before[0] != now[0]:
         return "the arguments are nested differently"
     for old, new in zip(before[1], now[1], strict=True):
         if old != new:
-            return f"a static value was {old!r}, now {new!r}"
+            return f"a static value was {_shown(old)}, now {_shown(new)}"
     for label, (old_shape, old_dtype), (shape, dtype) in zip(labels, before[2], now[2], strict=True):
         if old_dtype != dtype:
             return f"{label}: dtype was {old_dtype}, now {dtype}"

@@ -6,6 +6,7 @@ A buffer is `(lower, upper, size)`: it lives in the half-open interval of steps 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -124,9 +125,9 @@ def _best_gap(starts: np.ndarray, sizes: np.ndarray, size: int) -> int:
 
 def max_live(buffers: Sequence[Buffer]) -> int:
     """The most bytes alive at one step: no plan can do better."""
-    steps = max((upper for _, upper, _ in buffers), default=0) + 1
-    change = np.zeros(steps + 1, np.int64)
-    for lower, upper, size in buffers:
-        change[lower] += size
-        change[upper] -= size
-    return int(np.cumsum(change).max(initial=0))
+    living = [b for b in buffers if b[0] < b[1]]
+    # Sorted by time, and at one time what ends before what starts.
+    changes = sorted(
+        [(lower, size) for lower, _, size in living] + [(upper, -size) for _, upper, size in living]
+    )
+    return max(itertools.accumulate(change for _, change in changes), default=0)

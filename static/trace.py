@@ -84,6 +84,16 @@ def _tracing(builder: Builder) -> Iterator[None]:
         _stack.builders.pop()
 
 
+def current() -> Builder | None:
+    """The graph being traced in this thread, if any."""
+    return _stack.builders[-1] if _stack.builders else None
+
+
+def static_key(leaf: Any) -> tuple[type, Any]:
+    """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
+
+
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
     """Append a node to the graph being traced: the interpreter for symbols."""
     builder = _builder_of(op, args)
@@ -95,9 +105,9 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
 
 
 def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
-    if not _stack.builders:
+    builder = current()
+    if builder is None:
         raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
-    builder = _stack.builders[-1]
     if any(isinstance(arg, Symbol) and arg.builder is not builder for arg in args):
         raise ControlFlowError(
             located(f"{op.name}: a symbol of another trace; pass it to this function as an argument")
@@ -108,6 +118,8 @@ def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
 def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
     """The node of a symbol, or a constant: the value an array has now, a number, a symbolic size."""
     if isinstance(value, Symbol):
+        if value.builder is not builder:
+            raise ControlFlowError(located("a symbol of another trace; pass it to this function as an argument"))
         return value.node
     if isinstance(value, Dim):
         return builder.constant(value, promotion.scalar_dtype(value, others))

@@ -35,9 +35,7 @@ def stream_masked(params, x, mask):
 
 def make_stream():
     examples = tuple((np.arange(1, n + 1, dtype=np.float32),) for n in LENGTHS)
-    return Case(
-        stream_loss, {"s": np.array(0.5, np.float32)}, examples, LENGTHS, stream_masked, (None, ("T",))
-    )
+    return Case(stream_loss, {"s": np.array(0.5, np.float32)}, examples, LENGTHS, stream_masked, (None, ("T",)))
 
 
 def branch_loss(params, x):

@@ -19,7 +19,7 @@ ESCAPE = "\x1b"
 
 @pytest.fixture
 def call():
-    return lambda *arguments: CliRunner().invoke(graphduel, [str(a) for a in arguments])
+    return lambda *arguments: CliRunner().invoke(graphduel, list(map(str, arguments)))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(workloads, "_sources", sources)
     monkeypatch.setattr(report, "write", lambda directory: [])
     made = Machine()
-    monkeypatch.setattr(runs, "_run_job", lambda job, timeout: made(job, timeout))
+    monkeypatch.setattr(runs, "_run_job", made)
     return made
 
 
@@ -216,6 +216,7 @@ def test_the_bar_shows_what_is_running_and_the_time_left():
     with progress.Bar(console) as bar:
         bar.pace.total = 2
         bar.start("time tiny/small, process 0")
+        bar.progress.refresh()
         bar.finish()
         bar.start("time [tiny]/small, process 1")
         bar.finish("it [broke]")
@@ -224,7 +225,7 @@ def test_the_bar_shows_what_is_running_and_the_time_left():
     assert "time tiny/small, process 0" in shown
     assert "time [tiny]/small, process 1 failed after" in shown
     assert "it [broke]" in shown
-    assert "1/2" in shown
+    assert "0/2" in shown
     assert "left" in shown
 
 
@@ -252,8 +253,11 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
     assert lines == ["name    value", "a       [bold]1", "longer  2"]
 
 
-def test_effects_and_intervals_in_words():
-    found = {"effect": {"name": "static / dynamic", "value": 1.23456, "unit": "ratio"}, "interval": [1.2, 1.3]}
-    assert tables.effect(found) == "1.23 ratio (static / dynamic)"
-    assert tables.interval(found) == "1.2 to 1.3"
-    assert tables.effect({"effect": None}) == tables.interval({"interval": None}) == ""
+@pytest.mark.parametrize(
+    ("unit", "interval", "text"),
+    [("ratio", [1.2, 1.3], "1.23 (1.2 to 1.3)"), ("share", [1, 2], "1.23 share (1 to 2)"), ("s", None, "1.23 s")],
+)
+def test_an_effect_in_words(unit, interval, text):
+    effect = {"name": "static / dynamic", "value": 1.23456, "unit": unit}
+    assert tables.value({"effect": effect, "interval": interval}) == text
+    assert tables.value({"effect": None, "interval": None}) == ""

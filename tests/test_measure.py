@@ -56,9 +56,7 @@ def test_orders_follow_the_seed_and_are_not_one_rotation():
     assert len(set(draw[0])) > len(names)
 
 
-@pytest.mark.parametrize(
-    ("nanoseconds", "least"), [(MILLISECOND, 4), (5 * MILLISECOND, 1), (40_000, 100), (1, 4e6)]
-)
+@pytest.mark.parametrize(("nanoseconds", "least"), [(MILLISECOND, 4), (5 * MILLISECOND, 1), (40_000, 100), (1, 4e6)])
 def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
     clock = Clock()
     count = timing.calibrate(clock.call(nanoseconds), 0.004, clock)

@@ -29,9 +29,7 @@ def test_a_job_survives_json():
 
 
 def test_each_process_draws_its_own_orders_again_and_again():
-    draws = [
-        job("time", "TINY", process=p, seed=s).random().random() for p, s in [(0, 0), (0, 0), (1, 0), (0, 1)]
-    ]
+    draws = [job("time", "TINY", process=p, seed=s).random().random() for p, s in [(0, 0), (0, 0), (1, 0), (0, 1)]]
     assert draws[0] == draws[1]
     assert len(set(draws)) == 3
 

@@ -63,8 +63,8 @@ def _parity_notes(results: Results) -> tuple[str, ...]:
     cells = {record.cell for record in results.parity}
     bad = sum(record.status in {"disagree", "failed"} for record in results.parity)
     gate = (
-        f"Before anything was timed, every arm of {text.counted(len(cells), 'cell')} was compared with a float64 reference: "
-        f"{bad or 'none'} disagreed or failed."
+        f"Before anything was timed, the arms of {text.counted(len(cells), 'cell')} were compared with a float64 "
+        f"reference: {bad or 'none'} disagreed or failed."
     )
     none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
     checks = (f"Gradient checks for {g.claim}: {g.passed:,} of {g.checks:,} passed." for g in results.gradients)

@@ -239,7 +239,7 @@ identity: Op = movement(
 )
 stop_gradient: Op = movement(
     "stop_gradient",
-    lambda x, *, out=None: _copied(x, out),
+    lambda x, *, out=None: _copied(x.view(), out),
     lambda x: x,
     prepare=lambda x, /: ((as_operand(x),), {}),
     view=True,

@@ -95,7 +95,7 @@ def _clipped(position: Size | None, size: Size, default: Size) -> Size:
 
 
 def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
-    view = x[key]
+    view = x[*key, ...]  # with the Ellipsis a view even where one element is left
     if out is None:
         return view
     np.copyto(out, view)

@@ -11,6 +11,7 @@ function's defaults when the graph is bound to sizes, so that one code object se
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops.movement import broadcast_to
 from static import memory
 from static.schedule import Schedule, lifetimes, planned
 
@@ -72,6 +74,7 @@ class _Writer:
         self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
         self.number = {node: i for i, node in enumerate(schedule.order)}
         self.fixed = self._fixed()
+        self._handed_out = Counter(schedule.owner[output] for output in graph.outputs)
         self.slots: list[Slot] = []
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
@@ -127,8 +130,16 @@ class _Writer:
     def _output(self, node: Node) -> str:
         # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
         owner = self.schedule.owner[node]
-        copied = owner in self.fixed or owner.op is INPUT or self.graph.outputs.count(node) > 1
-        return f"copy({self._name(node)})" if copied else f"asarray({self._name(node)})"
+        kept = owner in self.fixed or owner.op is INPUT or self._handed_out[owner] > 1
+        return f"{'copy' if kept or not self._is_whole(node) else 'asarray'}({self._name(node)})"
+
+    def _is_whole(self, node: Node) -> bool:
+        """Whether a node is all of its owner's memory, each byte once: not a part of it, and not repeated."""
+        while self.schedule.owner[node] is not node:
+            if node.op is broadcast_to or not dims.same(node.spec.size, node.inputs[0].spec.size):
+                return False
+            node = node.inputs[0]
+        return True
 
     def _dying(self) -> dict[Node, list[str]]:
         """The local variables that nobody reads after each node, so that their memory is freed there."""

@@ -24,7 +24,7 @@ _CAPTION = (
 
 def draw(summary: Summary) -> Drawing:
     """One row a workload, one column an arm, on shared scales."""
-    cells = largest(cell for cell, _ in summary.streams)
+    cells = largest(cell for (cell, _), calls in summary.streams.items() if _varies(calls))
     if not cells:
         return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
     arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
@@ -38,6 +38,10 @@ def draw(summary: Summary) -> Drawing:
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 
+def _varies(calls: tuple[Call, ...]) -> bool:
+    return len({call.length for call in calls}) > 1
+
+
 def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:
     for axes, arm in zip(row, arms, strict=True):
         axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
@@ -45,7 +49,7 @@ def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None
             _panel(axes, calls, summary.courses[cell, arm].steady, style.colour(arm))
         else:
             axes.set_axis_off()
-            axes.text(0, 1, "not timed", va="top", transform=axes.transAxes)
+            axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
 
 
 def _panel(axes: Axes, calls: tuple[Call, ...], steady: float, colour: str) -> None:

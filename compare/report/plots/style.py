@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from compare.report import text
 
@@ -102,6 +102,7 @@ def figure(height: float, width: float = WIDTH) -> Figure:
 def seconds_axis(axes: Axes) -> None:
     """Label the y axis of `axes` with durations."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def clean(label: str, limit: int = 40) -> str:

@@ -18,8 +18,8 @@ from graphs.errors import GraphError
 
 _TITLE = "One function, two engines, one graph"
 _CAPTION = (
-    "The textbook branch, 2x where the sum of x is positive and x − 2 elsewhere, written once with "
-    "`where` and given to both engines: on the left what dynamic recorded while it ran, on the right what "
+    "The textbook branch, 2x where the sum of x is positive and x − 2 elsewhere, written once with the op "
+    "where and given to both engines: on the left what dynamic recorded while it ran, on the right what "
     "static traced before any run. Data flows downwards; inputs and constants are tinted, and small "
     "digits number the operands of an op. {same}"
 )
