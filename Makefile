@@ -15,7 +15,8 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-report: $(VENV)/installed  ## run the quick comparison and write its report
+report: $(VENV)/installed  ## run the quick comparison anew and write its report
+	rm -rf $(OUT)
 	$(BIN)/graphduel run --quick --out $(OUT)
 
 test: $(VENV)/installed-test  ## run every test

@@ -7,7 +7,9 @@ disagree, 5 nothing was measured, 130 stopped by Ctrl-C.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,8 @@ def run(
     settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
-        outcome = measure(directory, settings, progress.reporter(), resume=resume)
+        with _ended_by_interrupt():
+            outcome = measure(directory, settings, progress.reporter(), resume=resume)
     except KeyboardInterrupt:
         again = " ".join(map(shlex.quote, _again(settings, directory)))
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
@@ -85,6 +88,16 @@ def run(
     if not outcome.measured:
         click.echo("Nothing was measured.", err=True)
     ctx.exit(outcome.exit_code)
+
+
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does: with its worker, and every finished job kept."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _again(settings: Any, directory: Path) -> list[str]:
@@ -103,7 +116,7 @@ def report(directory: Path) -> None:
     path = directory / results.RESULTS
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: click.echo(text, err=True))
+    records = results.read(path, lambda text: click.echo(text, err=True), strict=True)
     _announce(directory, finish(directory, records))
 
 

@@ -1,4 +1,4 @@
-"""The results file: append-only JSON lines, one line per finished job, schema version 1.
+"""The results file: append-only JSON lines, one line per finished job, as `schema` says.
 
 A line counts once its newline is written. What a killed run left after the last newline is ignored when the
 file is read, and cut away when the run is resumed, so that the next line starts clean.
@@ -12,24 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from compare import schema
 from compare.errors import ResultsError
 
-SCHEMA = 1
 RESULTS = "results.jsonl"
 VERDICTS = "verdicts.json"
 
 Record: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
 
-# What makes a line of each kind usable; fields beyond these may be added without a new schema version.
-_REQUIRED: Mapping[str, Mapping[str, type]] = {
-    "run": {"run": str, "at": str, "settings": dict, "environment": dict},
-    "parity": {"workload": str, "size": str, "agree": bool, "arms": dict},
-    "time": {"workload": str, "size": str, "process": int, "arms": dict},
-    "memory": {"workload": str, "size": str, "arms": dict},
-    "gradients": {"claim": str, "checks": int, "passed": int},
-    "failure": {"job": dict, "error": str},
-}
 _KEY = ("kind", "workload", "size", "process", "claim")
 
 
@@ -39,22 +30,22 @@ def silent(_: str) -> None:
 
 def append(path: Path, record: Mapping[str, Any]) -> None:
     """Add one line in a single write, flushed to the disk. Raises ValueError for NaN and infinity."""
-    line = json.dumps({"schema": SCHEMA, **record}, allow_nan=False, separators=(",", ":"))
+    line = json.dumps({"schema": schema.VERSION, **record}, allow_nan=False, separators=(",", ":"))
     with path.open("ab", buffering=0) as file:
         file.write(line.encode() + b"\n")
         os.fsync(file.fileno())
 
 
-def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
+def read(path: Path, notice: Callable[[str], None] = silent, *, strict: bool = False) -> list[Record]:
     """Every complete line, in order; `notice` hears of a cut-off last line, which is ignored.
 
-    Raises ResultsError naming the file, the line and what to do, where a line is not ours or of another
-    version.
+    Raises ResultsError naming the file, the line and what to do, where a line is not ours or of another version,
+    or, if `strict`, breaks the schema.
     """
     complete, rest = _split(path)
     if rest:
         notice(f"{path}: the last line is cut off and was ignored; its job has no result")
-    return list(_parsed(path, complete))
+    return list(_parsed(path, complete, strict))
 
 
 def repair(path: Path) -> bool:
@@ -88,29 +79,32 @@ def _split(path: Path) -> tuple[bytes, bytes]:
     return data[:end], data[end:]
 
 
-def _parsed(path: Path, complete: bytes) -> Iterator[Record]:
+def _parsed(path: Path, complete: bytes, strict: bool) -> Iterator[Record]:
     for number, line in enumerate(complete.splitlines(), start=1):
         try:
-            yield _checked(json.loads(line))
+            yield _checked(json.loads(line, parse_constant=_refused), strict)
         except ResultsError as error:
             raise ResultsError(f"{path}:{number}: {error}") from None
         except (ValueError, RecursionError):
-            reason = "not a line of graphduel results (no JSON)"
-            raise ResultsError(f"{path}:{number}: {reason}; {_REMEDY}") from None
+            raise ResultsError(f"{path}:{number}: {_foreign('no JSON')}") from None
 
 
-_REMEDY = "move the file away, or choose another folder with --out"
-
-
-def _checked(record: Any) -> Record:
+def _checked(record: Any, strict: bool) -> Record:
     if not isinstance(record, dict) or "schema" not in record or not isinstance(record.get("kind"), str):
-        raise ResultsError(f"not a line of graphduel results (no schema or kind); {_REMEDY}")
-    if record["schema"] != SCHEMA:
+        raise ResultsError(_foreign("no schema or kind"))
+    if record["schema"] != schema.VERSION:
         raise ResultsError(
-            f"schema version {record['schema']!r}, and this graphduel reads version {SCHEMA}; "
+            f"schema version {record['schema']!r}, and this graphduel reads version {schema.VERSION}; "
             "use the graphduel that wrote it, or choose another folder with --out"
         )
-    for field, kind in _REQUIRED.get(record["kind"], {}).items():
-        if not isinstance(record.get(field), kind):
-            raise ResultsError(f"a {record['kind']} line without a usable {field!r}; {_REMEDY}")
+    if strict and (problem := schema.violation(record)):
+        raise ResultsError(_foreign(f"{record['kind']}: {problem}"))
     return record
+
+
+def _foreign(reason: str) -> str:
+    return f"not a line of graphduel results ({reason}); move the file away, or choose another folder with --out"
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

@@ -155,7 +155,7 @@ def prepare(
         if not resume and any(directory.iterdir()):
             raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
         path.touch()
-        records = results.read(path, notice)
+        records = results.read(path, notice, strict=True)
         results.repair(path)
     except OSError as error:
         raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error

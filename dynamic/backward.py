@@ -184,9 +184,7 @@ def _checked(given: Tensor, replaced: Any) -> Tensor:
     what = spec_of(replaced) if isinstance(replaced, Tensor) else type(replaced).__name__
     if what != spec_of(given):
         raise NotDifferentiableError(
-            located(
-                f"a hook returned {what} for a gradient {spec_of(given)}; return None, or a tensor of that spec"
-            )
+            located(f"a hook returned {what} for a gradient {spec_of(given)}; return None, or a tensor of that spec")
         )
     return replaced
 

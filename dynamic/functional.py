@@ -46,6 +46,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
         with mode.enable_grad():
             output = f(*call.args)
             value, gradients = _gradients(output, call.variables, call.plain)
+        for variable in call.variables:
+            variable._requires_grad = False  # what it stood for is done: nobody else can ask for its gradient
         grouped = call.regrouped(gradients)
         return value, grouped[0] if isinstance(argnums, int) else tuple(grouped)
 
@@ -100,36 +102,35 @@ def _variable(leaf: Any) -> Tensor:
 
 def _gradients(output: Any, variables: list[Tensor], plain: bool) -> tuple[Any, list[Any]]:
     reverse.check_seed(output, None)
-    if not isinstance(output, Tensor) or not output.requires_grad:
-        value = output if plain or isinstance(output, Tensor) else Tensor(output)
-        return value, [_zeros(v, plain) for v in variables]
-    nested = _reaches_beyond(output, variables)
-    found = grad_of([output], variables, [None], create_graph=nested)
-    results = [output, *(_zeros(v, plain) if g is None else g for g, v in zip(found, variables, strict=True))]
-    if not nested:
-        results = _owned(results, plain)
+    output = output if isinstance(output, Tensor) else wrap(np.asarray(output))
+    nested = output.requires_grad and _reaches_beyond(output, variables)
+    found: list[Any] = [None] * len(variables)
+    if output.requires_grad:
+        found = grad_of([output], variables, [None], create_graph=nested)
+    found = [_zeros(v) if g is None else g for g, v in zip(found, variables, strict=True)]
+    return (output, found) if nested else _owned(output, found, plain)
+
+
+def _owned(output: Tensor, gradients: list[Any], plain: bool) -> tuple[Any, list[Any]]:
+    """The results as arrays, or as tensors without a history, that share no memory with each other or anyone."""
+    given = {id(output._data)} if output._entry is None else set()  # an argument, or what the function has captured
+    arrays = [owned(r._data if isinstance(r, Tensor) else r, given) for r in (output, *gradients)]
+    results = arrays if plain else [wrap(a) for a in arrays]
     return results[0], results[1:]
 
 
-def _owned(results: list[Any], plain: bool) -> list[Any]:
-    """The results as arrays, or as tensors without a history, that share no memory."""
-    given: set[int] = set()
-    arrays = [owned(r._data if isinstance(r, Tensor) else r, given) for r in results]
-    return arrays if plain else [wrap(a) for a in arrays]
-
-
-def _zeros(variable: Tensor, plain: bool) -> Any:
-    zeros = np.zeros(variable.shape, variable.dtype)
-    return zeros if plain else wrap(zeros)
+def _zeros(variable: Tensor) -> Tensor:
+    return wrap(np.zeros(variable.shape, variable.dtype))
 
 
 def _reaches_beyond(output: Tensor, variables: list[Tensor]) -> bool:
     """Whether the output also depends on tensors that somebody else differentiates."""
-    if output._entry is None:
-        return False
     own = {id(v) for v in variables}
+    if output._entry is None:
+        return id(output) not in own
     own_entries = {id(v._entry) for v in variables if v._entry is not None}
     if own_entries:
         return True
     entries = entries_before([output._entry])
-    return any(isinstance(edge, Tensor) and id(edge) not in own for entry in entries for edge in entry.edges)
+    leaves = (edge for entry in entries for edge in entry.edges if isinstance(edge, Tensor))
+    return any(leaf._requires_grad and id(leaf) not in own for leaf in leaves)

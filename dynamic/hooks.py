@@ -31,18 +31,25 @@ def register_hook(tensor: Tensor, hook: Hook) -> Handle:
         setattr(holder, name, [])
     hooks: list[Hook] = getattr(holder, name)
     hooks.append(hook)
+    hooks.sort(key=lambda one: isinstance(one, _Keep))  # what is kept is the gradient after every other hook
     return Handle(hooks, hook)
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Store the gradient of a tensor that is no leaf in its `grad`."""
+    """Store the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
     if tensor._entry is None:
         return  # a leaf keeps its gradient anyway
-    target = weakref.ref(tensor)
+    if not any(isinstance(hook, _Keep) for hook in tensor._entry.hooks or ()):
+        register_hook(tensor, _Keep(tensor))
 
-    def keep(gradient: Tensor) -> None:
-        kept = target()
+
+class _Keep:
+    """The hook that adds a gradient to the `grad` of a tensor, as long as the tensor is there."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._target = weakref.ref(tensor)
+
+    def __call__(self, gradient: Tensor) -> None:
+        kept = self._target()
         if kept is not None:
             kept.grad = gradient if kept.grad is None else kept.grad + gradient
-
-    register_hook(tensor, keep)

@@ -277,6 +277,7 @@ _NAMES: Mapping[str, str] = {
     "einsum": "ViewBackward0",
     "expand_dims": "UnsqueezeBackward0",
     "flatten": "ViewBackward0",
+    "identity": "CloneBackward0",
     "inv": "LinalgInvExBackward0",
     "layer_norm": "NativeLayerNormBackward0",
     "linear": "AddmmBackward0",

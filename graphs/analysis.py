@@ -31,8 +31,12 @@ def label(node: Node) -> str:
         return f"input {node.spec}"
     if node.op is CONSTANT:
         return f"constant {node.spec} {_digest(node.attrs['value'])}"
-    attrs = ", ".join(f"{key}={format_attr(value)}" for key, value in sorted(node.attrs.items()))
+    attrs = ", ".join(f"{key}={_whole(value)}" for key, value in sorted(node.attrs.items()))
     return f"{node.op.name} {node.spec} {attrs}"
+
+
+def _whole(value: object) -> str:
+    return str(value) if isinstance(value, Graph) else format_attr(value)
 
 
 def _digest(value: object) -> str:
@@ -44,7 +48,7 @@ def _digest(value: object) -> str:
 
 
 def isomorphic(first: Graph, second: Graph) -> bool:
-    """Whether two graphs are the same labelled graph: same ops, specs, attributes and wiring, whatever the order.
+    """Whether two graphs are the same labelled graph: same ops, specs, attributes, wiring and outputs, in any order.
 
     Nodes are labelled with a hash of all that they are computed from, so that the search (VF2++, Jüttner and
     Madarasi, 2018) seldom meets two candidates.
@@ -61,6 +65,7 @@ def _hashed(graph: Graph) -> nx.DiGraph[int]:
     hashes: dict[Node, str] = {}
     for node in graph.nodes:
         place = f"#{graph.inputs.index(node)}" if node.op is INPUT else ""
+        place += "".join(f">{i}" for i, output in enumerate(graph.outputs) if output is node)
         text = "|".join((label(node) + place, *(hashes[source] for source in node.inputs)))
         hashes[node] = hashlib.sha256(text.encode()).hexdigest()
         result.nodes[order[node]]["hash"] = hashes[node]

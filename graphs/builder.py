@@ -13,15 +13,18 @@ from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.spec import TensorSpec
 
-
 SMALL = 64  # bytes up to which constants are the same when their values are
 
 
 class Builder:
     """Appends nodes in the order they are computed; `finish` makes the verified graph."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, parent: Builder | None = None) -> None:
         self.name = name
+        self.parent = parent
+        self.captured: dict[Node, Node] = {}  # the parent's nodes that this graph reads, as inputs of its own
+        self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
+        self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self._constants: dict[Any, Node] = {}
@@ -40,12 +43,18 @@ class Builder:
         """
         kind = dtype or (np.dtype(np.int64) if isinstance(value, Dim) else value.dtype)
         key = _identity(value, kind)
-        if key not in self._constants:
+        if key not in self._constants or _has_changed(value, self._constants[key]):
             # A copy, so that changing the array later does not change the graph.
             held: Attrs = {"value": value if isinstance(value, Dim) else np.array(value), "dtype": kind}
             self._constants[key] = self._add(Node(CONSTANT, (), held, CONSTANT.infer(**held)))
             self._originals.append(value)  # keeps its id from being used again
         return self._constants[key]
+
+    def capture(self, node: Node) -> Node:
+        """The input that stands for a node of the parent."""
+        if node not in self.captured:
+            self.captured[node] = self.input(f"outer{len(self.captured)}", node.spec)
+        return self.captured[node]
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes. Raises what the op's `infer` raises."""
@@ -67,6 +76,12 @@ class Builder:
     def _add(self, node: Node) -> Node:
         self.nodes.append(node)
         return node
+
+
+def _has_changed(value: np.ndarray[Any, Any] | Dim, node: Node) -> bool:
+    """Whether an array has been written to since it became a constant."""
+    floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return not isinstance(value, Dim) and not np.array_equal(value, node.attrs["value"], equal_nan=floating)
 
 
 def _identity(value: np.ndarray[Any, Any] | Dim, dtype: np.dtype[Any]) -> Any:

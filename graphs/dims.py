@@ -62,7 +62,9 @@ class Dim:
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         kept = [(m, c) for m, c in terms.items() if c]
-        self.terms: tuple[tuple[Monomial, int], ...] = tuple(sorted(kept, key=lambda t: (-len(t[0]), str(t[0]))))
+        self.terms: tuple[tuple[Monomial, int], ...] = tuple(
+            sorted(kept, key=lambda t: (-len(t[0]), [str(a) for a in t[0]]))
+        )
         self.key: str = "".join(_signed_product(m, c) for m, c in self.terms).removeprefix("+") or "0"
 
     def __str__(self) -> str:
@@ -129,13 +131,13 @@ class Dim:
         return self._at_least(other, ">=")
 
     def __gt__(self, other: Size) -> bool:
-        return self._at_least(other + 1, ">")
+        return self._at_least(other, ">", 1)
 
     def __le__(self, other: Size) -> bool:
-        return not self._at_least(other + 1, "<=")
+        return not self._at_least(other, "<=", 1)
 
-    def _at_least(self, other: Size, sign: str) -> bool:
-        difference = self - other
+    def _at_least(self, other: Size, sign: str, margin: int = 0) -> bool:
+        difference = self - other - margin
         if not isinstance(difference, Dim):
             return difference >= 0
         if _lower_bound(difference) >= 0:
@@ -226,36 +228,54 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
 def solve(expected: Iterable[tuple[str, Shape]], actual: Iterable[tuple[int, ...]]) -> dict[str, int]:
     """The value of every name, from the shapes that arrived.
 
-    `expected` pairs a label with a shape. Names alone in an axis are read first, then expressions with one
-    unknown name of degree one are solved, then all are checked.
+    `expected` pairs a label with a shape. Names alone in an axis are read first, then expressions with one unknown
+    name of degree one are solved, in whatever order makes that possible; all others are checked.
     Raises ShapeError naming the dimension and both values when the shapes contradict each other.
     """
-    pairs = [
+    axes = [
         (label, e, a)
         for (label, shape), got in zip(expected, actual, strict=True)
         for e, a in zip(shape, got, strict=True)
     ]
+    axes.sort(key=lambda axis: len(axis[1].key) if isinstance(axis[1], Dim) else 0)
     values: dict[str, int] = {}
-    pairs.sort(key=lambda pair: len(pair[1].key) if isinstance(pair[1], Dim) else 0)
-    for label, want, got in pairs:
-        unknown = symbols(want) - values.keys()
-        if len(unknown) == 1:
-            values[min(unknown)] = _solve_one(label, want, got, min(unknown), values)
-        elif not unknown and evaluate(want, values) != got:
-            raise ShapeError(_contradiction(label, want, evaluate(want, values), got))
-    unsolved = {name for _, want, _ in pairs for name in symbols(want)} - values.keys()
-    if unsolved:
-        raise ShapeError(f"no input fixes the dimension {', '.join(sorted(unsolved))}; name it alone in an axis")
+    while axes:
+        waiting = [axis for axis in axes if not _use(*axis, values)]
+        if len(waiting) == len(axes):
+            unsolved = {name for _, want, _ in waiting for name in symbols(want)} - values.keys()
+            raise ShapeError(f"no input fixes the dimension {', '.join(sorted(unsolved))}; name it alone in an axis")
+        axes = waiting
     return values
 
 
-def _solve_one(label: str, want: Size, got: int, name: str, values: Mapping[str, int]) -> int:
+def _use(label: str, want: Size, got: int, values: dict[str, int]) -> bool:
+    """Check an axis, or learn a name from it; False when that is not possible yet."""
+    unknown = symbols(want) - values.keys()
+    if not unknown:
+        if evaluate(want, values) != got:
+            raise ShapeError(_contradiction(label, want, evaluate(want, values), got))
+        return True
+    name = min(unknown)
+    if len(unknown) > 1 or not _is_linear(want, name):
+        return False
     offset = evaluate(want, {**values, name: 0})
     slope = evaluate(want, {**values, name: 1}) - offset
-    guess = (got - offset) // slope if slope else 0
-    if guess < 0 or evaluate(want, {**values, name: guess}) != got:
+    if not slope:
+        return False
+    values[name], rest = divmod(got - offset, slope)
+    if rest or values[name] < 0:
         raise ShapeError(f"{label}: no {name} >= 0 makes the dimension {want} equal {got}")
-    return guess
+    return True
+
+
+def _is_linear(size: Size, name: str) -> bool:
+    """Whether a name is a factor of each term once at most, and no argument of a function."""
+    if not isinstance(size, Dim):
+        return True
+    products = [monomial for monomial, _ in size.terms]
+    return all(sum(a.name == name and not a.args for a in m) <= 1 for m in products) and not any(
+        name in symbols(argument) for m in products for atom in m for argument in atom.args
+    )
 
 
 def _contradiction(label: str, want: Size, value: int, got: int) -> str:
@@ -288,12 +308,13 @@ def _atom(name: str, *args: Size) -> Dim:
 
 
 def _parenthesized(size: Size) -> str:
-    return f"({size})" if isinstance(size, Dim) and len(size.terms) > 1 else str(size)
+    text = str(size)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def _signed_product(monomial: Monomial, coefficient: int) -> str:
     scale = [str(abs(coefficient))] if abs(coefficient) != 1 or not monomial else []
-    alone = len(monomial) + len(scale) == 1
+    alone = len(monomial) + len(scale) == 1 and coefficient > 0
     factors = [str(a) if alone or a.name not in _INFIX else f"({a})" for a in monomial]
     return ("-" if coefficient < 0 else "+") + "*".join(scale + factors)
 

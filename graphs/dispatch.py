@@ -20,11 +20,22 @@ Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
 
 _interpreters: dict[type, Interpreter] = {}
 _observers: list[Observer] = []
+_tracers: list[Callable[..., Any]] = []
 
 
 def interpret(kind: type, interpreter: Interpreter) -> None:
     """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
     _interpreters[kind] = interpreter
+
+
+def trace_control(source: Callable[..., Any]) -> None:
+    """Let `source(*deciding)` give whoever turns control flow into nodes, or None when Python can decide."""
+    _tracers.append(source)
+
+
+def tracer(*deciding: Any) -> Any:
+    """Who makes nodes of control flow that hangs on these values; None when Python can decide."""
+    return next((found for source in _tracers if (found := source(*deciding)) is not None), None)
 
 
 def interpreter_of(value: Any) -> Interpreter | None:

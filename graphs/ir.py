@@ -88,6 +88,14 @@ class Graph:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the graph node by node on input arrays: the reference that compiled code is checked against."""
+        values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
+        for node in self.nodes:
+            if node not in values:
+                values[node] = node.op.kernel(*(values[source] for source in node.inputs), **node.attrs)
+        return tuple(values[output] for output in self.outputs)
+
     @property
     def calls(self) -> Iterator[Node]:
         """The nodes that compute something: all but inputs and constants."""
@@ -142,7 +150,7 @@ def _verify_spec(number: int, node: Node) -> None:
         raise VerificationError(f"%{number}: {node.op.name} has {len(node.inputs)} inputs, not {node.op.arity}")
     try:
         expected = node.op.infer(*(source.spec for source in node.inputs), **node.attrs)
-    except GraphError as error:
+    except (GraphError, TypeError, LookupError) as error:  # attributes may be missing, unknown or of another type
         raise VerificationError(f"%{number} = {node.op.name}: {error}") from error
     if expected != node.spec:
         raise VerificationError(f"%{number} = {node.op.name}: the spec says {node.spec}, the op gives {expected}")
@@ -181,4 +189,6 @@ def format_attr(value: Any) -> str:
         )
     if isinstance(value, tuple):
         return f"({', '.join(map(format_attr, value))})"
+    if isinstance(value, Graph):
+        return f"<graph {value.name}, {len(value)} nodes>"
     return str(value)

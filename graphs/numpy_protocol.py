@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
-from graphs.errors import located
+from graphs.errors import GraphError, located
 
 Function = Callable[..., Any]
+
+
+def _clip(x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    return ops.clip(x, min if a_min is None else a_min, max if a_max is None else a_max)
+
+
+def _pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: float = 0) -> Any:
+    if mode != "constant":
+        raise TypeError(f"there is no mode {mode!r}")
+    # NumPy takes one pair for all axes too; graphs.pad does not.
+    return ops.pad(x, np.broadcast_to(pad_width, (x.ndim, 2)).tolist(), constant_values)
+
 
 # NumPy names that differ from the array API standard's are listed; the rest are found under their own name.
 _UFUNC_NAMES = {
@@ -53,8 +65,9 @@ _FUNCTIONS: dict[Function, Function] = {
     np.take: lambda x, indices, axis=None: ops.take(ops.flatten(x) if axis is None else x, indices, axis=axis or 0),
     np.take_along_axis: ops.take_along_axis,
     np.where: ops.where,
-    np.clip: lambda x, a_min=None, a_max=None: ops.clip(x, a_min, a_max),
-    np.round: lambda x: ops.round(x),
+    np.clip: _clip,
+    np.pad: _pad,
+    np.round: ops.round,
     np.zeros_like: ops.zeros_like,
     np.ones_like: ops.ones_like,
     np.full_like: ops.full_like,
@@ -81,9 +94,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`np.concatenate([...])` as `ops.concat([...])`. Raises TypeError naming the nearest op when there is none."""
     function = _FUNCTIONS.get(func)
+    name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
     if function is None:
-        raise _no_counterpart(func.__name__)
-    return function(*args, **kwargs)
+        raise _no_counterpart(name)
+    try:
+        return function(*args, **kwargs)
+    except GraphError:
+        raise
+    except TypeError as error:  # an option of NumPy's that the op does not have
+        raise TypeError(located(f"np.{name}: {error}; its counterpart in graphs has fewer options")) from None
 
 
 def _no_counterpart(name: str) -> TypeError:

@@ -36,7 +36,18 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
             continue
         for source, contribution in pull(entry, cotangent):
             held = cotangents.get(source)
-            cotangents[source] = contribution if held is None else add(held, contribution)
+            cotangents[source] = contribution if held is None else total(held, contribution)
+
+
+class Parts(dict[int, Value]):
+    """The cotangent of several tensors at once, by number; those that are missing are zero."""
+
+
+def total(held: Value, contribution: Value) -> Value:
+    """The sum of two cotangents of one value."""
+    if not isinstance(held, Parts):
+        return add(held, contribution)
+    return Parts(held | {i: total(held[i], g) if i in held else g for i, g in contribution.items()})
 
 
 def conform(cotangent: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:

@@ -46,6 +46,11 @@ class TensorSpec:
         return self.size * self.dtype.itemsize
 
     @property
+    def is_float(self) -> bool:
+        """Whether the values are floating point, and so may have a gradient."""
+        return self.dtype.kind == "f"
+
+    @property
     def symbols(self) -> frozenset[str]:
         """The names of the symbolic sizes in the shape."""
         return frozenset().union(*(dims.symbols(s) for s in self.shape))
@@ -60,6 +65,39 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+class TupleSpec(TensorSpec):
+    """The spec of several tensors at once: what a control-flow op computes, before `part` picks one."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[TensorSpec]) -> None:
+        self.items = tuple(items)
+        self.shape = ()
+        self.dtype = np.dtype(object)
+
+    @property
+    def nbytes(self) -> Size:
+        """The bytes of all its tensors."""
+        total: Size = 0
+        for item in self.items:
+            total = total + item.nbytes
+        return total
+
+    @property
+    def is_float(self) -> bool:
+        """Whether any of its tensors is floating point."""
+        return any(item.is_float for item in self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleSpec) and self.items == other.items
+
+    def __hash__(self) -> int:
+        return hash(self.items)
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.items))})"
 
 
 def _size(value: int | str | Dim) -> Size:

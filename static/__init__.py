@@ -1,6 +1,9 @@
 """The static engine: a function is traced to a fixed graph, compiled ahead of time, and run without Python."""
 
-from static import memory
+from static import (
+    control,  # noqa: F401  (imported for what it registers: the tracing of control flow)
+    memory,
+)
 from static.artifact import load
 from static.compile import compile
 from static.differentiate import grad, value_and_grad

@@ -67,18 +67,20 @@ def load(path: str | Path) -> Executable:
     path = Path(path)
     files = _read(path)
     try:
-        document = json.loads(files["graph.json"])
-        if document.get("format") != _FORMAT:
-            raise ArtifactError(f"{path.name}: not a graphduel graph")
-        if document["version"] != VERSION:
-            raise ArtifactError(
-                f"{path.name}: version {document['version']}, this release reads {VERSION}; save it again"
-            )
-        return _decode_executable(document, files)
-    except ArtifactError:
-        raise
+        return _decode_executable(_document(files["graph.json"]), files)
+    except ArtifactError as error:
+        raise ArtifactError(f"{path.name}: {error}") from None
     except _DAMAGE as error:
         raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(data)
+    if document.get("format") != _FORMAT:
+        raise ArtifactError("not a graphduel graph")
+    if document["version"] != VERSION:
+        raise ArtifactError(f"version {document['version']}, this release reads {VERSION}; save it again")
+    return document
 
 
 def _read(path: Path) -> dict[str, bytes]:
@@ -102,7 +104,18 @@ def _digest(files: dict[str, bytes]) -> str:
 
 
 def _encode_executable(executable: Executable, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
-    graph, traced = executable.graph, executable.traced
+    traced = executable.traced
+    return {
+        "format": _FORMAT,
+        "version": VERSION,
+        **_encode_graph(executable.graph, arrays),
+        "arguments": _encode(_numbered(traced.inputs), arrays),
+        "static": [_encode(value, arrays) for value in traced.static],
+        "results": _encode(_numbered(traced.outputs), arrays),
+    }
+
+
+def _encode_graph(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
     number = {node: i for i, node in enumerate(graph.nodes)}
     nodes = [
         {
@@ -113,17 +126,8 @@ def _encode_executable(executable: Executable, arrays: list[np.ndarray[Any, Any]
         }
         for node in graph.nodes
     ]
-    return {
-        "format": _FORMAT,
-        "version": VERSION,
-        "name": graph.name,
-        "nodes": nodes,
-        "inputs": [number[n] for n in graph.inputs],
-        "outputs": [number[n] for n in graph.outputs],
-        "arguments": _encode(_numbered(traced.inputs), arrays),
-        "static": [_encode(value, arrays) for value in traced.static],
-        "results": _encode(_numbered(traced.outputs), arrays),
-    }
+    inputs, outputs = ([number[n] for n in chosen] for chosen in (graph.inputs, graph.outputs))
+    return {"name": graph.name, "nodes": nodes, "inputs": inputs, "outputs": outputs}
 
 
 def _numbered(structure: tree.Structure) -> Any:
@@ -132,6 +136,13 @@ def _numbered(structure: tree.Structure) -> Any:
 
 
 def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Executable:
+    graph = _decode_graph(document, files)
+    arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
+    static = tuple(_decode(value, files) for value in document["static"])
+    return Executable(Traced(graph, arguments, static, results), graph, ())
+
+
+def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
     nodes: list[Node] = []
     for entry in document["nodes"]:
         op = registry.get(entry["op"])
@@ -139,10 +150,7 @@ def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Exe
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
         nodes.append(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), str(entry["source"])))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
-    graph = Graph(str(document["name"]), chosen[0], nodes, chosen[1])
-    arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
-    static = tuple(_decode(value, files) for value in document["static"])
-    return Executable(Traced(graph, arguments, static, results), graph, ())
+    return Graph(str(document["name"]), chosen[0], nodes, chosen[1])
 
 
 def _keyword(name: str) -> str:
@@ -164,6 +172,8 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     if isinstance(value, np.ndarray):
         arrays.append(value)
         return {"array": len(arrays) - 1}
+    if isinstance(value, Graph):
+        return {"graph": _encode_graph(value, arrays)}
     for kind, name, parts in _CONTAINERS:
         if type(value) is kind or (kind is np.dtype and isinstance(value, np.dtype)):
             return {name: [_encode(part, arrays) for part in parts(value)]}
@@ -190,6 +200,8 @@ def _decode(value: Any, files: dict[str, bytes]) -> Any:
     ((name, data),) = value.items()
     if name == "array":
         return np.load(io.BytesIO(files[f"arrays/{int(data)}.npy"]), allow_pickle=False)
+    if name == "graph":
+        return _decode_graph(data, files)
     parts = [_decode(part, files) for part in data]
     return _DECODERS[name](parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,8 +13,10 @@ from graphs import reverse, tree
 from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import Node
+from graphs.op import Attrs, Op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
+from graphs.ops.shapes import dtype_of
 from static.symbol import Symbol
 from static.trace import current, node_of
 
@@ -46,15 +49,18 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
         if builder is None:
             return compiled()(*args)
         called, variables = list(args), []
-        start = len(builder.nodes)
         for position in positions:
             leaves, structure = tree.flatten(args[position])
             symbols = [_variable(builder, leaf) for leaf in leaves]
             called[position] = tree.unflatten(structure, list(symbols))
             variables.append((structure, symbols))
-        output = f(*called)
-        flat = _gradients(builder, start, output, [s for _, symbols in variables for s in symbols])
-        grouped = _regrouped(variables, flat)
+        flat = [s for _, symbols in variables for s in symbols]
+        with recording(builder, flat) as pullback:
+            output = f(*called)
+        reverse.check_seed(output, None)
+        one = Symbol(builder, builder.constant(np.ones((), dtype_of(output))))
+        found = [_or_zeros(v, g) for v, g in zip(flat, pullback([output], [one]), strict=True)]
+        grouped = _regrouped(variables, found)
         return output, grouped[0] if isinstance(argnums, int) else tuple(grouped)
 
     @functools.cache
@@ -76,44 +82,81 @@ def _variable(builder: Builder, leaf: Any) -> Symbol:
     return Symbol(builder, node)
 
 
-def _gradients(builder: Builder, start: int, output: Any, variables: list[Symbol]) -> list[Symbol]:
-    """The cotangents of the variables, appended to the graph; zeros where the output does not depend on one."""
-    reverse.check_seed(output, None)
-    active = _active(builder.nodes[start:], variables)
-    cotangents: dict[Node, Any] = {}
-    if isinstance(output, Symbol) and output.node in active:
-        cotangents[output.node] = Symbol(builder, builder.constant(np.ones((), output.dtype)))
+Pullback = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+@contextlib.contextmanager
+def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Pullback]:
+    """Give `pullback(outputs, cotangents)` for what the block appends: a cotangent, or None, for each variable.
+
+    Loops traced inside the block keep what their gradient needs.
+    """
+    start = len(builder.nodes)
+    builder.saving += 1
+    try:
+        yield lambda outputs, cotangents: _pull_back(builder, start, variables, outputs, cotangents)
+    finally:
+        builder.saving -= 1
+
+
+def _pull_back(
+    builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
+) -> list[Any]:
     sources = {v.node for v in variables}
+    active = _active(builder.nodes[start:], sources)
+    cotangents: dict[Node, Any] = {}
+    for output, cotangent in zip(outputs, given, strict=True):
+        if isinstance(output, Symbol) and output.node in active and cotangent is not None:
+            held = cotangents.get(output.node)
+            cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
-    reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, node, g))
-    return [_found(builder, v, cotangents.get(v.node)) for v in variables]
+    line = builder.line
+    try:
+        reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, node, g))
+    finally:
+        builder.line = line
+    return [cotangents.get(v.node) for v in variables]
 
 
-def _active(nodes: Sequence[Node], variables: list[Symbol]) -> set[Node]:
-    """The nodes a tape would record: floats computed from a variable through an input that has a rule."""
-    active = {v.node for v in variables}
+def _active(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
+    """The nodes a tape would record: floats computed from a source through an input that has a rule."""
+    active = set(sources)
     for node in nodes:
-        if node.spec.dtype.kind == "f" and any(s in active and node.op.rule(i) for i, s in enumerate(node.inputs)):
+        if node.spec.is_float and any(s in active and _has_rule(node, i) for i, s in enumerate(node.inputs)):
             active.add(node)
     return active
 
 
+def _has_rule(node: Node, index: int) -> bool:
+    return node.op in joint_rules or node.op.rule(index) is not None
+
+
 def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
+    builder.line = node.source  # the gradient of a line is put down to that line
     inputs = [Symbol(builder, source) for source in node.inputs]
+    out = Symbol(builder, node)
+    if node.op in joint_rules:
+        found = joint_rules[node.op](node.attrs, inputs, out, cotangent)
+        yield from ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
+        return
     for index, source in enumerate(node.inputs):
         rule = node.op.rule(index)
         if source not in active or rule is None:
             continue
-        contribution = rule.apply(cotangent, *rule.capture(index, inputs, Symbol(builder, node), node.attrs))
+        contribution = rule.apply(cotangent, *rule.capture(index, inputs, out, node.attrs))
         if node.op.broadcasts:
             contribution = reverse.conform(contribution, source.spec.shape, source.spec.dtype)
         yield source, contribution
 
 
-def _found(builder: Builder, variable: Symbol, cotangent: Any) -> Symbol:
-    if cotangent is None:
-        cotangent = zeros_like(variable)
-    return Symbol(builder, node_of(builder, cotangent, ()))
+# Ops that hold subgraphs have one rule for all inputs: attributes, inputs, output and the cotangent of its parts give
+# a cotangent, or None, for each input. `static/control.py` fills this in.
+JointRule = Callable[[Attrs, list[Symbol], Symbol, Any], list[Any]]
+joint_rules: dict[Op, JointRule] = {}
+
+
+def _or_zeros(variable: Symbol, cotangent: Any) -> Any:
+    return zeros_like(variable) if cotangent is None else cotangent
 
 
 def _regrouped(variables: list[tuple[tree.Structure, list[Symbol]]], flat: list[Symbol]) -> list[Any]:

@@ -49,7 +49,7 @@ def plan(buffers: Sequence[Buffer], alignment: int = 1) -> Plan:
     candidates = [heuristic(rounded) for heuristic in heuristics]
     peaks = [max((o + b[2] for o, b in zip(offsets, rounded, strict=True)), default=0) for offsets in candidates]
     best = peaks.index(min(peaks))
-    return Plan(tuple(candidates[best]), peaks[best], max_live(buffers))
+    return Plan(tuple(candidates[best]), peaks[best], max_live(rounded))
 
 
 def best_fit(buffers: Sequence[Buffer]) -> list[int]:
@@ -127,7 +127,5 @@ def max_live(buffers: Sequence[Buffer]) -> int:
     """The most bytes alive at one step: no plan can do better."""
     living = [b for b in buffers if b[0] < b[1]]
     # Sorted by time, and at one time what ends before what starts.
-    changes = sorted(
-        [(lower, size) for lower, _, size in living] + [(upper, -size) for _, upper, size in living]
-    )
+    changes = sorted([(lower, size) for lower, _, size in living] + [(upper, -size) for _, upper, size in living])
     return max(itertools.accumulate(change for _, change in changes), default=0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from graphs.dims import same
 from graphs.ir import Graph, Node
 from graphs.ops.movement import permute_dims, reshape
+from graphs.spec import TupleSpec
 from static import memory
 
 
@@ -52,7 +53,8 @@ def _keeps_order(node: Node) -> bool:
 def planned(graph: Graph, plan_of: Schedule) -> list[Node]:
     """The nodes that get a place in the arena: they own memory, compute, and are not handed to the caller."""
     kept = {plan_of.owner[output] for output in graph.outputs}
-    return [n for n in plan_of.order if plan_of.owner[n] is n and n.op.family != "source" and n not in kept]
+    owners = (n for n in plan_of.order if plan_of.owner[n] is n and n not in kept)
+    return [n for n in owners if n.op.family != "source" and not isinstance(n.spec, TupleSpec)]
 
 
 def lifetimes(nodes: Sequence[Node], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from graphs.dims import Shape
 from graphs.errors import ShapeError
 from graphs.spec import TensorSpec
 
@@ -48,35 +47,62 @@ class Exact:
 class Symbolic:
     """Compile once for every value of the symbolic sizes.
 
-    Named axes are symbolic from the start. Without names, an axis becomes symbolic when it is first seen to change;
-    axes that had the same size before and have the same size now share a symbol.
+    Named axes are symbolic from the start. Without names an axis becomes symbolic when it is first seen to change,
+    except for the size 1, which broadcasts and so is always a number. Axes share a symbol as long as they have had
+    the same size in every call.
     """
 
     def __init__(self) -> None:
-        self._first: dict[Any, tuple[Shape, ...]] = {}
-        self._symbols: dict[Any, dict[tuple[int, int], str]] = {}
+        self._seen: dict[Any, _Axes] = {}
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
-        """The specs with named or changing sizes as symbols."""
-        named = any(name for axes in names for name in axes)
-        symbols = names if named else self._learned(arrays)
+        """The specs with symbols in them; the arrays as they are."""
+        if not any(name for axes in names for name in axes):
+            kind = tuple((a.ndim, a.dtype) for a in arrays)
+            names = self._seen.setdefault(kind, _Axes()).names([a.shape for a in arrays])
         specs = [
-            TensorSpec([n or s for n, s in zip(axes, a.shape, strict=True)], a.dtype)
-            for a, axes in zip(arrays, symbols, strict=True)
+            TensorSpec([name or size for name, size in zip(axes, a.shape, strict=True)], a.dtype)
+            for a, axes in zip(arrays, names, strict=True)
         ]
         return Specialised(specs, list(arrays), {}, {})
 
-    def _learned(self, arrays: Sequence[Any]) -> list[Names]:
-        """A symbol for each axis that was ever seen to differ from the first call of this kind."""
-        kind = tuple((a.ndim, a.dtype) for a in arrays)
-        first = self._first.setdefault(kind, tuple(a.shape for a in arrays))
-        symbols = self._symbols.setdefault(kind, {})
-        changed: dict[tuple[Any, int], str] = {}
-        for i, (before, array) in enumerate(zip(first, arrays, strict=True)):
-            for axis, (old, new) in enumerate(zip(before, array.shape, strict=True)):
-                if old != new and (i, axis) not in symbols:
-                    symbols[i, axis] = changed.setdefault((old, new), f"d{len(set(symbols.values()))}")
-        return [tuple(symbols.get((i, axis)) for axis in range(a.ndim)) for i, a in enumerate(arrays)]
+
+class _Axes:
+    """What the calls so far tell about the axes of arrays of one kind, numbered in order.
+
+    Axes that have had the same size in every call, apart from 1, are a group.
+    """
+
+    def __init__(self) -> None:
+        self._group: dict[int, int] = {}  # by axis
+        self._first: list[int] = []  # by group: the size seen first
+        self._varies: set[int] = set()  # groups whose size has changed
+
+    def names(self, shapes: Sequence[tuple[int, ...]]) -> list[Names]:
+        """Take in one call; the symbol of each axis that is symbolic from now on."""
+        sizes = [size for shape in shapes for size in shape]
+        self._learn(sizes)
+        groups = [None if size == 1 else self._group[axis] for axis, size in enumerate(sizes)]
+        rest = iter([f"d{group}" if group in self._varies else None for group in groups])
+        return [tuple([next(rest) for _ in shape]) for shape in shapes]
+
+    def _learn(self, sizes: Sequence[int]) -> None:
+        """Split the groups whose axes differ now; an axis that is new joins a group that has its size."""
+        varied = frozenset(self._varies)
+        parts: dict[int, dict[int, int]] = {}  # by group before: the group now, by size
+        apart: dict[int, int] = {}  # the groups of axes seen before, by size
+        for axis, size in sorted(enumerate(sizes), key=lambda pair: pair[0] not in self._group):
+            if size == 1:
+                continue
+            before = self._group.get(axis)
+            known = apart if before is None else parts.setdefault(before, {size: before})
+            if size not in known:
+                known[size] = len(self._first)
+                self._first.append(size)
+            group = self._group[axis] = known[size]
+            apart.setdefault(size, group)
+            if size != self._first[group] or before in varied:
+                self._varies.add(group)
 
 
 class Padded:

@@ -61,6 +61,11 @@ class Symbol(Surface):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self._unknown("a NumPy array", "use the functions in graphs")
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._unknown(f"the format {spec!r}", "print it after the run, as an output")
+        return repr(self)
+
     def item(self) -> NoReturn:
         """Always raises ControlFlowError."""
         raise self._unknown("item()", "keep it a tensor")

@@ -59,7 +59,7 @@ def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
         Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
         for name, leaf in zip(names, leaves, strict=True)
     ]
-    with _tracing(builder):
+    with tracing(builder):
         result = f(*tree.unflatten(structure, symbols))
     outputs, out_structure = tree.flatten(result)
     nodes = [node_of(builder, output, ()) for output in outputs]
@@ -76,7 +76,8 @@ def _parameter_names(f: Callable[..., Any]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _tracing(builder: Builder) -> Iterator[None]:
+def tracing(builder: Builder) -> Iterator[None]:
+    """Append to this graph inside the block."""
     _stack.builders.append(builder)
     try:
         yield
@@ -96,36 +97,39 @@ def static_key(leaf: Any) -> tuple[type, Any]:
 
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
     """Append a node to the graph being traced: the interpreter for symbols."""
-    builder = _builder_of(op, args)
+    builder = _builder_of(op)
     try:
         sources = [node_of(builder, arg, args) for arg in args]
-        return Symbol(builder, builder.append(op, sources, attrs, user_line()))
+        return Symbol(builder, builder.append(op, sources, attrs, builder.line or user_line()))
     except GraphError as error:
         raise dispatch.explained(op, args, error) from None
 
 
-def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
+def _builder_of(op: Op) -> Builder:
     builder = current()
     if builder is None:
         raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
-    if any(isinstance(arg, Symbol) and arg.builder is not builder for arg in args):
-        raise ControlFlowError(
-            located(f"{op.name}: a symbol of another trace; pass it to this function as an argument")
-        )
     return builder
 
 
 def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
     """The node of a symbol, or a constant: the value an array has now, a number, a symbolic size."""
     if isinstance(value, Symbol):
-        if value.builder is not builder:
-            raise ControlFlowError(located("a symbol of another trace; pass it to this function as an argument"))
-        return value.node
+        return _own_node(builder, value)
     if isinstance(value, Dim):
         return builder.constant(value, promotion.scalar_dtype(value, others))
     if promotion.is_scalar(value):
         return builder.constant(promotion.typed(value, others))
     return builder.constant(np.asarray(value))
+
+
+def _own_node(builder: Builder, symbol: Symbol) -> Node:
+    """The node of a symbol; that of an enclosing graph is captured, level by level, as an input."""
+    if symbol.builder is builder:
+        return symbol.node
+    if builder.parent is None:
+        raise ControlFlowError("a symbol of another trace; pass it to this function as an argument")
+    return builder.capture(_own_node(builder.parent, symbol))
 
 
 dispatch.interpret(Symbol, bind)

@@ -92,9 +92,7 @@ def advanced_keys(draw):
     start = draw(st.integers(0, len(shape) - 1))
     count = draw(st.integers(1, len(shape) - start))
     index_shape = draw(npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
-    arrays = [
-        draw(npst.arrays(np.intp, index_shape, elements=st.integers(-s, s - 1))) for s in shape[start:][:count]
-    ]
+    arrays = [draw(npst.arrays(np.intp, index_shape, elements=st.integers(-s, s - 1))) for s in shape[start:][:count]]
     before = [draw(npst.basic_indices((s,), min_dims=1, allow_ellipsis=False)) for s in shape[:start]]
     return shape, (*(b[0] if isinstance(b, tuple) else b for b in before), *arrays)
 

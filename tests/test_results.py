@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import results
+from compare import results, schema
 from compare.errors import ResultsError
 from compare.measure.job import Job
 
@@ -73,8 +73,7 @@ def test_a_file_cut_anywhere_keeps_its_complete_lines(tmp_path_factory, texts, d
         b'{"schema": 1}',
         b'{"kind": "time"}',
         b'{"schema": 1, "kind": 3}',
-        b'{"schema": 1, "kind": "time", "workload": "tiny", "size": "small", "process": 0, "arms": 3}',
-        b'{"schema": 1, "kind": "failure", "error": "no job"}',
+        b'{"schema": 1, "kind": "note", "text": NaN}',
         b"[" * 100_000,
     ],
 )
@@ -86,6 +85,34 @@ def test_a_foreign_line_is_an_error_with_file_line_and_remedy(path, line):
     assert str(caught.value).startswith(f"{path}:2: ")
     assert "--out" in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"arms": 3}, "arms is no container"),
+        ({"process": "1"}, "process is no int"),
+        ({"process": True}, "process is no int"),
+        ({"arms": {"dynamic": []}}, "arms.dynamic is no object"),
+        ({"arms": {"dynamic": {"status": "ok"}}}, "arms.dynamic.reason is missing"),
+        ({"arms": {"dynamic": {"status": "fast", "reason": None}}}, "arms.dynamic.status is no "),
+        ({"arms": {"a": {"status": "ok", "reason": 1}}}, "arms.a.reason is no str"),
+        ({"arms": {"a": {"status": "ok", "reason": None, "blocks": [1, 0.5, "x"]}}}, "arms.a.blocks[2] is no float"),
+        ({"arms": {"a": {"status": "ok", "reason": None, "stream": [{}]}}}, "arms.a.stream[0].length is missing"),
+    ],
+)
+def test_a_line_that_breaks_the_schema_is_told_where(path, change, problem):
+    results.append(path, {**TIME, **change})
+    with pytest.raises(ResultsError) as caught:
+        results.read(path, strict=True)
+    assert f"results.jsonl:1: not a line of graphduel results (time: {problem}" in str(caught.value)
+    assert len(results.read(path)) == 1
+
+
+def test_what_a_refused_arm_leaves_keeps_the_schema():
+    refused = {"status": "unsupported", "reason": "it branches on a value"}
+    timed = {"status": "ok", "reason": None, "blocks": [1, 0.5], "stream": None, "more": "later"}
+    assert schema.violation({**TIME, "arms": {"static-exact": refused, "dynamic": timed}}) is None
 
 
 def test_another_schema_version_is_named(path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compare import jobs, report, results, workloads
+from compare import jobs, report, results, schema, workloads
 from compare import run as runs
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.jobs import Settings
@@ -314,7 +314,8 @@ def command(out, *more):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_finished_jobs_and_resume_finishes_the_rest(tmp_path):
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_path, ending):
     out = tmp_path / "run"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -325,7 +326,7 @@ def test_ctrl_c_keeps_finished_jobs_and_resume_finishes_the_rest(tmp_path):
             if (out / results.RESULTS).exists() and "time" in kinds(out):
                 break
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert f"graphduel run --quick --out {out} --resume" in errors
@@ -338,3 +339,4 @@ def test_ctrl_c_keeps_finished_jobs_and_resume_finishes_the_rest(tmp_path):
     keys = [results.key(r) for r in after if r["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 2 + 2 * 2 + 2
     assert all(row["status"] == "ok" for r in after if r["kind"] == "time" for row in r["arms"].values())
+    assert list(map(schema.violation, after)) == [None] * len(after)

@@ -43,7 +43,7 @@ def differentiable() -> list[str]:
     import graphs.ops  # noqa: F401  (importing the library fills the registry)
     from graphs.op import registered
 
-    return sorted(name for name, op in registered().items() if op.differentiable)
+    return sorted(name for name, op in registered().items() if op.differentiable and op.family != "control")
 
 
 def checks(op_name: str) -> Iterator[Check]:

@@ -20,6 +20,7 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 PACKAGES = ("graphduel", "numpy", "optree", "networkx", "matplotlib", "psutil", "threadpoolctl")
+MALLOC = ("MALLOC_", "GLIBC_TUNABLES")  # a heap that is never trimmed makes fresh arrays several times cheaper
 GC_POLICY = "collected between rounds, off inside blocks"
 _CPUINFO = Path("/proc/cpuinfo")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -44,6 +45,7 @@ def environment() -> dict[str, Any]:
         "commit": commit(),
         "affinity": affinity(),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
         "gc": GC_POLICY,
     }
 

@@ -29,32 +29,34 @@ def measure(job: Job) -> Record:
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
     rng = job.random()
-    order = rng.sample(job.arms, len(job.arms))
-    built = {arm: timed(partial(arms.build, arm, case)) for arm in order}
-    steps = {arm: step for arm, (_, step) in built.items()}
+    steps = {arm: arms.build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
+    builds = {arm: step.compile_seconds for arm, step in steps.items()}
     first = first_epoch(steps, case, rng)
     calls = {arm: steady_call(step, case) for arm, step in steps.items()}
     blocks, counts = steady_blocks(calls, job.budget, rng)
-    count = len(case.examples)
     rows = {
         arm: {
             "status": "ok",
             "reason": None,
-            "build": built[arm][0],
+            "build": builds[arm],
             "first": first[arm][0]["seconds"],
-            "calls_per_block": counts[arm] * count,
-            "blocks": [seconds / count for seconds in blocks[arm]],
+            "calls_per_block": counts[arm] * len(case.examples),
+            "blocks": [seconds / len(case.examples) for seconds in blocks[arm]],
             "stream": first[arm] if case.varies else None,
-            "compiles": steps[arm].compiles,
-            "compile_seconds": steps[arm].compile_seconds,
-            "useful": sum(case.lengths),
-            "computed": steps[arm].computed(case.lengths),
+            **_counts(steps[arm], case),
         }
         for arm in job.arms
     }
-    for step in steps.values():
-        step.close()
     return {**job.head, "arms": rows}
+
+
+def _counts(step: Step, case: Case) -> dict[str, Any]:
+    return {
+        "compiles": step.compiles,
+        "compile_seconds": step.compile_seconds,
+        "useful": sum(case.lengths),
+        "computed": step.computed(case.lengths),
+    }
 
 
 def interleave(names: Sequence[str], rounds: int, rng: Random) -> list[tuple[str, ...]]:

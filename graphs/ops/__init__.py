@@ -15,6 +15,7 @@ from graphs.ops.composites import (
     std,
     var,
 )
+from graphs.ops.control import cond, fori_loop, scan, switch, while_loop
 from graphs.ops.creation import arange, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like
 from graphs.ops.elementwise import (
     abs,
@@ -116,6 +117,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "cond",
     "cos",
     "cosh",
     "cross_entropy",
@@ -131,6 +133,7 @@ __all__ = [
     "flip",
     "floor",
     "floor_divide",
+    "fori_loop",
     "full",
     "full_like",
     "getitem",
@@ -179,6 +182,7 @@ __all__ = [
     "remainder",
     "reshape",
     "round",
+    "scan",
     "scatter_add",
     "setitem",
     "sigmoid",
@@ -196,6 +200,7 @@ __all__ = [
     "stop_gradient",
     "subtract",
     "sum",
+    "switch",
     "take",
     "take_along_axis",
     "tan",
@@ -203,6 +208,7 @@ __all__ = [
     "unstack",
     "var",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

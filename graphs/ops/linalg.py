@@ -39,7 +39,7 @@ def _remedy(x: TensorSpec, y: TensorSpec) -> str:
         return "; transpose the second?"
     if x.ndim > 1 and dims.same(x.shape[-2], y.shape[-2 if y.ndim > 1 else 0]):
         return "; transpose the first?"
-    return ""
+    return "; make the last size of the first equal the last but one of the second"
 
 
 def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:

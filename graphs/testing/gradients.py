@@ -73,7 +73,7 @@ def _flat_problem(
         return _weighted_sum(f(*tree.unflatten(structure, filled)), seed)
 
     names = tree.paths(args)
-    return loss, [np.asarray(leaves[i], np.float64) for i in active], [f"args{names[i]}" for i in active]
+    return loss, [np.asarray(leaves[i], np.float64) for i in active], [names[i] for i in active]
 
 
 def _weighted_sum(outputs: Any, seed: int) -> Any:

@@ -22,8 +22,10 @@ from graphs import dims
 from graphs.dims import Dim
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.movement import broadcast_to
+from graphs.spec import TensorSpec
 from static import memory
 from static.schedule import Schedule, lifetimes, planned
+from static.schedule import schedule as schedule_of
 
 Slot = tuple[str, Node, str]  # parameter name, node, and what of the node it holds
 
@@ -201,4 +203,8 @@ def resolve(value: Any, sizes: Mapping[str, int]) -> Any:
         return tuple(resolve(v, sizes) for v in value)
     if isinstance(value, slice):
         return slice(*(resolve(v, sizes) for v in (value.start, value.stop, value.step)))
+    if isinstance(value, TensorSpec):
+        return TensorSpec([dims.evaluate(size, sizes) for size in value.shape], value.dtype)
+    if isinstance(value, Graph):
+        return bind(lower(value, schedule_of(value)), sizes).run  # a subgraph is a program of its own
     return value

@@ -1,0 +1,178 @@
+"""The schema of a results file, version 1: what each kind of line holds. Times are in seconds, sizes in bytes.
+
+A line is one JSON object with `schema`, `kind` and the fields below. A field may be added without a new version;
+a line of a kind that is not here is left alone.
+"""
+
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+
+VERSION = 1
+
+Status = Literal["ok", "unsupported", "disagree", "failed"]
+
+
+class Run(TypedDict):
+    """The start of a run, or of a resumed one; `at` is ISO 8601, in UTC."""
+
+    run: str
+    at: str
+    settings: dict[str, Any]
+    environment: dict[str, Any]
+
+
+class ParityArm(TypedDict):
+    """How far an arm is from the references, as `compare.parity` scales it; null where that is not finite."""
+
+    status: Status
+    output_error: float | None
+    gradient_error: float | None
+    tolerance: float
+    reason: str | None
+
+
+class Parity(TypedDict):
+    """The gate of a cell. `same_graph` is null where the function cannot be traced."""
+
+    workload: str
+    size: str
+    agree: bool
+    arms: dict[str, ParityArm]
+    same_graph: bool | None
+    kernel_calls: dict[str, dict[str, int]]
+
+
+class Call(TypedDict):
+    """One call of the first epoch: `new` marks a shape or structure not met before, `compiled` a call that compiled."""
+
+    length: int
+    seconds: float
+    new: bool
+    compiled: NotRequired[bool]
+
+
+class TimeArm(TypedDict):
+    """What one arm took in one process; only `status` and `reason` where it was refused at the gate.
+
+    `blocks` are seconds per call, or per example of a stream; block i of every arm belongs to one round. `stream` is
+    the first epoch, null where the input never varies. `useful` and `computed` count the elements asked for and
+    computed in an epoch, which differ where an arm pads.
+    """
+
+    status: Status
+    reason: str | None
+    build: NotRequired[float]
+    first: NotRequired[float]
+    calls_per_block: NotRequired[int]
+    blocks: NotRequired[list[float]]
+    stream: NotRequired[list[Call] | None]
+    compiles: NotRequired[int]
+    compile_seconds: NotRequired[float]
+    useful: NotRequired[int]
+    computed: NotRequired[int]
+
+
+class Time(TypedDict):
+    """The times of a cell in one worker process."""
+
+    workload: str
+    size: str
+    process: int
+    arms: dict[str, TimeArm]
+
+
+class MemoryArm(TypedDict):
+    """What one arm held and reached, as `compare.measure.memory` defines it."""
+
+    status: Status
+    reason: str | None
+    peak: NotRequired[int]
+    held: NotRequired[int]
+    resident_growth: NotRequired[int]
+    classes: NotRequired[dict[str, int]]
+    nodes: NotRequired[int]
+
+
+class Memory(TypedDict):
+    """The memory of a cell, each arm in a process of its own."""
+
+    workload: str
+    size: str
+    arms: dict[str, MemoryArm]
+
+
+class Gradients(TypedDict):
+    """The gradient checks made for a claim."""
+
+    claim: str
+    checks: int
+    passed: int
+    failures: list[str]
+    by_op: dict[str, Any]
+
+
+class Failure(TypedDict):
+    """A job that left no result, by the fields that name it."""
+
+    job: dict[str, Any]
+    error: str
+
+
+KINDS: Mapping[str, Any] = {
+    "run": Run,
+    "parity": Parity,
+    "time": Time,
+    "memory": Memory,
+    "gradients": Gradients,
+    "failure": Failure,
+}
+
+
+def violation(record: Mapping[str, Any]) -> str | None:
+    """What in a line breaks the schema, as `arms.dynamic.blocks[0] is no float`; None where nothing does."""
+    expected = KINDS.get(record["kind"])
+    return None if expected is None else _violation(record, expected, "")
+
+
+def _violation(value: Any, expected: Any, place: str) -> str | None:
+    parts = get_args(expected)
+    if is_typeddict(expected):
+        return _in_fields(value, expected, place)
+    if get_origin(expected) is dict:
+        entries: Any = value.items() if isinstance(value, dict) else None
+        return _in_entries(entries, parts[1], place, "{}.{}")
+    if get_origin(expected) is list:
+        entries = enumerate(value) if isinstance(value, list) else None
+        return _in_entries(entries, parts[0], place, "{}[{}]")
+    if get_origin(expected) is UnionType:
+        found = [_violation(value, part, place) for part in parts if part is not NoneType]
+        return None if value is None else found[0]
+    return None if _is_plain(value, expected, parts) else f"{place} is no {getattr(expected, '__name__', parts)}"
+
+
+def _in_fields(value: Any, expected: Any, place: str) -> str | None:
+    if not isinstance(value, dict):
+        return f"{place} is no object"
+    prefix = f"{place}." if place else ""
+    for name in sorted(expected.__required_keys__ - value.keys()):
+        return f"{prefix}{name} is missing"
+    hints = get_type_hints(expected)
+    problems = (_violation(value[n], hints[n], f"{prefix}{n}") for n in hints.keys() & value.keys())
+    return next(filter(None, problems), None)
+
+
+def _in_entries(entries: Any, expected: Any, place: str, name: str) -> str | None:
+    if entries is None:
+        return f"{place} is no container"
+    problems = (_violation(entry, expected, name.format(place, key)) for key, entry in entries)
+    return next(filter(None, problems), None)
+
+
+def _is_plain(value: Any, expected: Any, literals: tuple[Any, ...]) -> bool:
+    if expected is Any:
+        return True
+    if literals:
+        return value in literals
+    kinds = (int, float) if expected is float else expected
+    return isinstance(value, kinds) and (expected is bool or not isinstance(value, bool))

@@ -1,0 +1,286 @@
+"""Control flow: ordinary Python on values that are known, ops that hold subgraphs while a graph is traced.
+
+The functions (`cond`, `switch`, `while_loop`, `scan`, `fori_loop`) are what a model calls. In the dynamic engine, and
+on arrays, the same call just runs. In a trace it becomes one node whose attributes are the graphs of its branches or
+body; values of the enclosing function that these read become inputs of the node.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, dispatch, tree
+from graphs.dims import Size
+from graphs.errors import ShapeError, located
+from graphs.ir import Graph
+from graphs.op import Op
+from graphs.ops.movement import stack
+from graphs.ops.shapes import shape_of
+from graphs.reverse import Parts
+from graphs.spec import TensorSpec, TupleSpec
+
+Array = Any
+Tree = Any
+Body = Callable[..., Any]
+
+
+def cond(predicate: Array, true: Body, false: Body, *operands: Tree) -> Tree:
+    """`true(*operands)` if the predicate holds, else `false(*operands)`; only one of them runs.
+
+    The predicate is one bool. In a trace both branches must return the same structure and specs.
+    """
+    tracer = dispatch.tracer(predicate)
+    if tracer is None:
+        return (true if bool(predicate) else false)(*operands)
+    return tracer.switch(predicate, (false, true), operands)
+
+
+def switch(index: Array, branches: Sequence[Body], *operands: Tree) -> Tree:
+    """`branches[index](*operands)`; an index outside is brought to the nearest branch."""
+    if not branches:
+        raise ShapeError(located("switch: needs at least one branch"))
+    tracer = dispatch.tracer(index)
+    if tracer is None:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    return tracer.switch(index, tuple(branches), operands)
+
+
+def while_loop(condition: Body, body: Body, state: Tree) -> Tree:
+    """`state = body(state)` for as long as `condition(state)` holds; returns the last state.
+
+    In a trace `body` must keep the structure and the specs of the state. Differentiable also in reverse: a graph
+    that is differentiated keeps the state of every iteration, in storage that grows.
+    """
+    tracer = dispatch.tracer()
+    if tracer is not None:
+        return tracer.while_loop(condition, body, state)
+    while bool(condition(state)):
+        state = body(state)
+    return state
+
+
+def scan(
+    body: Body, state: Tree, xs: Tree = None, length: Size | None = None, reverse: bool = False
+) -> tuple[Tree, Tree]:
+    """`state, y = body(state, x)` for each x along the first axis of `xs`; returns the last state and all y, stacked.
+
+    `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x.
+    In a trace `body` must keep the structure and specs of the state; the loop is one node for any length, also a
+    symbolic one. The gradient keeps the state of every step and computes the inside of a step again.
+    """
+    steps = scan_length(xs, length)
+    tracer = dispatch.tracer()
+    if tracer is not None:
+        return tracer.scan(body, state, xs, steps, reverse)
+    ys: list[Any] = []
+    count = steps.__index__()
+    for t in reversed(range(count)) if reverse else range(count):
+        state, y = body(state, tree.tree_map(lambda x, t=t: x[t], xs))
+        ys.append(y)
+    if not ys:
+        raise ShapeError(located("scan: over nothing the results have no shape; give at least one step"))
+    return state, tree.tree_map(lambda *parts: stack(parts), *(reversed(ys) if reverse else ys))
+
+
+def fori_loop(lower: int, upper: Size, body: Body, state: Tree) -> Tree:
+    """`state = body(i, state)` for i from `lower` to `upper - 1`; returns the last state."""
+    if dispatch.tracer() is None:
+        for i in range(lower, upper.__index__()):
+            state = body(i, state)
+        return state
+    from graphs.ops.creation import arange
+
+    steps = arange(lower, upper)
+    return scan(lambda carried, i: (body(i, carried), ()), state, steps)[0]
+
+
+def scan_length(xs: Tree, length: Size | None) -> Size:
+    """The number of steps, the same for every leaf of `xs`. Raises ShapeError when they differ or nothing tells."""
+    leaves = tree.leaves(xs)
+    if not all(shape_of(leaf) for leaf in leaves):
+        raise ShapeError(located("scan: a 0-d x has no first axis to go along; expand_dims it, or close over it"))
+    sizes = [shape_of(leaf)[0] for leaf in leaves] + ([] if length is None else [length])
+    if not sizes:
+        raise ShapeError(located("scan: without xs the number of steps is unknown; give length"))
+    if not all(dims.same(size, sizes[0]) for size in sizes):
+        raise ShapeError(located(f"scan: the first axes of xs, and length, differ: {', '.join(map(str, sizes))}"))
+    return sizes[0]
+
+
+# The ops. Each computes several tensors, and `part` picks one; `static/control.py` makes and differentiates them. ---
+
+
+def _no_cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
+    return 0
+
+
+def _infer_part(x: TensorSpec, *, number: int) -> TensorSpec:
+    if not isinstance(x, TupleSpec) or not 0 <= number < len(x.items):
+        raise ShapeError(f"there is no part {number}")
+    return x.items[number]
+
+
+part: Op = Op(
+    "part",
+    lambda x, *, number, out=None: x[number],
+    _infer_part,
+    rules=(lambda g, number: Parts({number: g}),),
+    prepare=lambda x, /, number: ((x,), {"number": number}),
+    cost=_no_cost,
+    family="control",
+    view=True,
+    doc="One of the tensors that a control-flow op computed.",
+)
+
+
+def outputs_of(graph: Graph) -> tuple[TensorSpec, ...]:
+    """The specs a subgraph returns."""
+    return tuple(output.spec for output in graph.outputs)
+
+
+def _check_inputs(graph: Graph, given: Sequence[TensorSpec]) -> None:
+    wanted = [node.spec for node in graph.inputs]
+    if list(given) != wanted:
+        raise ShapeError(f"the subgraph {graph.name} takes {wanted}, and is given {list(given)}")
+
+
+def _infer_switch(index: TensorSpec, *operands: TensorSpec, branches: tuple[Graph, ...]) -> TensorSpec:
+    for branch in branches:
+        _check_inputs(branch, operands)
+        if outputs_of(branch) != outputs_of(branches[0]):
+            raise ShapeError(f"branches return {outputs_of(branches[0])} and {outputs_of(branch)}; make them the same")
+    return TupleSpec(outputs_of(branches[0]))
+
+
+def _switch(index: Array, *operands: Array, branches: Sequence[Body]) -> Any:
+    return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+
+
+def _switch_cost(index: TensorSpec, *_: TensorSpec, out: TensorSpec, branches: tuple[Graph, ...]) -> Size:
+    return functools.reduce(dims.maximum, map(_graph_flops, branches))
+
+
+def _graph_flops(graph: Graph) -> Size:
+    from graphs.cost import graph_cost
+
+    return graph_cost(graph).flops
+
+
+switch_op: Op = Op(
+    "switch",
+    _switch,
+    _infer_switch,
+    prepare=lambda *args, **attrs: (args, attrs),
+    cost=_switch_cost,
+    family="control",
+    arity=None,
+    doc="Runs one of several subgraphs; costs as much as the dearest.",
+)
+
+
+def _infer_while(*specs: TensorSpec, condition: Graph, body: Graph, carry: int, save: bool) -> TensorSpec:
+    _check_inputs(condition, specs)
+    _check_inputs(body, specs)
+    state = specs[:carry]
+    if outputs_of(body) != state:
+        raise ShapeError(f"the body turns a state of {state} into {outputs_of(body)}; keep shapes and dtypes")
+    if outputs_of(condition) != (TensorSpec((), bool),):
+        raise ShapeError(f"the condition returns {outputs_of(condition)}; return one bool")
+    return TupleSpec((*state, TupleSpec(state)) if save else state)
+
+
+def _while(*values: Array, condition: Body, body: Body, carry: int, save: bool) -> Any:
+    state, outer = values[:carry], values[carry:]
+    history = []
+    while condition(*state, *outer)[0]:
+        if save:
+            history.append(state)
+        state = tuple(body(*state, *outer))
+    return (*state, history) if save else state
+
+
+while_op: Op = Op(
+    "while_loop",
+    _while,
+    _infer_while,
+    prepare=lambda *args, **attrs: (args, attrs),
+    cost=lambda *specs, out, condition, body, carry, save: _graph_flops(condition) + _graph_flops(body),
+    family="control",
+    arity=None,
+    doc="Runs a subgraph for as long as another says so; its cost is that of one iteration.",
+)
+
+
+def _infer_while_gradient(history: TensorSpec, *specs: TensorSpec, step: Graph, carry: int) -> TensorSpec:
+    return TupleSpec(outputs_of(step))
+
+
+def _while_gradient(history: Sequence[Any], *values: Array, step: Body, carry: int) -> Any:
+    """`values` are the cotangents of the state, zeros for those of outer values, and the outer values."""
+    cotangents, outer = values[:carry], values[carry:]
+    for state in reversed(history):
+        cotangents = tuple(step(*cotangents, *state, *outer))
+    return cotangents
+
+
+while_gradient_op: Op = Op(
+    "while_loop_gradient",
+    _while_gradient,
+    _infer_while_gradient,
+    prepare=lambda *args, **attrs: (args, attrs),
+    cost=lambda history, *specs, out, step, carry: _graph_flops(step),
+    family="control",
+    arity=None,
+    doc="Carries cotangents through the iterations of a while_loop, the last first.",
+)
+
+
+def _infer_scan(
+    *specs: TensorSpec, body: Graph, carry: int, xs: int, length: Size, reverse: bool, save: bool, rows: Any
+) -> TensorSpec:
+    state, outer = specs[:carry], specs[carry + xs :]
+    slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in specs[carry : carry + xs]]
+    _check_inputs(body, [*state, *slices, *outer])
+    if outputs_of(body)[:carry] != state:
+        raise ShapeError(f"the body turns a state of {state} into {outputs_of(body)[:carry]}; keep shapes and dtypes")
+    if rows != stacked(body, carry, length, save):
+        raise ShapeError(f"the body stacks {stacked(body, carry, length, save)}, not {rows}")
+    return TupleSpec((*state, *rows))
+
+
+def stacked(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSpec, ...]:
+    """The specs of what a scan stacks: the y of each step and, when it saves, the state before it."""
+    each = [*outputs_of(body)[carry:], *(outputs_of(body)[:carry] if save else ())]
+    return tuple(TensorSpec((length, *spec.shape), spec.dtype) for spec in each)
+
+
+def _scan(
+    *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec]
+) -> Any:
+    state, sequences, outer = values[:carry], values[carry : carry + xs], values[carry + xs :]
+    stacks = [np.empty(row.shape, row.dtype) for row in rows]
+    saved = stacks[len(stacks) - carry :] if save else []
+    for t in reversed(range(length)) if reverse else range(length):
+        for stacked_states, value in zip(saved, state, strict=False):
+            stacked_states[t] = value
+        results = body(*state, *[x[t] for x in sequences], *outer)
+        state = tuple(results[:carry])
+        for stacked_ys, value in zip(stacks, results[carry:], strict=False):
+            stacked_ys[t] = value
+    return (*state, *stacks)
+
+
+scan_op: Op = Op(
+    "scan",
+    _scan,
+    _infer_scan,
+    prepare=lambda *args, **attrs: (args, attrs),
+    cost=lambda *specs, out, body, length, **_: _graph_flops(body) * length,
+    family="control",
+    arity=None,
+    doc="Runs a subgraph once for each element along the first axis of its inputs.",
+)
