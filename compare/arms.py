@@ -89,12 +89,13 @@ class JitStep(Step):
 
     def __init__(self, case: Case, policy: Any) -> None:
         padded = policy in PADDING
-        loss = _masked(case, policy) if padded else case.static_loss or case.loss
+        loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
             static.value_and_grad(loss),
             shapes=policy,
             limit=len(case.examples),  # the cache at its best: it never has to forget
             dims=_masked_dims(case) if padded else case.dims,
+            buckets=(max(case.lengths),) if policy == "pad" else None,  # the maximum is known beforehand
             check=False,  # the parity gate has checked the padding
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
@@ -151,6 +152,11 @@ def signature(example: Example) -> Hashable:
     tree: Any = example
     leaves, structure = optree.tree_flatten(tree)
     return structure, tuple((x.shape, x.dtype.str) if hasattr(x, "dtype") else x for x in leaves)
+
+
+def _unpadded(case: Case, policy: str) -> Callable[..., Any]:
+    scanned = case.scanned if policy == "symbolic" else None
+    return scanned or case.static_loss or case.loss
 
 
 def _masked(case: Case, policy: str) -> Callable[..., Any]:

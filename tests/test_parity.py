@@ -198,7 +198,7 @@ def test_padding_waste_is_counted_over_an_epoch():
         "dynamic": (19, 0),
         "static-exact": (19, 3),
         "static-bucket": (4 + 8 + 4 + 8, 2),
-        "static-pad": (4 * 8, 3),
+        "static-pad": (4 * 8, 1),
     }
 
 

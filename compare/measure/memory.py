@@ -126,7 +126,8 @@ def _compiled(executables: list[Any], held: int) -> tuple[int, int, int, int]:
     """Nodes, structure and plan bytes of the largest executable; structure bytes of all the others."""
     reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
     largest = reports[-1]
-    plan = min(held, int(largest.arena_bytes) + int(largest.constant_bytes))
+    arena = largest.plan.peak if largest.plan else 0  # of the sizes run last; those of other sizes are cached
+    plan = min(held, int(arena) + int(largest.constant_bytes))
     others = sum(int(r.structure_bytes) for r in reports[:-1])
     return int(largest.nodes), int(largest.structure_bytes), plan, others
 

@@ -26,6 +26,8 @@ class Case:
                  None when the workload cannot be padded.
     dims         the varying axes of `(params, *example)` as `static.jit` takes them, e.g. `(None, ("T",))`
     static_loss  the loss rewritten without Python control flow on values; None where `loss` has none
+    scanned      the loss with its loop over a varying axis as `graphs.scan`, so that one graph with a symbolic size
+                 serves every length; None where there is no such loop
     """
 
     loss: Callable[..., Any]
@@ -35,6 +37,7 @@ class Case:
     masked: Callable[..., Any] | None = None
     dims: Dims | None = None
     static_loss: Callable[..., Any] | None = None
+    scanned: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.examples or len(self.examples) != len(self.lengths):

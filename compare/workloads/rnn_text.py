@@ -19,13 +19,23 @@ Array = Any
 Params = dict[str, Array]
 
 
+def step(params: Params, state: Array, x: Array) -> Array:
+    """The state after one character: f[width], f[width] -> f[width]."""
+    return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+
+
 def surprises(params: Params, characters: Array, following: Array) -> Array:
     """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
     state, states = params["start"], []
     for x in graphs.embedding(params["embedding"], characters):
-        state = graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+        state = step(params, state, x)
         states.append(state)
-    logits = graphs.stack(states) @ params["output"]["weight"] + params["output"]["bias"]
+    return judged(params, graphs.stack(states), following)
+
+
+def judged(params: Params, states: Array, following: Array) -> Array:
+    """-log p(following character) from the state before it: f[T, width], i[T] -> f[T]."""
+    logits = states @ params["output"]["weight"] + params["output"]["bias"]
     chosen = graphs.take_along_axis(graphs.log_softmax(logits), graphs.expand_dims(following, -1))
     return -graphs.squeeze(chosen, -1)
 
@@ -33,6 +43,17 @@ def surprises(params: Params, characters: Array, following: Array) -> Array:
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
     return graphs.mean(surprises(params, characters, following))
+
+
+def scanned(params: Params, characters: Array, following: Array) -> Array:
+    """The same loss with the loop over time as one op, which runs for any length."""
+
+    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
+        state = step(params, state, x)
+        return state, state
+
+    states = graphs.scan(stepped, params["start"], graphs.embedding(params["embedding"], characters))[1]
+    return graphs.mean(judged(params, states, following))
 
 
 def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
@@ -62,7 +83,7 @@ def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
     """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
     examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
     lengths = tuple(len(characters) for characters, _ in examples)
-    return Case(loss, init(width, seed), examples, lengths, masked, dims=(None, ("T",), ("T",)))
+    return Case(loss, init(width, seed), examples, lengths, masked, (None, ("T",), ("T",)), scanned=scanned)
 
 
 def shifted(line: Ids) -> Example:
@@ -73,7 +94,7 @@ def shifted(line: Ids) -> Example:
 WORKLOAD = Workload(
     name="rnn_text",
     title="Character RNN over source lines",
-    shows="Inputs of varying length: a fixed graph is compiled for each length, or padded and masked.",
+    shows="Inputs of varying length: a fixed graph is compiled for each length, padded, or holds its loop.",
     expect="open",
     sizes={
         "small": {"lines": 24, "max_length": 40, "width": 32},
@@ -81,5 +102,5 @@ WORKLOAD = Workload(
         "large": {"lines": 256, "max_length": 120, "width": 128},
     },
     make=make,
-    policies=("exact", "bucket", "pad"),
+    policies=("exact", "bucket", "pad", "symbolic"),
 )
