@@ -126,12 +126,15 @@ class _Walk:
                     "pass retain_graph=True the first time"
                 )
             )
-        inplace.check_saved(entry)
-        cotangent = _hooked(entry, cotangent)
+        if entry.sequence < inplace.clock.latest:
+            inplace.check_saved(entry)
+        if entry.hooks:
+            cotangent = _hooked(entry, cotangent)
         if self.wanted is not None and entry in self.wanted:
             self.reached[entry] = cotangent
+        useful = self.useful
         for index, edge in enumerate(entry.edges):
-            if edge is not None and (self.useful is None or edge in self.useful):
+            if edge is not None and (useful is None or edge in useful):
                 yield edge, self._contribution(entry, index, cotangent)
         if not self.retain:
             entry.release()

@@ -6,7 +6,9 @@ that with the time each entry was recorded, so that a value changed *after* it w
 
 from __future__ import annotations
 
+import itertools
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,8 +32,16 @@ class Change(NamedTuple):
     rewritten: int
 
 
+class _Clock:
+    """Orders recorded ops and in-place changes; `latest` is the time of the latest change of all."""
+
+    def __init__(self) -> None:
+        self.tick: Callable[[], int] = itertools.count(1).__next__  # atomic, so that threads may share it
+        self.latest = 0
+
+
+clock = _Clock()
 _changes: dict[int, Change] = {}
-_latest = 0
 
 
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -47,8 +57,6 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
     Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history; ShapeError and
     DTypeError when the result does not fit.
     """
-    from dynamic.tape import clock
-
     data = tensor._data
     if mode.is_grad_enabled():
         _refuse(tensor, result)
@@ -58,10 +66,10 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     entry = result._entry if mode.is_grad_enabled() else None
-    _note(data, next(clock), rewrites=entry is not None)
+    _note(data, clock.tick(), rewrites=entry is not None)
     if entry is not None:
         tensor._entry = entry
-        entry.sequence = next(clock)
+        entry.sequence = clock.tick()
         _check_residuals(entry, data)
     return tensor
 
@@ -98,8 +106,7 @@ def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
 
 
 def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
-    global _latest  # noqa: PLW0603  (one clock for all tapes: the comparison with it is on every hot path)
-    _latest = time
+    clock.latest = time
     owner = owner_of(data)
     key = id(owner)
     before = _changes.get(key)
@@ -109,7 +116,7 @@ def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
 
 
 def _change_since(array: Any, time: int) -> Change | None:
-    if time > _latest or not isinstance(array, np.ndarray):
+    if time > clock.latest or not isinstance(array, np.ndarray):
         return None
     change = _changes.get(id(owner_of(array)))
     return change if change is not None and change.time > time else None
@@ -117,8 +124,6 @@ def _change_since(array: Any, time: int) -> Change | None:
 
 def check_saved(entry: Entry) -> None:
     """Raise InplaceError when a value that this entry saved was changed after it was recorded."""
-    if entry.sequence > _latest:
-        return
     for residuals in entry.residuals:
         for value in residuals or ():
             change = _change_since(value, entry.sequence)

@@ -11,22 +11,22 @@ class _Mode(threading.local):
     recording = True
 
 
-_mode = _Mode()
+state = _Mode()
 
 
 def is_grad_enabled() -> bool:
     """Whether ops on tensors that require gradients are recorded in this thread."""
-    return _mode.recording
+    return state.recording
 
 
 @contextmanager
 def set_grad_enabled(recording: bool) -> Iterator[None]:
     """Record, or do not record, inside the block."""
-    before, _mode.recording = _mode.recording, recording
+    before, state.recording = state.recording, recording
     try:
         yield
     finally:
-        _mode.recording = before
+        state.recording = before
 
 
 @contextmanager

@@ -6,7 +6,7 @@ of its inputs, so that dropping a result frees what only it needed.
 
 from __future__ import annotations
 
-import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Union
 
@@ -21,8 +21,6 @@ from graphs.op import Attrs, Op
 Edge = Union["Entry", Tensor, None]
 Hook = Callable[[Any], Any]
 
-clock = itertools.count(1)  # orders entries and in-place changes; `next` is atomic
-
 
 class Entry:
     """One recorded op.
@@ -36,14 +34,14 @@ class Entry:
 
     __slots__ = ("__weakref__", "attrs", "edges", "hooks", "ndims", "op", "residuals", "sequence", "specs")
 
-    def __init__(self, op: Op, attrs: Attrs, edges: tuple[Edge, ...], residuals: Any, specs: Any) -> None:
+    def __init__(self, op: Op, attrs: Attrs, edges: Sequence[Edge], residuals: Any, specs: Any) -> None:
         self.op = op
         self.attrs = attrs
         self.edges = edges
         self.residuals = residuals
         self.specs = specs
         self.ndims: tuple[int | None, ...] | None = None
-        self.sequence = next(clock)
+        self.sequence = inplace.clock.tick()
         self.hooks: list[Hook] | None = None
 
     def release(self) -> None:
@@ -59,7 +57,7 @@ class Entry:
         return grad_fn_name(self.op.name, {**self.attrs, **ndims})
 
     @property
-    def next_functions(self) -> tuple[Edge, ...]:
+    def next_functions(self) -> Sequence[Edge]:
         """What the inputs came from."""
         return self.edges
 
@@ -69,24 +67,23 @@ class Entry:
 
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op at once, and record it when a gradient will need it: the interpreter for tensors."""
-    tensors = args if _all_tensors(args) else _lifted(op, args)
-    if tensors is None:
+    values: Sequence[Any] | None = args
+    for arg in args:
+        if type(arg) is not Tensor:
+            values = _lifted(op, args)
+            break
+    if values is None:
         return _other_interpreter(args)(op, args, attrs)
-    arrays = [t._data if type(t) is Tensor else t for t in tensors]
+    arrays = [v._data if type(v) is Tensor else v for v in values]
     data = dispatch.execute(op, arrays, attrs)
-    if not mode._mode.recording or not op.rules or data.dtype.kind != "f":
-        return wrap(data)
-    edges = tuple([_edge(op, i, t) for i, t in enumerate(tensors)])
-    if not any(edge is not None for edge in edges):
-        return wrap(data)
-    entry = _entry(op, attrs, edges, arrays, data)
-    if tensors is not args or op.family != "elementwise":
-        entry.ndims = tuple([None if promotion.is_scalar(a) else t.ndim for a, t in zip(args, tensors, strict=True)])
-    return wrap(data, entry)
-
-
-def _all_tensors(args: Sequence[Any]) -> bool:
-    return all(type(a) is Tensor for a in args)
+    if mode.state.recording and op.rules and data.dtype.kind == "f":
+        edges = _edges(op, values)
+        if edges is not None:
+            entry = Entry(op, attrs, edges, _residuals(op, edges, arrays, data, attrs), _specs(op, arrays, data))
+            if values is not args or op.family != "elementwise":
+                entry.ndims = tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, values, strict=True)])
+            return wrap(data, entry)
+    return wrap(data)
 
 
 def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
@@ -109,25 +106,40 @@ def _other_interpreter(args: Sequence[Any]) -> dispatch.Interpreter:
     return next(i for i in found if i is not None)
 
 
-def _edge(op: Op, index: int, value: Any) -> Edge:
-    if type(value) is not Tensor or op.rule(index) is None:
+def _edges(op: Op, values: Sequence[Any]) -> list[Edge] | None:
+    """Where the cotangent of each input goes; None when no gradient flows at all."""
+    rules = op.rules if op.arity is not None else op.rules * len(values)
+    edges: list[Edge] = []
+    flows = False
+    for value, rule in zip(values, rules, strict=True):
+        edge: Edge = None
+        if rule is not None and type(value) is Tensor:
+            edge = value._entry
+            if edge is None:
+                edge = value if value._requires_grad else None
+            elif edge.sequence < inplace.clock.latest:
+                inplace.check_view(value)
+        edges.append(edge)
+        flows = flows or edge is not None
+    return edges if flows else None
+
+
+def _residuals(op: Op, edges: Sequence[Edge], arrays: Sequence[Any], data: Any, attrs: Attrs) -> list[Any]:
+    """For each input with a gradient exactly what its rule names."""
+    rules = op.rules if op.arity is not None else op.rules * len(edges)
+    return [
+        rule.capture(i, arrays, data, attrs) if edge is not None else None  # type: ignore[union-attr]
+        for i, (edge, rule) in enumerate(zip(edges, rules, strict=True))
+    ]
+
+
+def _specs(op: Op, arrays: Sequence[Any], data: Any) -> list[Any] | None:
+    """The specs that cotangents must be brought back to; None when all have them."""
+    if not op.broadcasts:
         return None
-    if value._entry is not None:
-        inplace.check_view(value)
-        return value._entry
-    return value if value._requires_grad else None
-
-
-def _entry(op: Op, attrs: Attrs, edges: tuple[Edge, ...], arrays: Sequence[Any], data: Any) -> Entry:
-    """The entry of an op that has just run, with exactly what its rules name."""
-    residuals = tuple(
-        [None if edge is None else op.rule(i).capture(i, arrays, data, attrs) for i, edge in enumerate(edges)]  # type: ignore[union-attr]
-    )
-    specs = None
-    if op.broadcasts:
-        spec, kind = data.shape, data.dtype
-        specs = [None if a.shape == spec and a.dtype == kind else (a.shape, a.dtype) for a in arrays]
-    return Entry(op, attrs, edges, residuals, specs)
+    shape, dtype = data.shape, data.dtype
+    specs = [None if a.shape == shape and a.dtype == dtype else (a.shape, a.dtype) for a in arrays]
+    return specs if any(specs) else None
 
 
 def wrap(data: np.ndarray[Any, Any], entry: Entry | None = None) -> Tensor:
@@ -150,7 +162,10 @@ def entries_before(roots: Sequence[Entry]) -> list[Entry]:
             if type(edge) is Entry and edge not in seen:
                 seen.add(edge)
                 stack.append(edge)
-    return sorted(seen, key=lambda entry: -entry.sequence)
+    return sorted(seen, key=_SEQUENCE, reverse=True)
+
+
+_SEQUENCE = operator.attrgetter("sequence")
 
 
 dispatch.interpret(Tensor, bind)

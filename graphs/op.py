@@ -127,6 +127,10 @@ class Op:
             raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
         return dispatch.dispatch(self, args, attrs)
 
+    def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
+        """The same with inputs and attributes as `prepare` returns them, for code that is run often."""
+        return dispatch.dispatch(self, args, attrs)
+
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 

@@ -22,8 +22,14 @@ def is_scalar(value: Any) -> bool:
 
 def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
     """The dtype a Python number, or a symbolic size, takes beside values that have a dtype."""
-    weak = 1 if isinstance(value, Dim) else value
-    return np.result_type(weak, *(o.dtype for o in others if hasattr(o, "dtype")))
+    kind: Any = int if isinstance(value, Dim) else type(value)
+    return _weak_dtype(kind, tuple([o.dtype for o in others if hasattr(o, "dtype")]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _weak_dtype(kind: Any, dtypes: tuple[np.dtype[Any], ...]) -> np.dtype[Any]:
+    # Under NEP 50 the result depends on what kind of number it is, never on its value.
+    return np.result_type(kind(1), *dtypes)
 
 
 def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:

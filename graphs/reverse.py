@@ -59,7 +59,9 @@ def conform(cotangent: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
         return cotangent
     added = len(have) - len(shape)
     stretched = (i + added for i, s in enumerate(shape) if dims.same(s, 1) and not dims.same(have[i + added], 1))
-    return reshape(sum(cotangent, axis=(*range(added), *stretched)), shape)
+    axes = (*range(added), *stretched)
+    summed = sum.apply((cotangent,), {"axis": axes, "keepdims": False})
+    return reshape.apply((summed,), {"shape": shape})
 
 
 def check_seed(output: Value, seed: Value | None) -> None:
