@@ -1,5 +1,8 @@
 """The errors of the harness. Each carries the exit code the command ends with."""
 
+import traceback
+from pathlib import Path
+
 
 class CompareError(Exception):
     """Base of the errors a user can act on; the message says what to do."""
@@ -29,3 +32,10 @@ class WorkerError(CompareError):
     """A worker process crashed, ran out of time, or answered nothing."""
 
     exit_code = 1
+
+
+def described(error: BaseException) -> str:
+    """`ValueError: what went wrong (model.py:12)`, the place without its folder."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -24,8 +24,8 @@ import graphs
 import static
 from compare import arms, workloads
 from compare.arms import Step
+from compare.errors import described
 from compare.measure.job import Job
-from compare.measure.worker import described
 from compare.results import Record
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
+from compare.errors import described
 from compare.measure import environment
 from compare.measure.job import Job
 from compare.results import Record
@@ -40,13 +39,6 @@ def perform(job: Job) -> Record:
 def failure(job: Job, error: str) -> Record:
     """The record of a job that gave no result."""
     return {"kind": "failure", "job": job.head, "error": error}
-
-
-def described(error: BaseException) -> str:
-    """`ValueError: what went wrong (model.py:12)`, the place without its folder."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _parity(job: Job) -> Record:
