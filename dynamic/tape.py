@@ -67,23 +67,30 @@ class Entry:
 
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op at once, and record it when a gradient will need it: the interpreter for tensors."""
-    values: Sequence[Any] | None = args
+    arrays = []
     for arg in args:
         if type(arg) is not Tensor:
-            values = _lifted(op, args)
-            break
+            return _bind_mixed(op, args, attrs)
+        arrays.append(arg._data)
+    data = dispatch.execute(op, arrays, attrs)
+    if op.rules and mode.state.recording and data.dtype.kind == "f":
+        return wrap(data, _entry(op, args, arrays, data, attrs))
+    return wrap(data)
+
+
+def _bind_mixed(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+    """The same where numbers or arrays stand beside tensors."""
+    values = _lifted(op, args)
     if values is None:
         return _other_interpreter(args)(op, args, attrs)
     arrays = [v._data if type(v) is Tensor else v for v in values]
     data = dispatch.execute(op, arrays, attrs)
-    if mode.state.recording and op.rules and data.dtype.kind == "f":
-        edges = _edges(op, values)
-        if edges is not None:
-            entry = Entry(op, attrs, edges, _residuals(op, edges, arrays, data, attrs), _specs(op, arrays, data))
-            if values is not args or op.family != "elementwise":
-                entry.ndims = tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, values, strict=True)])
-            return wrap(data, entry)
-    return wrap(data)
+    if not op.rules or not mode.state.recording or data.dtype.kind != "f":
+        return wrap(data)
+    entry = _entry(op, values, arrays, data, attrs)
+    if entry is not None:
+        entry.ndims = tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, values, strict=True)])
+    return wrap(data, entry)
 
 
 def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
@@ -106,40 +113,41 @@ def _other_interpreter(args: Sequence[Any]) -> dispatch.Interpreter:
     return next(i for i in found if i is not None)
 
 
-def _edges(op: Op, values: Sequence[Any]) -> list[Edge] | None:
-    """Where the cotangent of each input goes; None when no gradient flows at all."""
-    rules = op.rules if op.arity is not None else op.rules * len(values)
+def _entry(op: Op, values: Sequence[Any], arrays: Sequence[Any], data: Any, attrs: Attrs) -> Entry | None:
+    """The entry of an op that has just run, with exactly what its rules name; None when no gradient flows."""
     edges: list[Edge] = []
-    flows = False
-    for value, rule in zip(values, rules, strict=True):
+    wanted = 0
+    for i, value in enumerate(values):
         edge: Edge = None
-        if rule is not None and type(value) is Tensor:
+        if type(value) is Tensor:
             edge = value._entry
             if edge is None:
                 edge = value if value._requires_grad else None
             elif edge.sequence < inplace.clock.latest:
                 inplace.check_view(value)
+            if edge is not None and (op.rules[i] if op.arity is not None else op.rules[0]) is None:
+                edge = None
+        if edge is not None:
+            wanted |= 1 << i
         edges.append(edge)
-        flows = flows or edge is not None
-    return edges if flows else None
-
-
-def _residuals(op: Op, edges: Sequence[Edge], arrays: Sequence[Any], data: Any, attrs: Attrs) -> list[Any]:
-    """For each input with a gradient exactly what its rule names."""
-    rules = op.rules if op.arity is not None else op.rules * len(edges)
-    return [
-        rule.capture(i, arrays, data, attrs) if edge is not None else None  # type: ignore[union-attr]
-        for i, (edge, rule) in enumerate(zip(edges, rules, strict=True))
-    ]
-
-
-def _specs(op: Op, arrays: Sequence[Any], data: Any) -> list[Any] | None:
-    """The specs that cotangents must be brought back to; None when all have them."""
-    if not op.broadcasts:
+    if not wanted:
         return None
+    residuals = op.saver(wanted, len(edges))(arrays, data, attrs)
+    entry = Entry(op, attrs, edges, residuals, _specs(arrays, data) if op.broadcasts else None)
+    if op.family != "elementwise":
+        entry.ndims = tuple([a.ndim for a in arrays])
+    return entry
+
+
+def _specs(arrays: Sequence[Any], data: Any) -> list[Any] | None:
+    """The specs that cotangents must be brought back to; None when all have them."""
     shape, dtype = data.shape, data.dtype
-    specs = [None if a.shape == shape and a.dtype == dtype else (a.shape, a.dtype) for a in arrays]
-    return specs if any(specs) else None
+    specs: list[Any] | None = None
+    for i, array in enumerate(arrays):
+        if array.shape != shape or array.dtype != dtype:
+            specs = specs or [None] * len(arrays)
+            specs[i] = (array.shape, array.dtype)
+    return specs
 
 
 def wrap(data: np.ndarray[Any, Any], entry: Entry | None = None) -> Tensor:

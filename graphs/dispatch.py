@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
 Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
 
-_interpreters: dict[type, Interpreter] = {}
-_observers: list[Observer] = []
+interpreters: dict[type, Interpreter] = {}
+observers: list[Observer] = []
 _tracers: list[Callable[..., Any]] = []
 
 
 def interpret(kind: type, interpreter: Interpreter) -> None:
     """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
-    _interpreters[kind] = interpreter
+    interpreters[kind] = interpreter
 
 
 def trace_control(source: Callable[..., Any]) -> None:
@@ -40,17 +40,17 @@ def tracer(*deciding: Any) -> Any:
 
 def interpreter_of(value: Any) -> Interpreter | None:
     """Who handles ops on this value; None for arrays and scalars."""
-    return _interpreters.get(type(value))
+    return interpreters.get(type(value))
 
 
 def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """Hand a call to the interpreter of its first special argument, or run it at once."""
     for arg in args:
-        interpreter = _interpreters.get(type(arg))
+        interpreter = interpreters.get(type(arg))
         if interpreter is not None:
             return interpreter(op, args, attrs)
     if not args and any(_holds_dim(value) for value in attrs.values()):
-        return _interpreters[Dim](op, args, attrs)  # an array of a symbolic size: only a trace can hold it
+        return interpreters[Dim](op, args, attrs)  # an array of a symbolic size: only a trace can hold it
     return execute(op, args, attrs)
 
 
@@ -60,30 +60,30 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     An error names the op, the specs, the rule and the user's line.
     """
     try:
-        out = op.kernel(*arrays, **attrs)
+        out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
     except Exception as error:  # noqa: BLE001  (whatever NumPy raises is explained, and raised again)
         raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:
         out = np.asarray(out)
-    for observer in _observers:
-        observer(op, arrays, attrs, out)
+    if observers:
+        tell(op, arrays, attrs, out)
     return out
 
 
 def tell(op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
     """Tell every observer that `out` now holds the result of an op, run without `execute`."""
-    for observer in _observers:
+    for observer in observers:
         observer(op, arrays, attrs, out)
 
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block."""
-    _observers.append(observer)
+    observers.append(observer)
     try:
         yield
     finally:
-        _observers.remove(observer)
+        observers.remove(observer)
 
 
 def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:

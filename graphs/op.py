@@ -30,6 +30,7 @@ Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
 Cost = Callable[..., Size]
+Saver = Callable[[Sequence[Any], Any, "Attrs"], tuple[Any, ...]]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2}
 OUTPUT = -1
@@ -48,17 +49,19 @@ class Rule:
         self.apply = apply
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
-        fields = "".join(_expression(name) + "," for name in self.names)
-        # One compiled expression, because this runs for every recorded op; its text is parameter names alone.
-        source = f"lambda index, inputs, out, attrs: ({fields})"
+        source = f"lambda index, inputs, out, attrs: {self.fields('index')}"
         self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(source)  # noqa: S307
 
+    def fields(self, index: str) -> str:
+        """The expression that captures the residuals: made of parameter names, and nothing else."""
+        return "(" + "".join(_expression(name, index) + "," for name in self.names) + ")"
 
-def _expression(name: str) -> str:
+
+def _expression(name: str, index: str) -> str:
     stem, _, field = name.partition("_")
     if stem in _INPUTS and field in ("", "shape", "dtype"):
         return f"inputs[{_INPUTS[stem]}]" + (f".{field}" if field else "")
-    known = {"out": "out", "index": "index", "shapes": "tuple([i.shape for i in inputs])"}
+    known = {"out": "out", "index": index, "shapes": "tuple([i.shape for i in inputs])"}
     return known.get(name, f"attrs[{name!r}]")
 
 
@@ -103,7 +106,18 @@ class Op:
         self.view = view
         self.infix = infix
         self.__doc__ = doc
+        self._savers: dict[tuple[int, int], Saver] = {}
         register(self)
+
+    def saver(self, wanted: int, count: int) -> Saver:
+        """What captures the residuals of every input in the bit set `wanted`, of `count`: None for the others."""
+        saver = self._savers.get((wanted, count))
+        if saver is None:
+            rules = [self.rule(i) if wanted >> i & 1 else None for i in range(count)]
+            fields = ", ".join("None" if rule is None else rule.fields(str(i)) for i, rule in enumerate(rules))
+            # One compiled expression, because this runs for every recorded op.
+            saver = self._savers[wanted, count] = eval(f"lambda inputs, out, attrs: ({fields},)")  # noqa: S307
+        return saver
 
     @property
     def differentiable(self) -> bool:
@@ -125,6 +139,10 @@ class Op:
                 raise dispatch.explained(self, args, error) from None
         elif len(args) != self.arity or attrs:
             raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
+        for arg in args:  # `dispatch` once more: one call less on the hottest path
+            interpreter = dispatch.interpreters.get(type(arg))
+            if interpreter is not None:
+                return interpreter(self, args, attrs)
         return dispatch.dispatch(self, args, attrs)
 
     def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
