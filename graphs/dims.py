@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from graphs.errors import ControlFlowError, ShapeError, located
 
@@ -178,10 +178,10 @@ def minimum(a: Size, b: Size) -> Size:
 
 
 def _extreme(name: str, a: Size, b: Size) -> Size:
-    try:
-        return a if (a >= b) == (name == "max") else b
-    except ControlFlowError:
-        return _atom(name, a, b)
+    for larger, smaller in ((a, b), (b, a)):
+        if _lower_bound(larger - smaller) >= 0:
+            return larger if name == "max" else smaller
+    return _atom(name, a, b)
 
 
 def same(a: Size, b: Size) -> bool:
@@ -211,6 +211,13 @@ def symbols(size: Size) -> frozenset[str]:
     atoms = {atom for monomial, _ in size.terms for atom in monomial}
     nested = (symbols(a) for atom in atoms for a in atom.args)
     return frozenset(a.name for a in atoms if not a.args).union(*nested)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a size, a slice, or a tuple of these holds a symbolic size."""
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    return isinstance(value, Dim) or (isinstance(value, tuple) and any(map(is_symbolic, value)))
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.dims import Dim
+from graphs.dims import Dim, is_symbolic
 from graphs.errors import GraphError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
@@ -49,7 +49,7 @@ def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
         interpreter = interpreters.get(type(arg))
         if interpreter is not None:
             return interpreter(op, args, attrs)
-    if not args and any(_holds_dim(value) for value in attrs.values()):
+    if not args and any(map(is_symbolic, attrs.values())):
         return interpreters[Dim](op, args, attrs)  # an array of a symbolic size: only a trace can hold it
     return execute(op, args, attrs)
 
@@ -100,10 +100,6 @@ def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) ->
     except GraphError as broken:
         return broken
     return ShapeError(f"{type(error).__name__}: {error}")
-
-
-def _holds_dim(value: Any) -> bool:
-    return isinstance(value, Dim) or (isinstance(value, tuple) and any(map(_holds_dim, value)))
 
 
 def _describe(value: Any) -> str:

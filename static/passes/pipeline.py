@@ -6,11 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphs.ir import Graph
+from static.passes.algebra import simplify_algebra
+from static.passes.common_subexpressions import merge_common_subexpressions
+from static.passes.constant_folding import fold_constants
 from static.passes.dead_code import remove_dead_code
 
 Pass = Callable[[Graph], Graph]
 
-DEFAULT: tuple[Pass, ...] = (remove_dead_code,)
+# The rungs of the ladder. Each gives the same bits as the one before.
+REPLAY: tuple[Pass, ...] = (remove_dead_code,)
+SIMPLIFY: tuple[Pass, ...] = (simplify_algebra, fold_constants, merge_common_subexpressions, remove_dead_code)
+DEFAULT = SIMPLIFY
 
 
 class Step(NamedTuple):

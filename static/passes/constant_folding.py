@@ -1,0 +1,40 @@
+"""Constant folding: what depends on constants alone is computed once, when the graph is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphs.dims import is_symbolic
+from graphs.ir import CONSTANT, Graph, Node
+from static.passes.rewrite import rewrite
+
+LARGEST = 1 << 16  # bytes: a larger result would take more memory than it saves time
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """The graph with each op on constants replaced by its result; the bits are those the op would give.
+
+    Views of constants are known, but stay: they cost nothing to run, and folded they would hold memory of their own.
+    """
+    known: dict[Node, Any] = {}
+    return rewrite(graph, lambda node: _folded(node, known))
+
+
+def _folded(node: Node, known: dict[Node, Any]) -> Node | None:
+    if node.op is CONSTANT and not is_symbolic(node.attrs["value"]):
+        known[node] = node.attrs["value"]
+    if not _foldable(node, known):
+        return None
+    value = node.op.kernel(*(known[source] for source in node.inputs), **node.attrs)
+    if node.op.view:
+        known[node] = value
+        return None
+    folded = Node(CONSTANT, (), {"value": value, "dtype": node.spec.dtype}, node.spec, node.source)
+    known[folded] = value
+    return folded
+
+
+def _foldable(node: Node, known: dict[Node, Any]) -> bool:
+    if not node.inputs or node.op.family == "control" or any(map(is_symbolic, node.attrs.values())):
+        return False
+    return all(source in known for source in node.inputs) and (node.op.view or node.spec.nbytes <= LARGEST)
