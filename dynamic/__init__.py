@@ -24,7 +24,8 @@ from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     zeros,
     zeros_like,
 )
-from dynamic.functional import grad, value_and_grad
+from dynamic.anomaly import detect_anomaly
+from dynamic.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from dynamic.inspect import TapeStats, tape_stats
 from dynamic.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from dynamic.recorder import record
@@ -38,6 +39,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "arange",
     "as_tensor",
     "bool",
+    "detect_anomaly",
     "enable_grad",
     "eye",
     "float16",
@@ -47,11 +49,15 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "full",
     "full_like",
     "grad",
+    "hessian",
+    "hvp",
     "int16",
     "int32",
     "int64",
     "int8",
     "is_grad_enabled",
+    "jacobian",
+    "jvp",
     "linspace",
     "no_grad",
     "ones",
@@ -62,6 +68,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "tensor",
     "uint8",
     "value_and_grad",
+    "vjp",
     "zeros",
     "zeros_like",
     *_ops,

@@ -4,9 +4,13 @@ Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are r
 `static` trace (and become nodes): the value decides. Names are the array API standard's.
 """
 
+import builtins
+
 from graphs import errors, tree
+from graphs.custom import custom_op
 from graphs.dims import Dim, dim
 from graphs.errors import (
+    AnomalyError,
     ArtifactError,
     ControlFlowError,
     DTypeError,
@@ -25,7 +29,7 @@ from graphs.spec import TensorSpec
 from graphs.tree import tree_map
 
 
-def isomorphic(first: Graph, second: Graph) -> bool:
+def isomorphic(first: Graph, second: Graph) -> builtins.bool:
     """Whether two graphs are the same labelled graph, whatever the order of their nodes (needs networkx)."""
     from graphs import analysis
 
@@ -33,6 +37,7 @@ def isomorphic(first: Graph, second: Graph) -> bool:
 
 
 __all__ = [  # noqa: PLE0604  (_ops is a list of names)
+    "AnomalyError",
     "ArtifactError",
     "ControlFlowError",
     "DTypeError",
@@ -47,6 +52,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "ShapeLimitError",
     "TensorSpec",
     "VerificationError",
+    "custom_op",
     "dim",
     "errors",
     "isomorphic",

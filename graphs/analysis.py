@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import networkx as nx
 import numpy as np
@@ -31,12 +32,15 @@ def label(node: Node) -> str:
         return f"input {node.spec}"
     if node.op is CONSTANT:
         return f"constant {node.spec} {_digest(node.attrs['value'])}"
-    attrs = ", ".join(f"{key}={_whole(value)}" for key, value in sorted(node.attrs.items()))
-    return f"{node.op.name} {node.spec} {attrs}"
+    attrs = ", ".join(f"{key}={format_attr(value)}" for key, value in sorted(node.attrs.items()))
+    held = "".join(f" {_contents(graph)}" for graph in node.subgraphs)
+    return f"{node.op.name} {node.spec} {attrs}{held}"
 
 
-def _whole(value: object) -> str:
-    return str(value) if isinstance(value, Graph) else format_attr(value)
+def _contents(graph: Graph) -> str:
+    """What a subgraph is, apart from the lines that it came from."""
+    hashes = sorted(nx.get_node_attributes(_hashed(graph), "hash").values())
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
 
 def _digest(value: object) -> str:
@@ -50,8 +54,8 @@ def _digest(value: object) -> str:
 def isomorphic(first: Graph, second: Graph) -> bool:
     """Whether two graphs are the same labelled graph: same ops, specs, attributes, wiring and outputs, in any order.
 
-    Nodes are labelled with a hash of all that they are computed from, so that the search (VF2++, Jüttner and
-    Madarasi, 2018) seldom meets two candidates.
+    Nodes are first labelled with a hash of all that they are computed from and of all that is computed from them, so
+    that the search (VF2++, Jüttner and Madarasi, 2018) meets two candidates only where either will do.
     """
     left, right = _hashed(first), _hashed(second)
     if sorted(nx.get_node_attributes(left, "hash").values()) != sorted(nx.get_node_attributes(right, "hash").values()):
@@ -60,13 +64,38 @@ def isomorphic(first: Graph, second: Graph) -> bool:
 
 
 def _hashed(graph: Graph) -> nx.DiGraph[int]:
+    hashes = {node: _hash(label(node), _place(graph, node)) for node in graph.nodes}
+    told_apart = 0
+    while told_apart < len(set(hashes.values())):
+        told_apart = len(set(hashes.values()))
+        hashes = _with_users(graph, _with_inputs(graph, hashes))
     result = to_networkx(graph)
-    order = {node: i for i, node in enumerate(graph.nodes)}
-    hashes: dict[Node, str] = {}
-    for node in graph.nodes:
-        place = f"#{graph.inputs.index(node)}" if node.op is INPUT else ""
-        place += "".join(f">{i}" for i, output in enumerate(graph.outputs) if output is node)
-        text = "|".join((label(node) + place, *(hashes[source] for source in node.inputs)))
-        hashes[node] = hashlib.sha256(text.encode()).hexdigest()
-        result.nodes[order[node]]["hash"] = hashes[node]
+    nx.set_node_attributes(result, {i: hashes[node] for i, node in enumerate(graph.nodes)}, "hash")
     return result
+
+
+def _place(graph: Graph, node: Node) -> str:
+    """Which input and which outputs of the graph a node is."""
+    inputs = [f"<{i}" for i, one in enumerate(graph.inputs) if one is node]
+    return "".join(inputs + [f">{i}" for i, one in enumerate(graph.outputs) if one is node])
+
+
+def _with_inputs(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:
+    found: dict[Node, str] = {}
+    for node in graph.nodes:
+        found[node] = _hash(hashes[node], *(found[source] for source in node.inputs))
+    return found
+
+
+def _with_users(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:
+    found: dict[Node, str] = {}
+    uses: dict[Node, list[str]] = {node: [] for node in graph.nodes}
+    for node in reversed(graph.nodes):
+        found[node] = _hash(hashes[node], *sorted(uses[node]))
+        for position, source in enumerate(node.inputs):
+            uses[source].append(f"{position} {found[node]}")
+    return found
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()

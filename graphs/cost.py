@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from graphs import dims
 from graphs.dims import Size
 from graphs.ir import Graph, Node
 
@@ -18,21 +22,54 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
+    def at(self, **sizes: int) -> Cost:
+        """The cost for these sizes of the symbolic dimensions: `cost.at(B=32)`. Raises KeyError when one is missing."""
+        return Cost(dims.evaluate(self.flops, sizes), dims.evaluate(self.bytes, sizes))
+
+
+_NOTHING = Cost(0, 0)
+
+# Of their first input these read as much as they return, not all of it.
+_GATHERS = ("take", "take_along_axis")
+
 
 def node_cost(node: Node) -> Cost:
-    """The cost of one node. A view moves nothing."""
+    """The cost of one node: each distinct input is read once, the result is written once. A view moves nothing.
+
+    A scan costs its steps, a switch its dearest branch, and a while_loop, whose steps nobody knows, one of them.
+    """
     specs = [source.spec for source in node.inputs]
-    flops = node.op.cost(*specs, out=node.spec, **node.attrs)
-    moved: Size = 0
-    if not node.op.view and node.op.family != "source":
-        for spec in (*specs, node.spec):
-            moved = moved + spec.nbytes
-    return Cost(flops, moved)
+    return Cost(node.op.cost(*specs, out=node.spec, **node.attrs), _moved(node))
+
+
+def _moved(node: Node) -> Size:
+    if node.op.view or node.op.family == "source":
+        return 0
+    inner = [graph_cost(graph).bytes for graph in node.subgraphs]
+    if not inner:
+        return functools.reduce(operator.add, _accesses(node))
+    if "branches" in node.attrs:
+        return functools.reduce(dims.maximum, inner)
+    return functools.reduce(operator.add, inner) * node.attrs.get("length", 1)
+
+
+def _accesses(node: Node) -> Iterator[Size]:
+    """The bytes of each array that a kernel reads or writes."""
+    yield node.spec.nbytes
+    for source in dict.fromkeys(node.inputs):
+        whole = source.spec.nbytes
+        part = node.op.name in _GATHERS and source is node.inputs[0]
+        yield dims.minimum(whole, node.spec.nbytes) if part else whole
 
 
 def graph_cost(graph: Graph) -> Cost:
     """The cost of one run of a graph."""
-    total = Cost(0, 0)
-    for node in graph.nodes:
-        total = total + node_cost(node)
-    return total
+    return functools.reduce(operator.add, map(node_cost, graph.nodes), _NOTHING)
+
+
+def cost_by_op(graph: Graph) -> dict[str, Cost]:
+    """The cost of one run of a graph, by the name of the op."""
+    totals: dict[str, Cost] = {}
+    for node in graph.calls:
+        totals[node.op.name] = totals.get(node.op.name, _NOTHING) + node_cost(node)
+    return totals

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import GraphError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """
     try:
         out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
-    except Exception as error:  # noqa: BLE001  (whatever NumPy raises is explained, and raised again)
+    except BROKEN_RULES as error:
         raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:
         out = np.asarray(out)
@@ -93,13 +93,25 @@ def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") ->
 
 def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
     """The rule a failed kernel call broke, as `infer` tells it; NumPy's own words where it sees none."""
+    if not isinstance(error, GraphError):
+        try:
+            op.infer(*map(spec_of, arrays), **attrs)
+        except GraphError as broken:
+            return broken
+    return as_graph_error(error)
+
+
+# What a kernel raises when its arguments are wrong. Anything else (no memory, a warning made an error) is no rule of
+# the op, and goes to the caller as it is.
+BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError)
+
+
+def as_graph_error(error: Exception) -> GraphError:
+    """One of `BROKEN_RULES` as an error of ours, in NumPy's words."""
     if isinstance(error, GraphError):
         return error
-    try:
-        op.infer(*map(spec_of, arrays), **attrs)
-    except GraphError as broken:
-        return broken
-    return ShapeError(f"{type(error).__name__}: {error}")
+    kind = DTypeError if isinstance(error, TypeError) else ShapeError
+    return kind(f"{type(error).__name__}: {error}")
 
 
 def _describe(value: Any) -> str:

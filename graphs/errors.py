@@ -42,6 +42,10 @@ class InplaceError(GraphError, RuntimeError):
     """A value was changed in place where that makes a gradient wrong."""
 
 
+class AnomalyError(GraphError, FloatingPointError):
+    """An op made NaN or infinity while somebody was looking for the first that does."""
+
+
 class VerificationError(GraphError, AssertionError):
     """A graph breaks an invariant of the intermediate representation: a bug in a pass or in an op."""
 

@@ -69,6 +69,12 @@ class Node:
         self.spec = spec
         self.source = source
 
+    @property
+    def subgraphs(self) -> tuple[Graph, ...]:
+        """The graphs among its attributes: the branches, condition or body of a control-flow op."""
+        values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
+        return tuple(value for value in values if isinstance(value, Graph))
+
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.spec}>"
 
@@ -104,6 +110,13 @@ class Graph:
     def op_counts(self) -> dict[str, int]:
         """How often each op is called: the multiset of kernel calls of one run."""
         return dict(Counter(node.op.name for node in self.calls))
+
+    def nested(self) -> Iterator[Graph]:
+        """This graph, and every graph that its nodes hold, at any depth."""
+        yield self
+        for node in self.nodes:
+            for inner in node.subgraphs:
+                yield from inner.nested()
 
     def users(self) -> dict[Node, list[Node]]:
         """For each node, the nodes that read it, in order."""
@@ -165,6 +178,7 @@ def format_graph(graph: Graph) -> str:
         if node.op is not INPUT:
             text = f"  %{number[node]}: {node.spec} = {_format_call(node, number)}"
             lines.append(f"{text:<70}  # {node.source}" if node.source else text)
+        lines += [f"    {line}" for inner in node.subgraphs for line in format_graph(inner).split("\n")]
     lines.append(f"  return {', '.join(f'%{number[o]}' for o in graph.outputs)}")
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ cost. A VJP rule is written in ops, never in NumPy, so that it runs at once on a
 appends nodes on symbols. **Its parameters name what it needs**, and nothing else is kept for it:
 
     g                the cotangent of the output (always first)
-    x, y, z          the value of input 0, 1, 2
+    x, y, z          the value of input 0, 1, 2; of any input: input0, input1, ...
     out              the value of the output
     x_shape, ...     the shape of an input; x_dtype, ... its dtype
     index, shapes    for ops of any number of inputs: which one, and the shapes of all
@@ -32,7 +32,7 @@ Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
 Cost = Callable[..., Size]
 Saver = Callable[[Sequence[Any], Any, "Attrs"], tuple[Any, ...]]
 
-_INPUTS = {"x": 0, "y": 1, "z": 2}
+_INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
 OUTPUT = -1
 
 
@@ -120,6 +120,14 @@ class Op:
         return saver
 
     @property
+    def __signature__(self) -> inspect.Signature:
+        """How the op is called, for `help` and editors."""
+        if self.prepare is not None:
+            return inspect.signature(self.prepare).replace(return_annotation=inspect.Signature.empty)
+        names = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in list(_INPUTS)[: self.arity]]
+        return inspect.Signature(names)
+
+    @property
     def differentiable(self) -> bool:
         """Whether some input has a gradient."""
         return any(self.rules)
@@ -160,8 +168,13 @@ _registry: dict[str, Op] = {}
 
 
 def register(op: Op) -> None:
-    """Enter an op under its name. Raises ValueError when another op has that name."""
-    if op.name in _registry:
+    """Enter an op under its name. Raises ValueError when another op has that name.
+
+    A user's own op may be defined again by its module: a notebook's cell is run more than once.
+    """
+    held = _registry.get(op.name)
+    again = held and held.family == op.family == "custom" and held.kernel.__module__ == op.kernel.__module__
+    if held and not again:
         raise ValueError(f"an op named {op.name!r} exists already; choose another name")
     _registry[op.name] = op
 

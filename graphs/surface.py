@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +12,8 @@ import numpy.typing as npt
 
 from graphs import numpy_protocol, ops
 from graphs.dims import Shape
+from graphs.errors import ControlFlowError, located
+from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
 
 
@@ -40,6 +44,16 @@ class Surface:
         """The last two axes swapped."""
         return ops.matrix_transpose(self)
 
+    @property
+    def device(self) -> str:
+        """Where the values are: always "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """The tensor itself. Raises ValueError for any device but the CPU."""
+        check_device(device)
+        return self
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
@@ -50,6 +64,11 @@ class Surface:
 
     def __getitem__(self, key: Any) -> Self:
         return ops.index(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ControlFlowError(
+            located("a traced value cannot be changed in place; write x = graphs.setitem(x, value, key)")
+        )
 
     # Operators ----------------------------------------------------------------------------------------------
 
@@ -113,6 +132,18 @@ class Surface:
     def __rxor__(self, other: Any) -> Self:
         return ops.bitwise_xor(other, self)
 
+    def __lshift__(self, other: Any) -> Self:
+        return ops.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> Self:
+        return ops.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> Self:
+        return ops.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> Self:
+        return ops.bitwise_right_shift(other, self)
+
     def __pow__(self, other: Any) -> Self:
         # The square is the commonest power, and one multiplication.
         return ops.square(self) if type(other) is int and other == 2 else ops.pow(self, other)
@@ -154,17 +185,17 @@ class Surface:
 
     # Methods ------------------------------------------------------------------------------------------------
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Self:
-        """The sum over `axis`."""
-        return ops.sum(self, axis=axis, keepdims=keepdims)
+    def sum(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
+        """The sum over `axis`, in `dtype`."""
+        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """The mean over `axis`."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Self:
-        """The product over `axis`."""
-        return ops.prod(self, axis=axis, keepdims=keepdims)
+    def prod(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
+        """The product over `axis`, in `dtype`."""
+        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """The largest element over `axis`."""
@@ -190,6 +221,18 @@ class Surface:
         """The index of the smallest element."""
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
+    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True) -> Self:
+        """The indices that sort along one axis."""
+        return ops.argsort(self, axis=axis, descending=descending, stable=stable)
+
+    def cumsum(self, axis: int | None = None) -> Self:
+        """The running sum along one axis."""
+        return ops.cumulative_sum(self, axis=axis)
+
+    def cumprod(self, axis: int | None = None) -> Self:
+        """The running product along one axis."""
+        return ops.cumulative_prod(self, axis=axis)
+
     def reshape(self, *shape: Any) -> Self:
         """The same elements in another shape."""
         return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
@@ -202,6 +245,10 @@ class Surface:
     def squeeze(self, axis: Axis = None) -> Self:
         """Without the axes of size 1."""
         return ops.squeeze(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
+        """Two axes swapped."""
+        return numpy_protocol.call_function(np.swapaxes, (self, axis1, axis2), {})
 
     def flatten(self) -> Self:
         """All elements along one axis."""
@@ -222,3 +269,16 @@ class Surface:
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return numpy_protocol.call_function(func, args, kwargs)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        """The module with the array API standard's functions: `graphs`."""
+        if api_version not in (None, *VERSIONS):
+            raise ValueError(f"there is no version {api_version!r} of the array API here; use one of {VERSIONS}")
+        return importlib.import_module("graphs")
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The values for another library, without a copy; as for np.asarray, detach a tensor with a history first."""
+        return np.asarray(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.asarray(self).__dlpack_device__()

@@ -2,12 +2,14 @@
 
 from static import (
     control,  # noqa: F401  (imported for what it registers: the tracing of control flow)
+    control_gradients,  # noqa: F401  (and its gradients)
+    debug,
     memory,
 )
 from static.artifact import load
 from static.compile import compile
-from static.differentiate import grad, value_and_grad
 from static.executable import Executable
+from static.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from static.jit import Jitted, jit
 from static.symbol import Symbol
 from static.trace import trace
@@ -17,10 +19,16 @@ __all__ = [
     "Jitted",
     "Symbol",
     "compile",
+    "debug",
     "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
     "jit",
+    "jvp",
     "load",
     "memory",
     "trace",
     "value_and_grad",
+    "vjp",
 ]

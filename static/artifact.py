@@ -25,7 +25,7 @@ from graphs import tree
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError, GraphError
 from graphs.ir import Graph, Node
-from graphs.spec import TensorSpec
+from graphs.spec import TensorSpec, TupleSpec
 from static.executable import Executable
 from static.trace import Traced
 
@@ -189,6 +189,7 @@ _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (slice, "slice", lambda s: (s.start, s.stop, s.step)),
     (np.dtype, "dtype", lambda d: (d.name,)),
     (TensorSpec, "spec", lambda s: (*s.shape, s.dtype)),
+    (TupleSpec, "specs", lambda s: s.items),
     (Dim, "dim", lambda d: d.terms),
     (Atom, "atom", lambda a: (a.name, *a.args)),
 )
@@ -213,6 +214,7 @@ _DECODERS: dict[str, Callable[[list[Any]], Any]] = {
     "slice": lambda p: slice(*p),
     "dtype": lambda p: np.dtype(p[0]),
     "spec": lambda p: TensorSpec(p[:-1], p[-1]),
+    "specs": TupleSpec,
     "dim": lambda p: Dim(dict(p)),
     "atom": lambda p: Atom(p[0], *p[1:]),
 }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,76 +16,69 @@ from graphs.op import Attrs, Op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of
+from graphs.transforms import Function, Pull
 from static.symbol import Symbol
 from static.trace import current, node_of
 
-Argnums = int | Sequence[int]
 
+def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
+    """Trace `f(*args)`; its outputs, and what pulls cotangents back to the arguments in `positions`.
 
-def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The function that returns the gradient of `f`, a scalar function, in the arguments `argnums`."""
-    both = value_and_grad(f, argnums)
-
-    @functools.wraps(f)
-    def gradient(*args: Any) -> Any:
-        return both(*args)[1]
-
-    return gradient
-
-
-def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The function that returns `(f(...), gradient)`, to be traced: the backward pass is in the graph.
-
-    Called with arrays, outside a trace, it compiles itself for their specs first. The gradient has the structure of
-    the argument, or is a tuple of these when `argnums` is a sequence.
-    Raises NotDifferentiableError when f does not return one floating point number, or an argument holds ints.
+    What `graphs.transforms` is made of.
     """
-    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    builder = _builder()
+    called, structures, variables = list(args), [], []
+    for position in positions:
+        leaves, structure = tree.flatten(args[position])
+        symbols = [_variable(builder, leaf) for leaf in leaves]
+        called[position] = tree.unflatten(structure, list(symbols))
+        structures.append(structure)
+        variables += symbols
+    with recording(builder, variables) as pullback:
+        outputs = f(*called)
+    results = tree.leaves(outputs)
 
-    @functools.wraps(f)
-    def both(*args: Any) -> Any:
-        builder = current()
-        if builder is None:
-            return compiled()(*args)
-        called, variables = list(args), []
-        for position in positions:
-            leaves, structure = tree.flatten(args[position])
-            symbols = [_variable(builder, leaf) for leaf in leaves]
-            called[position] = tree.unflatten(structure, list(symbols))
-            variables.append((structure, symbols))
-        flat = [s for _, symbols in variables for s in symbols]
-        with recording(builder, flat) as pullback:
-            output = f(*called)
-        reverse.check_seed(output, None)
-        one = Symbol(builder, builder.constant(np.ones((), dtype_of(output))))
-        found = [_or_zeros(v, g) for v, g in zip(flat, pullback([output], [one]), strict=True)]
-        grouped = _regrouped(variables, found)
-        return output, grouped[0] if isinstance(argnums, int) else tuple(grouped)
+    def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
+        seeds = [_seed(results[i], g) for i, g in cotangents.items()]
+        found = pullback([results[i] for i in cotangents], seeds)
+        rest = iter([zeros_like(v) if g is None else g for v, g in zip(variables, found, strict=True)])
+        return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures])
 
-    @functools.cache
-    def compiled() -> Callable[..., Any]:
-        from static.jit import jit
+    return outputs, pull
 
-        return jit(both)
 
-    return both
+def _builder() -> Builder:
+    builder = current()
+    if builder is None:
+        raise NotDifferentiableError(located("a pullback was used after its trace had ended; call it inside the trace"))
+    return builder
 
 
 def _variable(builder: Builder, leaf: Any) -> Symbol:
     """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
     node = builder.append(identity, [node_of(builder, leaf, ())], {})
-    if node.spec.dtype.kind != "f":
-        raise NotDifferentiableError(
-            located(f"gradient with respect to {node.spec.dtype} values; convert them to a float")
-        )
+    check_floating(node.spec.dtype)
     return Symbol(builder, node)
 
 
-Pullback = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+def check_floating(dtype: np.dtype[Any]) -> None:
+    """Raise NotDifferentiableError unless values of this dtype have gradients."""
+    if dtype.kind != "f":
+        raise NotDifferentiableError(located(f"gradient with respect to {dtype} values; convert them to a float"))
+
+
+def _seed(output: Any, cotangent: Any) -> Symbol:
+    """A cotangent as a symbol, so that what the rules do with it is appended; None is the 1 of a scalar."""
+    builder = _builder()
+    value = np.ones((), dtype_of(output)) if cotangent is None else cotangent
+    return Symbol(builder, node_of(builder, value, ()))
+
+
+Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 @contextlib.contextmanager
-def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Pullback]:
+def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backward]:
     """Give `pullback(outputs, cotangents)` for what the block appends: a cotangent, or None, for each variable.
 
     Loops traced inside the block keep what their gradient needs.
@@ -110,11 +102,12 @@ def _pull_back(
             held = cotangents.get(output.node)
             cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
-    line = builder.line
+    here = _builder()  # the graph itself, or the body of a loop in it
+    line = here.line
     try:
         reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, node, g))
     finally:
-        builder.line = line
+        here.line = line
     return [cotangents.get(v.node) for v in variables]
 
 
@@ -132,11 +125,12 @@ def _has_rule(node: Node, index: int) -> bool:
 
 
 def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
-    builder.line = node.source  # the gradient of a line is put down to that line
+    _builder().line = node.source  # the gradient of a line is put down to that line
     inputs = [Symbol(builder, source) for source in node.inputs]
     out = Symbol(builder, node)
     if node.op in joint_rules:
-        found = joint_rules[node.op](node.attrs, inputs, out, cotangent)
+        call = Call(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
+        found = joint_rules[node.op](call)
         yield from ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
         return
     for index, source in enumerate(node.inputs):
@@ -149,17 +143,16 @@ def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> It
         yield source, contribution
 
 
-# Ops that hold subgraphs have one rule for all inputs: attributes, inputs, output and the cotangent of its parts give
-# a cotangent, or None, for each input. `static/control.py` fills this in.
-JointRule = Callable[[Attrs, list[Symbol], Symbol, Any], list[Any]]
+class Call(NamedTuple):
+    """A call of an op that holds subgraphs, with the cotangents of its parts, and which inputs want one."""
+
+    attrs: Attrs
+    inputs: list[Symbol]
+    out: Symbol
+    cotangents: reverse.Parts
+    wanted: list[bool]
+
+
+# Such an op has one rule for all inputs, which gives a cotangent, or None, for each: `static/control_gradients.py`.
+JointRule = Callable[[Call], list[Any]]
 joint_rules: dict[Op, JointRule] = {}
-
-
-def _or_zeros(variable: Symbol, cotangent: Any) -> Any:
-    return zeros_like(variable) if cotangent is None else cotangent
-
-
-def _regrouped(variables: list[tuple[tree.Structure, list[Symbol]]], flat: list[Symbol]) -> list[Any]:
-    """The flat list of gradients as one container per differentiated argument."""
-    rest = iter(flat)
-    return [tree.unflatten(structure, [next(rest) for _ in symbols]) for structure, symbols in variables]

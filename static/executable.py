@@ -53,7 +53,7 @@ class Executable:
         binding = self._bindings.get(shapes) or self._binding(shapes)
         try:
             outputs = binding.run(*arrays)
-        except Exception as error:  # noqa: BLE001  (explained, and raised again)
+        except dispatch.BROKEN_RULES as error:
             raise self._placed(error) from None
         return tree.unflatten(self.traced.outputs, list(outputs))
 
@@ -97,17 +97,17 @@ class Executable:
         return binding
 
     def _placed(self, error: Exception) -> Exception:
-        """A kernel's error with the op, the specs and the user's line, found from the line of generated code."""
-        traceback = error.__traceback__
-        while traceback is not None and traceback.tb_frame.f_code is not self._program.code:
+        """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
+        programs = {program.code: program for program in self._program.nested()}
+        traceback, node = error.__traceback__, None
+        while traceback is not None:  # the innermost line: in the body of a loop, not the loop
+            if traceback.tb_frame.f_code in programs:
+                node = programs[traceback.tb_frame.f_code].lines[traceback.tb_lineno - 2]
             traceback = traceback.tb_next
-        if traceback is None:
-            return error
-        node = self._program.lines[traceback.tb_lineno - 2]
         if node is None:
             return error
-        rule = error if isinstance(error, GraphError) else ShapeError(f"{type(error).__name__}: {error}")
-        return dispatch.explained(node.op, [source.spec for source in node.inputs], rule, node.source)
+        specs = [source.spec for source in node.inputs]
+        return dispatch.explained(node.op, specs, dispatch.as_graph_error(error), node.source)
 
     # Looking ------------------------------------------------------------------------------------------------
 
@@ -124,8 +124,8 @@ class Executable:
     @property
     def code_bytes(self) -> int:
         """The bytes of the generated code and of the names and defaults it uses."""
-        code = self._program.code
-        return sys.getsizeof(code.co_code) + sys.getsizeof(code.co_varnames) + sys.getsizeof(code.co_linetable)
+        codes = [program.code for program in self._program.nested()]
+        return sum(sys.getsizeof(part) for c in codes for part in (c.co_code, c.co_varnames, c.co_linetable))
 
     @property
     def has_plan(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from graphs.ir import Node
 from static import memory
 from static.passes.pipeline import Step
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 class Report(NamedTuple):
     """Nodes, bytes of structure, constants and arenas, what the passes did, and the plan.
 
+    Nodes and bytes are those of the graph and of the subgraphs in it; the plan is that of the graph's own arena.
     The plan is None while symbolic sizes have not met numbers.
     """
 
@@ -40,11 +42,12 @@ class Report(NamedTuple):
 
 def make_report(executable: Executable) -> Report:
     """Count what an executable holds."""
-    constants = [node.attrs["value"] for node in executable.graph.nodes if "value" in node.attrs]
+    nodes = [node for graph in executable.graph.nested() for node in graph.nodes]
+    constants = [node.attrs["value"] for node in nodes if "value" in node.attrs]
     return Report(
         executable.graph.name,
-        len(executable.graph),
-        _structure_bytes(executable),
+        len(nodes),
+        sum(map(_node_bytes, nodes)) + executable.code_bytes,
         sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
         executable.arena_bytes,
         executable.plan if executable.has_plan else None,
@@ -52,7 +55,6 @@ def make_report(executable: Executable) -> Report:
     )
 
 
-def _structure_bytes(executable: Executable) -> int:
-    """Nodes, the tuples and dicts in them, and the generated code; not the data of constants."""
-    nodes = sum(sys.getsizeof(n) + sys.getsizeof(n.inputs) + sys.getsizeof(n.attrs) for n in executable.graph.nodes)
-    return nodes + executable.code_bytes
+def _node_bytes(node: Node) -> int:
+    """A node, and the tuple and dict in it; not the data of constants."""
+    return sys.getsizeof(node) + sys.getsizeof(node.inputs) + sys.getsizeof(node.attrs)

@@ -150,10 +150,28 @@ def models(count=4, **status):
 
 def programs(unchanged=0, rewritten=0, refused=0, edit=0.5, runs=True):
     kinds = ["unchanged"] * unchanged + ["rewritten"] * rewritten + ["refused"] * refused
-    return [
-        {"kind": "program", "claim": "C1", "family": "loop", "dynamic": runs, "static": kind, "edit": edit}
-        for kind in kinds
-    ]
+    rows = [program(f"p{i}", kind, runs, edit) for i, kind in enumerate(kinds)]
+    return [{"kind": "program", "claim": "C1", "programs": rows}]
+
+
+def program(name, static, runs=True, edit=0.5, family="loops", **fields):
+    refused = static == "refused"
+    return {
+        "program": name,
+        "family": family,
+        "dynamic": runs,
+        "static": static,
+        "reason": "because" if refused else None,
+        "trace": "right" if static == "unchanged" else "refused",
+        "trace_reason": None if static == "unchanged" else "because",
+        "edit": None if refused else edit,
+        "tokens": 40,
+        "dynamic_seconds": 2e-4,
+        "static_seconds": None if refused else 1e-4,
+        "compiles": None if refused else 1,
+        "compile_seconds": None if refused else 0.01,
+        **fields,
+    }
 
 
 def faults(count, better, family="shape"):

@@ -28,12 +28,18 @@ def test_training_on_digits_is_the_same_in_both_engines(capsys: pytest.CaptureFi
     assert run("train_digits.py", capsys).count("accuracy 9") == 2
 
 
+@pytest.mark.slow
+def test_a_convnet_trains_the_same_in_both_engines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("convnet_digits.py", capsys).count("accuracy 9") == 2
+
+
 def test_own_function_has_one_graph_in_both_engines(capsys: pytest.CaptureFixture[str]) -> None:
     assert "equal gradients, and one graph" in run("own_function.py", capsys)
 
 
 def test_no_example_is_left_out() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "convnet_digits.py",
         "torch_style.py",
         "train_digits.py",
         "own_function.py",

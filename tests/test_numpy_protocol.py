@@ -175,10 +175,12 @@ def test_the_graph_holds_the_ops_of_the_library(engine):
 # Refusals ----------------------------------------------------------------------------------------------------------
 
 UNKNOWN = [
-    (lambda x: np.vstack([x, x]), "np.vstack has no counterpart in graphs", "graphs.stack"),
-    (np.cumprod, "np.cumprod has no counterpart", "graphs."),
-    (np.arcsinh, "np.arcsinh has no counterpart", "graphs."),
-    (np.linalg.norm, "np.linalg.norm has no counterpart", "graphs"),
+    (lambda x: np.dstack([x, x]), "np.dstack has no counterpart in graphs", "graphs.stack"),
+    (np.nancumsum, "np.nancumsum has no counterpart", "graphs."),
+    (np.cbrt, "np.cbrt has no counterpart", "graphs."),
+    (np.linalg.svd, "np.linalg.svd has no counterpart", "graphs"),
+    (lambda x: np.linalg.norm(x, "nuc"), "np.linalg.norm: there is no norm of matrices", "graphs"),
+    (lambda x: np.sum(x, where=x > 0), "np.sum: ", "graphs"),
     (np.fft.fft, "np.fft.fft has no counterpart", "graphs"),
     (np.add.reduce, "np.add.reduce has no counterpart", "graphs.sum"),
     (lambda x: np.tanh(x, where=x > 0), "np.tanh takes no where here", "alone"),

@@ -148,12 +148,6 @@ WRONG = [
     ),
     (lambda x: g.index(x(2, 3), 1.5), DTypeError, "take: indices must be integers, f32[2,3], f64[]", "astype"),
     (
-        lambda x: g.index(x(2, 3, 4), ([0, 1], slice(None), [0, 1])),
-        ShapeError,
-        "index: integer arrays separated by slices are not supported, f32[2,3,4]",
-        "permute the axes first",
-    ),
-    (
         lambda x: g.index(x(3), [True, False]),
         ShapeError,
         "index: a mask of 2 for an axis of size 3, f32[3]",

@@ -129,6 +129,10 @@ KEYS = {
     "mask of two axes": np.arange(10).reshape(2, 5) % 3 == 0,
     "mask after ellipsis": (..., np.array([True, False, False, True])),
     "no key": (),
+    "arrays apart": (np.array([0, 1]), slice(1, 4), np.array([1, 2])),
+    "int and array apart": (0, slice(None), np.array([1, 2])),
+    "none between arrays": (np.array([0, 1]), None, np.array([1, 2])),
+    "mask and array apart": (np.array([True, True]), slice(None), np.array([1, 2])),
 }
 
 
@@ -143,12 +147,6 @@ def test_indexing_is_numpys(engine, key):
 def test_an_index_may_be_a_tensor(engine):
     rows, columns = np.array([0, 1, 1]), np.array([-1, 0, -1])
     np.testing.assert_array_equal(run(engine, lambda x, i, j: x[i, j], Y, rows, columns), Y[rows, columns])
-
-
-@pytest.mark.parametrize("key", [(0, slice(None), np.array([1, 2])), (np.array([0, 1]), None, np.array([1, 2]))])
-def test_arrays_and_ints_apart_are_refused_since_numpy_moves_their_axes(key):
-    with pytest.raises(g.ShapeError, match="separated by slices"):
-        g.index(Y, key)
 
 
 # Composites --------------------------------------------------------------------------------------------------------

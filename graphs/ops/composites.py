@@ -14,8 +14,7 @@ from graphs.ops.elementwise import (
     divide,
     equal,
     exp,
-    greater,
-    less,
+    isfinite,
     log,
     logaddexp,
     multiply,
@@ -36,15 +35,10 @@ from graphs.ops.shapes import Axis, positive_axes, shape_of
 Array = Any
 
 
-def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """x limited to the range from `min` to `max`, either of which may be None; gradient 1 at the limits."""
-    lower = x if min is None else where(less(x, min), min, x)
-    return lower if max is None else where(greater(lower, max), max, lower)
-
-
 def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log(sum(exp(x))) over `axis`, without overflow."""
-    peak = stop_gradient(_max(x, axis=axis, keepdims=True))
+    """log(sum(exp(x))) over `axis`, without overflow; infinite where x is infinitely large, or all -inf."""
+    largest = stop_gradient(_max(x, axis=axis, keepdims=True))
+    peak = where(isfinite(largest), largest, 0)  # an infinity less itself would be NaN
     total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)
     return total if keepdims else squeeze(total, positive_axes(axis, len(shape_of(x))))
 
@@ -57,7 +51,9 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
 
 def log_softmax(x: Array, /, axis: int = -1) -> Array:
     """The logarithm of softmax, without overflow."""
-    return subtract(x, logsumexp(x, axis=axis, keepdims=True))
+    shifted = subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True)))
+    # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
+    return subtract(shifted, log(_sum(exp(shifted), axis=axis, keepdims=True)))
 
 
 def cross_entropy(logits: Array, labels: Array, /) -> Array:
@@ -85,8 +81,10 @@ def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = 
 
 
 def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The standard deviation over `axis`."""
-    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    """The standard deviation over `axis`; gradient 0 where it is 0."""
+    spread = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    none = equal(spread, 0)
+    return where(none, 0, sqrt(where(none, 1, spread)))  # the slope of sqrt at 0 is infinite: never ask for it
 
 
 def layer_norm(x: Array, scale: Array, shift: Array, /, eps: float = 1e-5) -> Array:

@@ -8,17 +8,19 @@ body; values of the enclosing function that these read become inputs of the node
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs import dims, dispatch, tree
-from graphs.dims import Size
+from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
 from graphs.op import Op
-from graphs.ops.movement import stack
+from graphs.ops.creation import arange
+from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
 from graphs.reverse import Parts
 from graphs.spec import TensorSpec, TupleSpec
@@ -33,27 +35,35 @@ def cond(predicate: Array, true: Body, false: Body, *operands: Tree) -> Tree:
 
     The predicate is one bool. In a trace both branches must return the same structure and specs.
     """
+    _check_single("cond", predicate)
     tracer = dispatch.tracer(predicate)
     if tracer is None:
         return (true if bool(predicate) else false)(*operands)
-    return tracer.switch(predicate, (false, true), operands)
+    return tracer.switch(astype(predicate, np.bool_), (false, true), operands)
 
 
 def switch(index: Array, branches: Sequence[Body], *operands: Tree) -> Tree:
     """`branches[index](*operands)`; an index outside is brought to the nearest branch."""
     if not branches:
         raise ShapeError(located("switch: needs at least one branch"))
+    _check_single("switch", index)
     tracer = dispatch.tracer(index)
     if tracer is None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     return tracer.switch(index, tuple(branches), operands)
 
 
+def _check_single(name: str, deciding: Array) -> None:
+    if not dims.same(dims.product(shape_of(deciding)), 1):
+        raise ShapeError(located(f"{name}: one number decides, not {shape_of(deciding)} of them; reduce it (any, all)"))
+
+
 def while_loop(condition: Body, body: Body, state: Tree) -> Tree:
     """`state = body(state)` for as long as `condition(state)` holds; returns the last state.
 
-    In a trace `body` must keep the structure and the specs of the state. Differentiable also in reverse: a graph
-    that is differentiated keeps the state of every iteration, in storage that grows.
+    In a trace `body` must keep the structure and the specs of the state, in which a Python number becomes an array of
+    the dtype that one step gives it. Differentiable also in reverse: a graph that is differentiated keeps the state
+    of every iteration, in storage that grows, and its gradient has no gradient.
     """
     tracer = dispatch.tracer()
     if tracer is not None:
@@ -69,38 +79,50 @@ def scan(
     """`state, y = body(state, x)` for each x along the first axis of `xs`; returns the last state and all y, stacked.
 
     `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x.
-    In a trace `body` must keep the structure and specs of the state; the loop is one node for any length, also a
-    symbolic one. The gradient keeps the state of every step and computes the inside of a step again.
+    In a trace `body` must keep the structure and specs of the state, in which a Python number becomes an array of the
+    dtype that one step gives it; the loop is one node for any length, also a symbolic one. The gradient keeps the
+    state of every step and computes the inside of a step again.
+    Raises ShapeError when the first axes of `xs` differ.
     """
     steps = scan_length(xs, length)
     tracer = dispatch.tracer()
     if tracer is not None:
-        return tracer.scan(body, state, xs, steps, reverse)
+        return tracer.scan(lambda state, x: _pair(body(state, x)), state, xs, steps, reverse)
     ys: list[Any] = []
-    count = steps.__index__()
+    count = operator.index(steps)
     for t in reversed(range(count)) if reverse else range(count):
-        state, y = body(state, tree.tree_map(lambda x, t=t: x[t], xs))
+        state, y = _pair(body(state, tree.tree_map(lambda x, t=t: x[t], xs)))
         ys.append(y)
     if not ys:
         raise ShapeError(located("scan: over nothing the results have no shape; give at least one step"))
     return state, tree.tree_map(lambda *parts: stack(parts), *(reversed(ys) if reverse else ys))
 
 
-def fori_loop(lower: int, upper: Size, body: Body, state: Tree) -> Tree:
-    """`state = body(i, state)` for i from `lower` to `upper - 1`; returns the last state."""
-    if dispatch.tracer() is None:
-        for i in range(lower, upper.__index__()):
-            state = body(i, state)
-        return state
-    from graphs.ops.creation import arange
+def _pair(result: Any) -> Any:
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise ShapeError(located(f"scan: the body returns {type(result).__name__}; return a pair, the state and y"))
+    return result
 
-    steps = arange(lower, upper)
-    return scan(lambda carried, i: (body(i, carried), ()), state, steps)[0]
+
+def fori_loop(lower: Size | Array, upper: Size | Array, body: Body, state: Tree) -> Tree:
+    """`state = body(i, state)` for i from `lower` to `upper - 1`, an int64 scalar; returns the last state.
+
+    In a trace this is a scan, and a while_loop when a bound is computed by the graph itself.
+    """
+    if dispatch.tracer() is None:
+        for i in range(operator.index(lower), operator.index(upper)):
+            state = body(np.int64(i), state)
+        return state
+    if dispatch.tracer(lower, upper) is not None:
+        count = (astype(lower, np.int64), state)
+        return while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body(s[0], s[1])), count)[1]
+    return scan(lambda carried, i: (body(i, carried), ()), state, arange(lower, upper))[0]
 
 
 def scan_length(xs: Tree, length: Size | None) -> Size:
     """The number of steps, the same for every leaf of `xs`. Raises ShapeError when they differ or nothing tells."""
     leaves = tree.leaves(xs)
+    _check_length(length)
     if not all(shape_of(leaf) for leaf in leaves):
         raise ShapeError(located("scan: a 0-d x has no first axis to go along; expand_dims it, or close over it"))
     sizes = [shape_of(leaf)[0] for leaf in leaves] + ([] if length is None else [length])
@@ -111,7 +133,13 @@ def scan_length(xs: Tree, length: Size | None) -> Size:
     return sizes[0]
 
 
-# The ops. Each computes several tensors, and `part` picks one; `static/control.py` makes and differentiates them. ---
+def _check_length(length: Any) -> None:
+    if length is not None and not isinstance(length, (Dim, int, np.integer)):
+        kind = type(length).__name__
+        raise ShapeError(located(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
+
+
+# The ops. Each computes several tensors, and `part` picks one; `static/control.py` makes nodes of them. -------------
 
 
 def _no_cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
@@ -193,8 +221,13 @@ def _infer_while(*specs: TensorSpec, condition: Graph, body: Graph, carry: int, 
     return TupleSpec((*state, TupleSpec(state)) if save else state)
 
 
+def _own(state: Sequence[Any]) -> tuple[Array, ...]:
+    """Copies: what a loop hands out, after no step at all too, outlives the buffers that its operands came in."""
+    return tuple([np.array(value) for value in state])
+
+
 def _while(*values: Array, condition: Body, body: Body, carry: int, save: bool) -> Any:
-    state, outer = values[:carry], values[carry:]
+    state, outer = _own(values[:carry]), values[carry:]
     history = []
     while condition(*state, *outer)[0]:
         if save:
@@ -215,14 +248,21 @@ while_op: Op = Op(
 )
 
 
-def _infer_while_gradient(history: TensorSpec, *specs: TensorSpec, step: Graph, carry: int) -> TensorSpec:
+def _infer_while_gradient(
+    history: TensorSpec, *specs: TensorSpec, step: Graph, carry: int, reverse: bool
+) -> TensorSpec:
+    if not isinstance(history, TupleSpec):
+        raise ShapeError(f"goes through the states that a while_loop has saved, not {history}")
+    _check_inputs(step, [*specs[:carry], *history.items, *specs[carry:]])
+    if outputs_of(step) != specs[:carry]:
+        raise ShapeError(f"a step turns cotangents of {specs[:carry]} into {outputs_of(step)}")
     return TupleSpec(outputs_of(step))
 
 
-def _while_gradient(history: Sequence[Any], *values: Array, step: Body, carry: int) -> Any:
+def _while_gradient(history: Sequence[Any], *values: Array, step: Body, carry: int, reverse: bool) -> Any:
     """`values` are the cotangents of the state, zeros for those of outer values, and the outer values."""
-    cotangents, outer = values[:carry], values[carry:]
-    for state in reversed(history):
+    cotangents, outer = _own(values[:carry]), values[carry:]
+    for state in reversed(history) if reverse else history:
         cotangents = tuple(step(*cotangents, *state, *outer))
     return cotangents
 
@@ -232,10 +272,10 @@ while_gradient_op: Op = Op(
     _while_gradient,
     _infer_while_gradient,
     prepare=lambda *args, **attrs: (args, attrs),
-    cost=lambda history, *specs, out, step, carry: _graph_flops(step),
+    cost=lambda history, *specs, out, step, carry, reverse: _graph_flops(step),
     family="control",
     arity=None,
-    doc="Carries cotangents through the iterations of a while_loop, the last first.",
+    doc="Carries cotangents through the iterations of a while_loop, the last first; the transpose of that if not.",
 )
 
 
@@ -261,7 +301,7 @@ def stacked(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSp
 def _scan(
     *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec]
 ) -> Any:
-    state, sequences, outer = values[:carry], values[carry : carry + xs], values[carry + xs :]
+    state, sequences, outer = _own(values[:carry]), values[carry : carry + xs], values[carry + xs :]
     stacks = [np.empty(row.shape, row.dtype) for row in rows]
     saved = stacks[len(stacks) - carry :] if save else []
     for t in reversed(range(length)) if reverse else range(length):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from graphs import dims
-from graphs.dims import Shape, Size
+from graphs import dims, dispatch
+from graphs.dims import Dim, Shape, Size
+from graphs.errors import ShapeError
 from graphs.op import Attrs, Op
+from graphs.ops.dtypes import check_device
+from graphs.ops.movement import astype, identity
 from graphs.ops.shapes import as_shape, dtype_of, shape_of
 from graphs.spec import TensorSpec
 
 Array = Any
+DType = npt.DTypeLike | None
 Prepared = tuple[tuple[Any, ...], Attrs]
 
 
-def _prepare_full(shape: Any, fill_value: float, /, dtype: npt.DTypeLike | None = None) -> Prepared:
+def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: Any = None) -> Prepared:
+    check_device(device)
     kind = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
     return (), {"shape": as_shape(shape), "value": fill_value, "dtype": kind}
 
@@ -30,19 +36,36 @@ def _full(*, shape: Shape, value: float, dtype: np.dtype[Any], out: Array = None
 
 
 def _prepare_arange(
-    start: Size, /, stop: Size | None = None, step: int = 1, dtype: npt.DTypeLike | None = None
+    start: Size | float,
+    /,
+    stop: Size | float | None = None,
+    step: float = 1,
+    dtype: DType = None,
+    device: Any = None,
 ) -> Prepared:
+    check_device(device)
     first, last = (0, start) if stop is None else (start, stop)
-    kind = np.dtype(np.int64) if dtype is None else np.dtype(dtype)
+    if step == 0:
+        raise ShapeError("a step of 0 never arrives; use a step that is positive or negative")
+    whole = all(isinstance(v, (int, np.integer, Dim)) for v in (first, last, step))
+    kind = np.dtype(np.int64 if whole else np.float64) if dtype is None else np.dtype(dtype)
     return (), {"start": first, "stop": last, "step": step, "dtype": kind}
 
 
-def _arange(*, start: int, stop: int, step: int, dtype: np.dtype[Any], out: Array = None) -> Array:
+def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
     values = np.arange(start, stop, step, dtype=dtype)
     if out is None:
         return values
     out[...] = values
     return out
+
+
+def _infer_arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> TensorSpec:
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        if step != 1:
+            raise ShapeError(f"a step of {step} between symbolic sizes is not supported; use 1 and multiply")
+        return TensorSpec((dims.maximum(stop - start, 0),), dtype)
+    return TensorSpec((max(0, math.ceil((stop - start) / step)),), dtype)
 
 
 full: Op = Op(
@@ -58,47 +81,80 @@ full: Op = Op(
 arange: Op = Op(
     "arange",
     _arange,
-    lambda *, start, stop, step, dtype: TensorSpec(
-        (dims.maximum(stop - start, 0) if step == 1 else len(range(start, stop, step)),), dtype
-    ),
+    _infer_arange,
     prepare=_prepare_arange,
     cost=lambda *, out, **_: 0,
     family="creation",
     arity=0,
-    doc="The integers from `start` (0) up to `stop`, which may be symbolic.",
+    doc="The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart.",
 )
 
 
-def zeros(shape: Any, dtype: npt.DTypeLike = np.float64) -> Array:
-    """An array of zeros."""
-    return full(shape, 0, dtype)
+def zeros(shape: Any, dtype: DType = None, device: Any = None) -> Array:
+    """An array of zeros; float64 by default."""
+    return full(shape, 0, dtype or np.float64, device)
 
 
-def ones(shape: Any, dtype: npt.DTypeLike = np.float64) -> Array:
-    """An array of ones."""
-    return full(shape, 1, dtype)
+def ones(shape: Any, dtype: DType = None, device: Any = None) -> Array:
+    """An array of ones; float64 by default."""
+    return full(shape, 1, dtype or np.float64, device)
 
 
-def full_like(x: Array, fill_value: float, /, dtype: npt.DTypeLike | None = None) -> Array:
+def empty(shape: Any, dtype: DType = None, device: Any = None) -> Array:
+    """An array to be filled. It holds zeros, so that every run is the same."""
+    return zeros(shape, dtype, device)
+
+
+def full_like(x: Array, /, fill_value: float, dtype: DType = None, device: Any = None) -> Array:
     """An array of one value, with the shape and dtype of another."""
-    return full(shape_of(x), fill_value, dtype_of(x) if dtype is None else dtype)
+    return full(shape_of(x), fill_value, dtype or dtype_of(x), device)
 
 
-def zeros_like(x: Array, /, dtype: npt.DTypeLike | None = None) -> Array:
+def zeros_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
     """Zeros with the shape and dtype of another array."""
-    return full_like(x, 0, dtype)
+    return full_like(x, 0, dtype, device)
 
 
-def ones_like(x: Array, /, dtype: npt.DTypeLike | None = None) -> Array:
+def ones_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
     """Ones with the shape and dtype of another array."""
-    return full_like(x, 1, dtype)
+    return full_like(x, 1, dtype, device)
 
 
-def eye(n: int, m: int | None = None, /, dtype: npt.DTypeLike = np.float64) -> Array:
-    """The identity matrix."""
-    return np.eye(n, m, dtype=dtype)
+def empty_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
+    """An array to be filled, with the shape and dtype of another. It holds zeros."""
+    return zeros_like(x, dtype, device)
 
 
-def linspace(start: float, stop: float, /, num: int, dtype: npt.DTypeLike = np.float64) -> Array:
-    """`num` evenly spaced values, both ends included."""
-    return np.linspace(start, stop, num, dtype=dtype)
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType = None, device: Any = None) -> Array:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    check_device(device)
+    return np.eye(n_rows, n_cols, k, dtype=dtype or np.float64)
+
+
+def linspace(
+    start: float, stop: float, /, num: int, dtype: DType = None, device: Any = None, endpoint: bool = True
+) -> Array:
+    """`num` evenly spaced values from `start` to `stop`, with or without the last."""
+    check_device(device)
+    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype or np.float64)
+
+
+def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of numbers, nested lists or anything with a buffer; tensors and symbols stay what they are.
+
+    `copy=False` raises ValueError where a copy is needed.
+    """
+    check_device(device)
+    if dispatch.interpreter_of(obj) is None:
+        return np.array(obj, dtype=dtype, copy=copy)
+    if dtype is not None and dtype_of(obj) != np.dtype(dtype):
+        if copy is False:
+            raise ValueError(f"asarray: {dtype_of(obj)} becomes {np.dtype(dtype)} only in a copy; allow one")
+        return astype(obj, dtype)
+    return identity(obj) if copy else obj
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """The array behind anything that speaks DLPack, sharing its memory where it can."""
+    check_device(device)
+    return np.from_dlpack(x) if copy is None else np.from_dlpack(x, copy=copy)  # the option came with NumPy 2.1

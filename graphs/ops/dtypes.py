@@ -1,15 +1,13 @@
-"""Dtypes: their names, what they hold, how they promote (NEP 50), and what the array API standard asks about them."""
+"""Dtypes: their names, limits and promotion (NEP 50), the constants, and what this namespace says of itself."""
 
 from __future__ import annotations
 
-import functools
+import builtins
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy import bool_ as bool
-from numpy import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 
 from graphs.errors import DTypeError
 from graphs.promotion import is_scalar
@@ -17,22 +15,17 @@ from graphs.spec import TensorSpec
 
 Kind = Any  # a name such as "real floating", a dtype, or a tuple of these
 
+bool = np.bool_
+int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+float16, float32, float64 = np.float16, np.float32, np.float64
 e, pi, inf, nan, newaxis = np.e, np.pi, np.inf, np.nan, None
 
-_DTYPES: dict[str, Any] = {
-    "bool": bool,
-    "int8": int8,
-    "int16": int16,
-    "int32": int32,
-    "int64": int64,
-    "uint8": uint8,
-    "uint16": uint16,
-    "uint32": uint32,
-    "uint64": uint64,
-    "float16": float16,
-    "float32": float32,
-    "float64": float64,
-}
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+__array_api_version__ = VERSIONS[-1]
+
+_INTEGERS = (int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+_DTYPES: tuple[type[np.generic], ...] = (bool, *_INTEGERS, float16, float32, float64)
 
 
 @dataclass(frozen=True)
@@ -58,34 +51,31 @@ class IntInfo:
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
-    """The dtype of an array, tensor, symbol or spec, or the dtype itself; refuses those that no tensor has."""
-    given = value.dtype if hasattr(value, "shape") and not isinstance(value, type) else value
-    return TensorSpec((), given).dtype
+    """The dtype of an array, tensor, symbol or spec, or a dtype itself; refuses those that no tensor has."""
+    holds_values = hasattr(value, "shape") and not isinstance(value, (type, np.dtype))
+    return TensorSpec((), value.dtype if holds_values else value).dtype
 
 
-def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
-    """The limits of a floating point dtype, or of the dtype of an array. Raises DTypeError for any other dtype."""
+def finfo(type: Any, /) -> FloatInfo:
+    """The limits of a floating point dtype, or of the dtype of an array. Raises DTypeError for any other."""
     dtype = _dtype(type)
     if dtype.kind != "f":
         raise DTypeError(f"finfo: {dtype} is no floating point dtype; use iinfo for integers")
-    info = np.finfo(dtype)
-    return FloatInfo(
-        info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), info.dtype
-    )
+    info: Any = np.finfo(dtype)
+    return FloatInfo(info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), dtype)
 
 
-def iinfo(type: Any, /) -> IntInfo:  # noqa: A002
-    """The limits of an integer dtype, or of the dtype of an array. Raises DTypeError for any other dtype."""
+def iinfo(type: Any, /) -> IntInfo:
+    """The limits of an integer dtype, or of the dtype of an array. Raises DTypeError for any other."""
     dtype = _dtype(type)
     if dtype.kind not in "iu":
         raise DTypeError(f"iinfo: {dtype} is no integer dtype; use finfo for floating point")
     info = np.iinfo(dtype)
-    return IntInfo(info.bits, int(info.max), int(info.min), info.dtype)
+    return IntInfo(info.bits, info.max, info.min, dtype)
 
 
-def isdtype(dtype: npt.DTypeLike, kind: Kind) -> builtin_bool:
-    """Whether a dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating", "numeric", a dtype, or a tuple of these."""  # noqa: D205, D209
+def isdtype(dtype: npt.DTypeLike, kind: Kind) -> builtins.bool:
+    """Whether a dtype is of a kind: "integral", "real floating" ..., a dtype, or one of several in a tuple."""
     return np.isdtype(np.dtype(dtype), kind)
 
 
@@ -94,7 +84,44 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*(a if is_scalar(a) else _dtype(a) for a in arrays_and_dtypes))
 
 
-def can_cast(from_: Any, to: npt.DTypeLike, /) -> builtin_bool:
+def can_cast(from_: Any, to: npt.DTypeLike, /) -> builtins.bool:
     """Whether promotion may turn a dtype, or that of an array, into another."""
     target = np.dtype(to)
     return np.result_type(_dtype(from_), target) == target
+
+
+class NamespaceInfo:
+    """What the array API standard asks of a namespace: capabilities, devices and dtypes."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Which optional behaviour there is. A static trace refuses what depends on values."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """The only device."""
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        """Every device."""
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """The dtypes of numbers given without one."""
+        names = {"real floating": float64, "integral": int64, "indexing": np.intp}
+        return {kind: np.dtype(dtype) for kind, dtype in names.items()}
+
+    def dtypes(self, *, device: Any = None, kind: Kind = None) -> dict[str, np.dtype[Any]]:
+        """The dtypes of a kind, by name; all by default."""
+        found = map(np.dtype, _DTYPES)
+        return {dtype.name: dtype for dtype in found if kind is None or isdtype(dtype, kind)}
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)
+    """What this namespace says of itself."""
+    return NamespaceInfo()
+
+
+def check_device(device: Any) -> None:
+    """Raise ValueError for any device but the CPU."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is no device {device!r}; arrays are on 'cpu'")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.op import Op
-from graphs.ops.families import elementwise
+from graphs.op import Attrs, Op
+from graphs.ops.families import elementwise, ufunc_dtype
+from graphs.ops.shapes import as_operand, dtype_of
 
 Array = Any
 
@@ -50,9 +51,19 @@ remainder: Op = elementwise(
     infix=" % ",
     doc="x - y * floor(x / y), with the sign of y.",
 )
+positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
 negative: Op = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.")
 abs: Op = elementwise("abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.")
 sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.")
+signbit: Op = elementwise("signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.")
+copysign: Op = elementwise(
+    "copysign",
+    np.copysign,
+    lambda g, x, out: multiply(g, multiply(sign(x), sign(out))),
+    lambda g: multiply(g, 0),
+    doc="The magnitude of x with the sign of y; gradient 0 where x is 0.",
+)
+nextafter: Op = elementwise("nextafter", np.nextafter, doc="The next representable value after x towards y.")
 square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.")
 reciprocal: Op = elementwise(
     "reciprocal",
@@ -74,7 +85,28 @@ log2: Op = elementwise(
     flops=10,
     doc="The base 2 logarithm.",
 )
+log10: Op = elementwise(
+    "log10",
+    np.log10,
+    lambda g, x: divide(g, multiply(x, np.log(10.0).item())),
+    flops=10,
+    doc="The base 10 logarithm.",
+)
 sqrt: Op = elementwise("sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.")
+hypot: Op = elementwise(
+    "hypot",
+    np.hypot,
+    lambda g, x, out: multiply(g, _share(x, out)),
+    lambda g, y, out: multiply(g, _share(y, out)),
+    flops=6,
+    doc="sqrt(x * x + y * y), without overflow; gradient 0 where both are 0.",
+)
+
+
+def _share(x: Array, length: Array) -> Array:
+    return divide(x, where(equal(length, 0), 1, length))
+
+
 logaddexp: Op = elementwise(
     "logaddexp",
     np.logaddexp,
@@ -120,6 +152,28 @@ tanh: Op = elementwise(
     doc="The hyperbolic tangent.",
 )
 
+asinh: Op = elementwise(
+    "asinh",
+    np.arcsinh,
+    lambda g, x: divide(g, sqrt(add(square(x), 1))),
+    flops=15,
+    doc="The inverse hyperbolic sine.",
+)
+acosh: Op = elementwise(
+    "acosh",
+    np.arccosh,
+    lambda g, x: divide(g, sqrt(subtract(square(x), 1))),
+    flops=15,
+    doc="The inverse hyperbolic cosine, of x >= 1.",
+)
+atanh: Op = elementwise(
+    "atanh",
+    np.arctanh,
+    lambda g, x: divide(g, subtract(1, square(x))),
+    flops=15,
+    doc="The inverse hyperbolic tangent, of -1 <= x <= 1.",
+)
+
 # Kinks and steps --------------------------------------------------------------------------------------------
 
 maximum: Op = elementwise(
@@ -144,8 +198,45 @@ def _halved_on_ties(g: Array, x: Array, y: Array) -> Array:
 
 floor: Op = elementwise("floor", np.floor, lambda g: multiply(g, 0), doc="The largest integer at most x; gradient 0.")
 ceil: Op = elementwise("ceil", np.ceil, lambda g: multiply(g, 0), doc="The smallest integer at least x; gradient 0.")
+trunc: Op = elementwise("trunc", np.trunc, lambda g: multiply(g, 0), doc="x without its fraction; gradient 0.")
+
+
+def _round(x: Array, out: Array = None) -> Array:
+    # Integers are round already; np.rint would make floats of them.
+    return (np.positive if dtype_of(x).kind in "iu" else np.rint)(x, out=out)
+
+
 round: Op = elementwise(
-    "round", np.rint, lambda g: multiply(g, 0), doc="The nearest integer, ties to even; gradient 0."
+    "round",
+    _round,
+    lambda g: multiply(g, 0),
+    dtype=lambda x: x if x.kind in "iu" else ufunc_dtype(np.rint)(x),
+    doc="The nearest integer, ties to even; gradient 0.",
+)
+
+
+def _limits(x: Array, /, min: Array = None, max: Array = None) -> tuple[tuple[Any, ...], Attrs]:
+    x = as_operand(x)
+    lowest, highest = _extremes(dtype_of(x))
+    return (x, lowest if min is None else min, highest if max is None else max), {}
+
+
+def _extremes(dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    if dtype.kind in "iu":
+        return np.asarray(np.iinfo(dtype).min, dtype), np.asarray(np.iinfo(dtype).max, dtype)
+    return np.asarray(False, dtype) if dtype.kind == "b" else np.asarray(-np.inf, dtype), np.asarray(np.inf, dtype)
+
+
+clip: Op = elementwise(
+    "clip",
+    lambda x, low, high, out=None: np.clip(x, low, high, out=out),
+    lambda g, x, y, z: where(logical_and(greater_equal(x, y), less_equal(x, z)), g, 0),
+    lambda g, x, y, z: where(logical_and(less(x, y), less(y, z)), g, 0),
+    lambda g, x, y, z: where(logical_or(greater(x, z), less(z, y)), g, 0),
+    dtype=lambda *dtypes: np.result_type(*dtypes),
+    prepare=_limits,
+    flops=2,
+    doc="x limited to the range from `min` to `max`, either of which may be None; gradient 1 in x at the limits.",
 )
 
 
@@ -206,6 +297,10 @@ greater_equal: Op = elementwise("greater_equal", np.greater_equal, infix=" >= ",
 bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.")
 bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.")
 bitwise_xor: Op = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.")
+bitwise_left_shift: Op = elementwise("bitwise_left_shift", np.left_shift, infix=" << ", doc="x * 2 ** y.")
+bitwise_right_shift: Op = elementwise(
+    "bitwise_right_shift", np.right_shift, infix=" >> ", doc="The largest integer at most x / 2 ** y."
+)
 bitwise_invert: Op = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
 logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.")
 logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.")

@@ -11,7 +11,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
-from graphs.op import Attrs, Kernel, Op
+from graphs.op import Attrs, Kernel, Op, Prepare
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
@@ -39,6 +39,7 @@ def elementwise(
     *rules: Rule,
     doc: str,
     dtype: DTypeRule | None = None,
+    prepare: Prepare | None = None,
     arity: int = 0,
     flops: int = 1,
     infix: str = ", ",
@@ -59,7 +60,7 @@ def elementwise(
 
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
-        name, kernel, infer, rules=rules, cost=cost, family="elementwise",
+        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="elementwise",
         arity=count, broadcasts=count > 1, infix=infix, doc=doc,
     )  # fmt: skip
 
@@ -76,6 +77,12 @@ def ufunc_dtype(ufunc: Any) -> DTypeRule:
     return result
 
 
+def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+    """The operand and options of a reduction, with its axes made positive."""
+    x = as_operand(x)
+    return (x,), {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
+
+
 def reduction(
     name: str,
     kernel: Kernel,
@@ -83,22 +90,20 @@ def reduction(
     *,
     doc: str,
     dtype: DTypeRule,
+    prepare: Prepare = over_axes,
     identity: bool = True,
     flops: int = 1,
 ) -> Op:
     """An op that reduces over axes: `op(x, axis=None, keepdims=False)`.
 
-    `identity` tells whether reducing over nothing has a value (the sum of nothing is 0, its maximum is an error).
+    `dtype` gives the result's from the input's and from the options that `prepare` adds. `identity` tells whether
+    reducing over nothing has a value (the sum of nothing is 0, its maximum is an error).
     """
 
-    def prepare(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
-        x = as_operand(x)
-        return (x,), {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
-
-    def infer(x: TensorSpec, *, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    def infer(x: TensorSpec, *, axis: tuple[int, ...], keepdims: bool, **options: Any) -> TensorSpec:
         if not identity:
             refuse_empty(x, axis)
-        return TensorSpec(reduced_shape(x.shape, axis, keepdims), dtype(x.dtype))
+        return TensorSpec(reduced_shape(x.shape, axis, keepdims), dtype(x.dtype, **options))
 
     def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
         return x.size * flops

@@ -1,18 +1,38 @@
-"""Matrix products."""
+"""Matrix and tensor products, diagonals and norms."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Attrs, Op
-from graphs.ops.elementwise import multiply
-from graphs.ops.movement import expand_dims, matrix_transpose, squeeze
-from graphs.ops.shapes import as_operand
+from graphs.ops.creation import arange
+from graphs.ops.elementwise import abs as _abs
+from graphs.ops.elementwise import equal, multiply, pow, sqrt, square, where
+from graphs.ops.families import composite
+from graphs.ops.indexing import take_along_axis
+from graphs.ops.movement import (
+    astype,
+    expand_dims,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    reshape,
+    squeeze,
+)
+from graphs.ops.reductions import max as _max
+from graphs.ops.reductions import min as _min
+from graphs.ops.reductions import sum
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.slicing import getitem
+from graphs.ops.sorting import count_nonzero
 from graphs.spec import TensorSpec, broadcast_shapes
 
 Array = Any
@@ -75,3 +95,105 @@ matmul: Op = Op(
     infix=" @ ",
     doc="The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns.",
 )
+
+
+# What follows from the ops above ------------------------------------------------------------------------------------
+
+
+@composite
+def tensordot(x1: Array, x2: Array, /, *, axes: int | Sequence[int | Sequence[int]] = 2) -> Array:
+    """Products summed over axes of x1 paired with axes of x2: the last and first `axes`, or two sequences of axes."""
+    x1, x2 = as_operand(x1), as_operand(x2)
+    first, second = _paired_axes(len(shape_of(x1)), len(shape_of(x2)), axes)
+    rows = [a for a in range(len(shape_of(x1))) if a not in first]
+    columns = [a for a in range(len(shape_of(x2))) if a not in second]
+    sizes = [[shape_of(x)[a] for a in order] for x, order in ((x1, rows), (x1, first), (x2, second), (x2, columns))]
+    if not dims.same_shape(sizes[1], sizes[2]):
+        raise ShapeError(f"summed axes have sizes {tuple(sizes[1])} and {tuple(sizes[2])}; pair equal ones")
+    height, inner, width = (dims.product(s) for s in (sizes[0], sizes[1], sizes[3]))
+    left = reshape(permute_dims(x1, [*rows, *first]), (height, inner))
+    right = reshape(permute_dims(x2, [*second, *columns]), (inner, width))
+    return reshape(matmul(left, right), (*sizes[0], *sizes[3]))
+
+
+def _paired_axes(left: int, right: int, axes: int | Sequence[int | Sequence[int]]) -> tuple[list[int], list[int]]:
+    if isinstance(axes, (int, np.integer)):
+        if not 0 <= axes <= min(left, right):
+            raise ShapeError(f"{axes} axes to sum of {left} and {right}; use 0 to {min(left, right)}")
+        return list(range(left - axes, left)), list(range(axes))
+    given: list[list[int]] = [list(a) if isinstance(a, Iterable) else [a] for a in axes]
+    first, second = ([positive_axis(a, n) for a in group] for group, n in zip(given, (left, right), strict=True))
+    if len(first) != len(second) or len(set(first)) < len(first) or len(set(second)) < len(second):
+        raise ShapeError(f"axes {axes} do not pair each axis with one other; name as many on each side, each once")
+    return first, second
+
+
+@composite
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The dot product of vectors along one axis, counted from the last; the others broadcast."""
+    x1, x2 = as_operand(x1), as_operand(x2)
+    sizes = [shape_of(x)[positive_axis(axis, len(shape_of(x)))] for x in (x1, x2)]
+    if not dims.same(*sizes):
+        raise ShapeError(f"vectors of sizes {sizes[0]} and {sizes[1]}; make them equal")
+    product = multiply(moveaxis(x1, axis, -1), moveaxis(x2, axis, -1))
+    return sum(product, axis=-1, dtype=None if dtype_of(product).kind == "f" else dtype_of(product))
+
+
+@composite
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Every element of one vector times every element of another; arrays are flattened."""
+    return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))
+
+
+@composite
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonal of the last two axes as one, a view; offset > 0 lies above the main diagonal."""
+    rows, columns = _matrix_sizes(x)
+    if isinstance(rows, int) and isinstance(columns, int):
+        count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        start = offset if offset >= 0 else -offset * columns
+        flat = reshape(x, (*shape_of(x)[:-2], rows * columns))
+        return getitem(flat, (..., slice(start, start + count * (columns + 1), columns + 1)))
+    if offset or not dims.same(rows, columns):
+        raise ShapeError(f"the length of diagonal {offset} of {rows} by {columns} is unknown; use fixed sizes")
+    places = reshape(arange(rows), (*[1] * (len(shape_of(x)) - 2), rows, 1))
+    return squeeze(take_along_axis(x, places, axis=-1), -1)
+
+
+def _matrix_sizes(x: Array) -> tuple[Size, Size]:
+    shape = shape_of(x)
+    if len(shape) < 2:
+        raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
+    return shape[-2], shape[-1]
+
+
+@composite
+def trace(x: Array, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Array:
+    """The sum of a diagonal of the last two axes, in `dtype`."""
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+@composite
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
+    """The p-norm of vectors along `axis` (of all elements by default); `ord` may be 0 and +-inf too.
+
+    The gradient where the norm is 0 is 0, and so is that of an element that is 0.
+    """
+    over: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if ord == 0:
+        return astype(count_nonzero(x, **over), dtype_of(x))
+    if ord in (math.inf, -math.inf):
+        return (_max if ord > 0 else _min)(_abs(x), **over)
+    if ord == 1:
+        return sum(_abs(x), **over)
+    if ord == 2:
+        return _root(sum(square(x), **over), sqrt)
+    zero = equal(x, 0)
+    powers = where(zero, 0.0 if ord > 0 else math.inf, pow(where(zero, 1, _abs(x)), ord))
+    return _root(sum(powers, **over), lambda total: pow(total, 1 / ord))
+
+
+def _root(total: Array, root: Callable[[Array], Array]) -> Array:
+    """A root with gradient 0 at 0, where the true slope is infinite."""
+    zero = equal(total, 0)
+    return where(zero, 0, root(where(zero, 1, total)))

@@ -19,6 +19,7 @@ from graphs.ops.shapes import (
     as_operand,
     as_shape,
     completed_shape,
+    dtype_of,
     positive_axes,
     positive_axis,
     shape_of,
@@ -41,9 +42,12 @@ def _copied(view: Array, out: Array) -> Array:
 # reshape --------------------------------------------------------------------------------------------------------
 
 
-def _prepare_reshape(x: Array, /, shape: Any) -> Prepared:
+def _prepare_reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Prepared:
     x = as_operand(x)
-    return (x,), {"shape": completed_shape(as_shape(shape), dims.product(shape_of(x)))}
+    sizes = completed_shape(as_shape(shape), dims.product(shape_of(x)))
+    if copy is False and isinstance(x, np.ndarray) and x.size and not np.may_share_memory(np.reshape(x, sizes), x):
+        raise ShapeError("the memory's layout does not allow this shape without a copy; allow one")
+    return (identity(x) if copy else x,), {"shape": sizes}
 
 
 def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
@@ -66,7 +70,7 @@ reshape: Op = movement(
     lambda g, x_shape: reshape(g, x_shape),
     prepare=_prepare_reshape,
     view=True,
-    doc="The same elements, in row-major order, in another shape; one size may be -1.",
+    doc="The same elements, in row-major order, in another shape; one size may be -1. `copy=True` never shares memory.",
 )
 
 # permute_dims ---------------------------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ broadcast_to: Op = movement(
     doc="The array repeated, without copying, to a larger shape.",
 )
 
-# flip, concat, pad ----------------------------------------------------------------------------------------------
+# flip, roll, concat, pad ----------------------------------------------------------------------------------------------
 
 
 def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
@@ -131,6 +135,33 @@ flip: Op = movement(
     prepare=_prepare_flip,
     view=True,
     doc="The elements in reverse order along `axis` (all axes by default).",
+)
+
+
+def _prepare_roll(x: Array, /, shift: int | Sequence[int], axis: Axis = None) -> Prepared:
+    x = as_operand(x)
+    if axis is None:
+        if not isinstance(shift, (int, np.integer)):
+            raise ShapeError("several shifts need as many axes; pass axis=")
+        return (x,), {"shift": int(shift), "axis": None}
+    axes = [positive_axis(a, len(shape_of(x))) for a in (axis if isinstance(axis, Sequence) else (axis,))]
+    shifts = list(shift) if isinstance(shift, Sequence) else [shift] * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"{len(shifts)} shifts for {len(axes)} axes; give one for each, or one for all")
+    return (x,), {"shift": tuple(map(int, shifts)), "axis": tuple(axes)}
+
+
+def _negated(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    return tuple(-s for s in shift) if isinstance(shift, tuple) else -shift
+
+
+roll: Op = movement(
+    "roll",
+    lambda x, *, shift, axis, out=None: _copied(np.roll(x, shift, axis), out),
+    lambda x, *, shift, axis: x,
+    lambda g, shift, axis: roll(g, _negated(shift), axis),
+    prepare=_prepare_roll,
+    doc="The elements moved by `shift` places along `axis`, those pushed out entering again; flat without an axis.",
 )
 
 
@@ -167,6 +198,7 @@ concat: Op = movement(
     _infer_concat,
     _concat_rule,
     prepare=_prepare_concat,
+    broadcasts=True,  # each cotangent is cast back to the dtype of its array
     arity=None,
     doc="Arrays joined along an axis they all have; flattened first when axis is None.",
 )
@@ -229,6 +261,13 @@ astype: Op = movement(
     broadcasts=True,
     doc="The values converted to another dtype.",
 )
+
+
+def cast(g: Array, dtype: Any) -> Array:
+    """A cotangent in the dtype of the input it belongs to, where the result was asked for in another."""
+    return g if dtype_of(g) == dtype else astype(g, dtype)
+
+
 identity: Op = movement(
     "identity",
     lambda x, *, out=None: np.array(x) if out is None else _copied(x, out),

@@ -1,4 +1,4 @@
-"""Reductions and scans over axes."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.op import Attrs, Kernel, Op
-from graphs.ops.elementwise import divide, equal, multiply, where
-from graphs.ops.families import reduction, refuse_empty
-from graphs.ops.movement import astype, broadcast_to, flip, reshape
-from graphs.ops.shapes import as_operand, positive_axis, reduced_shape, shape_of
+from graphs.ops.elementwise import divide, equal, multiply
+from graphs.ops.families import over_axes, reduction, refuse_empty
+from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
+from graphs.ops.scans import but_last, cumulative_prod
+from graphs.ops.shapes import Axis, accumulator, as_operand, positive_axis, reduced_shape, shape_of
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -33,38 +35,45 @@ def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
     return dims.product(shape[a] for a in axis)
 
 
-def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype NumPy sums in: small ints and bools widen to the platform's int."""
-    return np.add.reduce(np.empty(1, dtype)).dtype
-
-
 def _ufunc(ufunc: np.ufunc) -> Kernel:
-    def kernel(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
-        return ufunc.reduce(x, axis=axis, keepdims=keepdims, out=out)
+    def kernel(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: Any = None, out: Array = None) -> Array:
+        return ufunc.reduce(x, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     return kernel
+
+
+def _accumulation(
+    x: Array, /, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None
+) -> tuple[tuple[Any, ...], Attrs]:
+    inputs, attrs = over_axes(x, axis, keepdims)
+    return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
 
 
 def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
+def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -> Array:
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     kind = np.result_type(x.dtype, 0.5)
     wide: np.dtype[Any] = np.dtype(np.float32) if kind.itemsize == 2 else kind  # float16 overflows at 65504
-    total: Array = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=wide, out=out)
+    result: Any = out if wide == kind else None
+    total: Array = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=wide, out=result)
     count = math.prod([x.shape[a] for a in axis])
     mean = np.true_divide(total, count, out=total if isinstance(total, np.ndarray) else None)
-    return mean.astype(kind) if mean.dtype != kind else mean
+    if wide == kind or out is None:
+        return mean.astype(kind, copy=False)
+    np.copyto(out, mean, casting="same_kind")
+    return out
 
 
 sum: Op = reduction(
     "sum",
     _ufunc(np.add),
-    lambda g, x_shape, axis: _spread(g, x_shape, axis),
-    dtype=_accumulator,
-    doc="The sum over `axis` (all axes by default).",
+    lambda g, x_shape, x_dtype, axis: _spread(cast(g, x_dtype), x_shape, axis),
+    dtype=accumulator,
+    prepare=_accumulation,
+    doc="The sum over `axis` (all axes by default), in `dtype`; small integers widen to the platform's by default.",
 )
 mean: Op = reduction(
     "mean",
@@ -76,9 +85,10 @@ mean: Op = reduction(
 prod: Op = reduction(
     "prod",
     _ufunc(np.multiply),
-    lambda g, x, axis: _prod_rule(g, x, axis),
-    dtype=_accumulator,
-    doc="The product over `axis`.",
+    lambda g, x, axis: multiply(_kept(cast(g, x.dtype), x.shape, axis), _others(x, axis)),
+    dtype=accumulator,
+    prepare=_accumulation,
+    doc="The product over `axis`, in `dtype`; its gradient is right for any number of zeros.",
 )
 max: Op = reduction(
     "max",
@@ -105,14 +115,18 @@ def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Ar
     return multiply(hits, divide(_kept(g, x.shape, axis), sum(hits, axis=axis, keepdims=True)))
 
 
-def _prod_rule(g: Array, x: Array, axis: tuple[int, ...]) -> Array:
-    """g times the product of the other elements, also where exactly one element is zero."""
-    zero = equal(x, 0)
-    nonzero = where(zero, 1, x)
-    zeros = sum(astype(zero, x.dtype), axis=axis, keepdims=True)
-    others = divide(prod(nonzero, axis=axis, keepdims=True), nonzero)
-    alone = where(zero, equal(zeros, 1), equal(zeros, 0))
-    return multiply(_kept(g, x.shape, axis), where(alone, others, 0))
+def _others(x: Array, axis: tuple[int, ...]) -> Array:
+    """For each element the product of the others: of those before it and those after it, without dividing."""
+    last = tuple(range(-len(axis), 0))
+    moved = moveaxis(x, axis, last)
+    kept = len(moved.shape) - len(axis)
+    flat = reshape(moved, (*moved.shape[:kept], _count(x.shape, axis)))
+    products = multiply(_before(flat), flip(_before(flip(flat, axis=-1)), axis=-1))
+    return moveaxis(reshape(products, moved.shape), last, axis)
+
+
+def _before(x: Array) -> Array:
+    return but_last(cumulative_prod(x, axis=-1, include_initial=True), -1)
 
 
 def _one_axis(x: Array, /, axis: int | None = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
@@ -145,25 +159,4 @@ argmax: Op = _arg_reduction(
 )
 argmin: Op = _arg_reduction(
     "argmin", np.argmin, "The index of the first smallest element; of the flat array by default."
-)
-
-
-def _scan_axis(x: Array, /, axis: int = -1) -> tuple[tuple[Any, ...], Attrs]:
-    x = as_operand(x)
-    return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
-
-
-def _cumulative_sum(x: Array, *, axis: int, out: Array = None) -> Array:
-    return np.add.accumulate(x, axis=axis, out=out, dtype=_accumulator(x.dtype))
-
-
-cumulative_sum: Op = Op(
-    "cumulative_sum",
-    _cumulative_sum,
-    lambda x, axis: TensorSpec(x.shape, _accumulator(x.dtype)),
-    rules=(lambda g, axis: flip(cumulative_sum(flip(g, axis=axis), axis=axis), axis=axis),),
-    prepare=_scan_axis,
-    cost=lambda x, out, axis: x.size,
-    family="reduction",
-    doc="The running sum along one axis.",
 )

@@ -56,6 +56,11 @@ def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
     return tuple(s for i, s in enumerate(shape) if i not in axis)
 
 
+def accumulator(kind: np.dtype[Any], dtype: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """The dtype sums and products are made in: the one asked for, else small ints and bools widen as NumPy's do."""
+    return np.add.reduce(np.empty(1, kind)).dtype if dtype is None else dtype
+
+
 def as_shape(shape: Any) -> Shape:
     """A shape from an int or a sequence of sizes."""
     sizes = (shape,) if isinstance(shape, (int, Dim, np.integer)) else tuple(shape)

@@ -40,10 +40,21 @@ _SHAPES: dict[int, dict[str, Any]] = {
     3: _THREE,
 }
 
+
+def _above_one(values: Values, shape: Sizes) -> Array:
+    return np.asarray(values.positive(shape) + 1)
+
+
+def _shifts(values: Values, shape: Sizes) -> Array:
+    return values.ints(shape, 0, 8)
+
+
 _DOMAINS: dict[str, tuple[Domain, ...]] = {
-    **dict.fromkeys(("log", "log2", "sqrt"), (Values.positive,)),
-    **dict.fromkeys(("asin", "acos"), (Values.unit,)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt"), (Values.positive,)),
+    **dict.fromkeys(("asin", "acos", "atanh"), (Values.unit,)),
+    "acosh": (_above_one,),
     "log1p": (Values.above_minus_one,),
+    **{f"bitwise_{side}_shift": (Values.ints, _shifts) for side in ("left", "right")},
     "pow": (Values.positive, Values.real),
     "where": (Values.bools, Values.real, Values.real),
     **{f"bitwise_{name}": (Values.ints, Values.ints) for name in ("and", "or", "xor")},
@@ -74,5 +85,12 @@ def _special(op: Op, values: Values) -> Iterator[Call]:
         yield "not-finite", (np.array([np.nan, np.inf, -np.inf, 0.0]),), {}
     if op.name == "pow":
         yield "negative-base", (values.real((2, 3)), values.ints((3,), 0, 4)), {}
-    if op.name.startswith("bitwise"):
+    if op.name == "clip":
+        low, high = np.array([-1.05, 0.05, 1.55]), np.array([[0.55], [1.05]])
+        yield "inside-and-out", (values.real((4, 2, 3)), low, high), {}
+        yield "from-below", (values.real((2, 3)),), {"min": np.array(-0.55)}
+        yield "from-above", (values.real((2, 3)), None, np.array(0.45)), {}
+    if op.name == "signbit":
+        yield "signed-zeros", (np.array([0.0, -0.0, np.inf, -np.inf]),), {}
+    if op.name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"):
         yield "bools", tuple(values.bools((2, 3)) for _ in range(op.arity or 1)), {}

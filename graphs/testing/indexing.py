@@ -32,6 +32,10 @@ _ALONG: dict[str, tuple[Sizes, Sizes, int]] = {
     "middle": ((2, 4, 3), (2, 1, 3), 1),
     "no-index": ((2, 3), (2, 0), 1),
 }
+_BROADCAST: dict[str, tuple[Sizes, Sizes, int]] = {
+    "indices-broadcast": ((2, 4, 3), (1, 2, 1), 1),
+    "values-broadcast": ((4, 1), (3, 2), 0),
+}
 
 
 def _picking(cases: dict[str, tuple[Sizes, Sizes, int]]) -> Callable[[Op, Values], Iterator[Call]]:
@@ -40,6 +44,17 @@ def _picking(cases: dict[str, tuple[Sizes, Sizes, int]]) -> Callable[[Op, Values
             yield title, (values.real(shape), _indices(values, picked, shape[axis])), {"axis": axis}
 
     return make
+
+
+def _scatter(op: Op, values: Values) -> Iterator[Call]:
+    for title, (shape, picked, axis) in _TAKE.items():
+        at, size = axis % len(shape), shape[axis]
+        count = int(np.prod(picked))
+        if count > size:
+            continue  # which of two values for one place stays is no question of gradients
+        once = np.random.default_rng(count).permutation(size)[:count].reshape(picked) - size
+        given = values.real((*shape[:at], *picked, *shape[at + 1 :]))
+        yield title, (values.real(shape), once, given), {"axis": axis}
 
 
 def _scatter_add(op: Op, values: Values) -> Iterator[Call]:
@@ -62,7 +77,8 @@ def _take(op: Op, values: Values) -> Iterator[Call]:
 
 INDEXING = {
     "take": _take,
+    "scatter": _scatter,
     "scatter_add": _scatter_add,
-    "take_along_axis": _picking(_ALONG),
+    "take_along_axis": _picking({**_ALONG, **_BROADCAST}),
     "add_along_axis": _add_along_axis,
 }

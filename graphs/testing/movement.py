@@ -21,6 +21,7 @@ _ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
         "to-0-d": ((1, 1), {"shape": ()}),
         "from-0-d": ((), {"shape": (1, 1)}),
         "empty": ((0, 3), {"shape": (3, 0)}),
+        "copied": ((2, 3), {"shape": (3, 2), "copy": True}),
     },
     "permute_dims": {
         "reversed": ((2, 3, 4), {}),
@@ -42,6 +43,14 @@ _ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
         "two": ((2, 3, 4), {"axis": (0, 2)}),
         "0-d": ((), {}),
         "empty": ((0, 3), {"axis": 0}),
+    },
+    "roll": {
+        "flat": ((2, 3), {"shift": 2}),
+        "one": ((2, 3), {"shift": -4, "axis": -1}),
+        "two": ((2, 3, 4), {"shift": (1, -2), "axis": (0, 2)}),
+        "one-axis-twice": ((5,), {"shift": (1, 1), "axis": (0, 0)}),
+        "0-d": ((), {"shift": 3}),
+        "empty": ((0, 3), {"shift": 1, "axis": 0}),
     },
     "pad": {
         "all": ((2, 3), {"pad_width": 1}),
@@ -126,6 +135,8 @@ def _arange(op: Op, values: Values) -> Iterator[Call]:
     yield "float", (3,), {"dtype": np.float32}
     yield "empty", (5, 2), {}
     yield "negative-stop", (-3,), {}
+    yield "fractions", (0.5, 2.0), {"step": 0.25}
+    yield "backwards-fractions", (1, -1), {"step": -0.3, "dtype": np.float32}
 
 
 MOVEMENT: dict[str, Maker] = {

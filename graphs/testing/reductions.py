@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from graphs.op import Op
 from graphs.testing.sample import Array, Sizes, Values
 
@@ -35,6 +37,20 @@ def over_axes(op: Op, values: Values) -> Iterator[Call]:
     if op.name not in _NO_VALUE_OF_NOTHING:
         cases["reduced-empty"] = ((0, 3), {"axis": 0})
     yield from _calls(cases, make)
+    if op.name in ("sum", "prod"):
+        yield "in-float64", (values.real((2, 3)),), {"axis": 0, "dtype": np.float64}
+        yield "in-int8", (values.ints((2, 3)),), {"dtype": np.int8}
+    if op.name == "prod":
+        yield "one-zero-a-row", (_with_zeros(values, (3, 4), [(0, 1), (2, 3)]),), {"axis": 1}
+        yield "two-zeros-a-row", (_with_zeros(values, (2, 4), [(0, 1), (0, 3), (1, 0)]),), {"axis": -1}
+        yield "zeros-over-two-axes", (_with_zeros(values, (2, 3, 2), [(0, 1, 1), (1, 0, 0)]),), {"axis": (0, 2)}
+
+
+def _with_zeros(values: Values, shape: Sizes, places: list[Sizes]) -> Array:
+    array = values.real(shape)
+    for place in places:
+        array[place] = 0
+    return array
 
 
 def _over_one_axis(op: Op, values: Values) -> Iterator[Call]:
@@ -44,13 +60,31 @@ def _over_one_axis(op: Op, values: Values) -> Iterator[Call]:
 
 def _scan(op: Op, values: Values) -> Iterator[Call]:
     cases: dict[str, tuple[Sizes, dict[str, Any]]] = {
-        "last": ((2, 3), {}),
+        "last": ((2, 3), {"axis": -1}),
         "first": ((2, 3), {"axis": 0}),
         "middle": ((2, 3, 4), {"axis": -2}),
         "size-1": ((2, 1), {"axis": -1}),
         "empty": ((2, 0), {"axis": -1}),
+        "vector": ((4,), {}),
+        "initial": ((2, 3), {"axis": 0, "include_initial": True}),
+        "initial-of-empty": ((0,), {"include_initial": True}),
+        "in-float64": ((2, 3), {"axis": 1, "dtype": np.float64}),
     }
     yield from _calls(cases, values.real)
+    yield "zeros", (_with_zeros(values, (4, 3), [(1, 0), (1, 1), (3, 1)]),), {"axis": 0}
+    yield "in-int8", (values.ints((2, 3)),), {"axis": 1, "dtype": np.int8}
+
+
+def _recurrence(op: Op, values: Values) -> Iterator[Call]:
+    cases = {
+        "vector": ((5,), -1),
+        "rows": ((3, 2), 0),
+        "middle": ((2, 3, 2), 1),
+        "one": ((2, 1), -1),
+        "empty": ((0,), 0),
+    }
+    for title, (shape, axis) in cases.items():
+        yield title, (values.real(shape), values.real(shape)), {"axis": axis}
 
 
 def _calls(cases: dict[str, tuple[Sizes, dict[str, Any]]], make: Callable[[Sizes], Array]) -> Iterator[Call]:
@@ -58,4 +92,10 @@ def _calls(cases: dict[str, tuple[Sizes, dict[str, Any]]], make: Callable[[Sizes
         yield title, (make(shape),), attrs
 
 
-REDUCTIONS = {"argmax": _over_one_axis, "argmin": _over_one_axis, "cumulative_sum": _scan}
+REDUCTIONS = {
+    "argmax": _over_one_axis,
+    "argmin": _over_one_axis,
+    "cumulative_sum": _scan,
+    "cumulative_prod": _scan,
+    "linear_recurrence": _recurrence,
+}

@@ -11,12 +11,14 @@ from graphs.testing import movement, reductions
 from graphs.testing.elementwise import elementwise
 from graphs.testing.indexing import INDEXING
 from graphs.testing.linalg import LINALG
+from graphs.testing.neural import NEURAL
 from graphs.testing.sample import Sample, Values
+from graphs.testing.sorting import SORTING
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 Maker = Callable[[registry.Op, Values], Iterator[Call]]
 
-_MAKERS: dict[str, Maker] = {**movement.MOVEMENT, **reductions.REDUCTIONS, **INDEXING, **LINALG}
+_MAKERS: dict[str, Maker] = {**movement.MOVEMENT, **reductions.REDUCTIONS, **INDEXING, **LINALG, **SORTING, **NEURAL}
 
 
 def samples(op_name: str) -> list[Sample]:

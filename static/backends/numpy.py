@@ -12,8 +12,8 @@ function's defaults when the graph is bound to sizes, so that one code object se
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FunctionType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,10 @@ Slot = tuple[str, Node, str]  # parameter name, node, and what of the node it ho
 
 
 class Program(NamedTuple):
-    """A lowered graph: the code, what each parameter with a default holds, and the node of each line."""
+    """A lowered graph: the code, what each parameter with a default holds, and the node of each line.
+
+    `inner` holds the programs of the subgraphs of control-flow nodes.
+    """
 
     graph: Graph
     schedule: Schedule
@@ -41,10 +44,20 @@ class Program(NamedTuple):
     slots: tuple[Slot, ...]
     lines: tuple[Node | None, ...]
     fixed: frozenset[Node]
+    inner: Mapping[Graph, Program]
+
+    def nested(self) -> Iterator[Program]:
+        """This program, and those of subgraphs at any depth."""
+        yield self
+        for program in self.inner.values():
+            yield from program.nested()
 
 
 class Binding(NamedTuple):
-    """A program for given sizes: the function to call with input arrays, its memory plan, and the arena's bytes."""
+    """A program for given sizes: the function to call with input arrays, its memory plan, and the bytes of arenas.
+
+    `arena_bytes` counts the arenas of subgraphs too; the plan does not.
+    """
 
     run: Callable[..., tuple[Any, ...]]
     plan: memory.Plan
@@ -66,6 +79,7 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
         tuple(writer.slots),
         tuple(writer.lines),
         frozenset(writer.fixed),
+        {inner: lower(inner, schedule_of(inner), use_arena) for node in graph.nodes for inner in node.subgraphs},
     )
 
 
@@ -115,6 +129,8 @@ class _Writer:
             arguments.append(f"out={self._name(node)}")
         arguments += [f"{key}={self._slot('c', node, key)}" for key in node.attrs]
         call = f"{self._slot('k', node, '')}({', '.join(arguments)})"
+        if node.op.view and self._handed_out[node]:
+            call = f"copy({call})"  # a reshape that was taken for a copy may still have been a view
         return call if node in self.in_arena else f"v{self.number[node]} = {call}"
 
     def _name(self, node: Node) -> str:
@@ -171,9 +187,10 @@ def bind(program: Program, sizes: Mapping[str, int]) -> Binding:
         start = base + offset
         values[node] = arena[start : start + size].view(node.spec.dtype).reshape(specs[node])
     _fill_fixed(program, sizes, values)
-    defaults = tuple(_default(node, what, sizes, values) for _, node, what in program.slots)
+    inner = {graph: bind(lowered, sizes) for graph, lowered in program.inner.items()}
+    defaults = tuple(_default(node, what, sizes, values, inner) for _, node, what in program.slots)
     run = FunctionType(program.code, {"copy": np.array, "asarray": np.asarray}, "run", defaults)
-    return Binding(run, plan, plan.peak)
+    return Binding(run, plan, plan.peak + sum(binding.arena_bytes for binding in inner.values()))
 
 
 def _fill_fixed(program: Program, sizes: Mapping[str, int], values: dict[Node, Any]) -> None:
@@ -185,26 +202,28 @@ def _fill_fixed(program: Program, sizes: Mapping[str, int], values: dict[Node, A
         values[node] = node.op.kernel(*(values[source] for source in node.inputs), **attrs)
 
 
-def _default(node: Node, what: str, sizes: Mapping[str, int], values: Mapping[Node, Any]) -> Any:
+def _default(
+    node: Node, what: str, sizes: Mapping[str, int], values: Mapping[Node, Any], inner: Mapping[Graph, Binding]
+) -> Any:
     if what == "k":
         return node.op.kernel
-    return values[node] if what == "b" else resolve(node.attrs[what], sizes)
+    return values[node] if what == "b" else resolve(node.attrs[what], sizes, inner)
 
 
 def _nbytes(node: Node, shape: Sequence[int]) -> int:
     return int(np.prod(shape, dtype=np.int64)) * node.spec.dtype.itemsize
 
 
-def resolve(value: Any, sizes: Mapping[str, int]) -> Any:
-    """An attribute with every symbolic size in it replaced by its number."""
+def resolve(value: Any, sizes: Mapping[str, int], inner: Mapping[Graph, Binding] = MappingProxyType({})) -> Any:
+    """An attribute with every symbolic size in it replaced by its number, and every graph by what runs it."""
     if isinstance(value, Dim):
         return dims.evaluate(value, sizes)
     if isinstance(value, tuple):
-        return tuple(resolve(v, sizes) for v in value)
+        return tuple(resolve(v, sizes, inner) for v in value)
     if isinstance(value, slice):
         return slice(*(resolve(v, sizes) for v in (value.start, value.stop, value.step)))
     if isinstance(value, TensorSpec):
         return TensorSpec([dims.evaluate(size, sizes) for size in value.shape], value.dtype)
     if isinstance(value, Graph):
-        return bind(lower(value, schedule_of(value)), sizes).run  # a subgraph is a program of its own
+        return inner[value].run
     return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphs.dims import is_symbolic
 from graphs.ir import CONSTANT, Graph, Node
 from static.passes.rewrite import rewrite
@@ -25,7 +27,8 @@ def _folded(node: Node, known: dict[Node, Any]) -> Node | None:
         known[node] = node.attrs["value"]
     if not _foldable(node, known):
         return None
-    value = node.op.kernel(*(known[source] for source in node.inputs), **node.attrs)
+    # A kernel may give a NumPy scalar where an array of no axes is meant.
+    value = np.asarray(node.op.kernel(*(known[source] for source in node.inputs), **node.attrs))
     if node.op.view:
         known[node] = value
         return None

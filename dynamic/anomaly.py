@@ -1,0 +1,89 @@
+"""detect_anomaly: stop at the first NaN or infinity, and name the forward line of what fails in backward."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dynamic.backward import _Walk
+from dynamic.tape import Entry
+from dynamic.tensor import Tensor
+from graphs import dispatch
+from graphs.anomaly import anomaly
+from graphs.errors import user_line
+from graphs.op import Attrs, Op
+
+_PULL = _Walk._pull.__code__  # the frame of backward that is busy with one entry, its local `entry`
+
+
+@contextmanager
+def detect_anomaly(infinite: bool = True) -> Iterator[None]:
+    """Raise AnomalyError where an op inside the block makes NaN, or infinity of finite values; also a decorator.
+
+    The error names the op, its inputs and the user's line; in backward the line is that of the forward op. Any other
+    error that ends a backward pass gets a note with that line. `infinite=False` looks for NaN alone. Every result is
+    read once more, so this is for debugging; NumPy's own warnings are off inside.
+    """
+    watch = _Watch(infinite)
+    before = dispatch.interpreters[Tensor]
+    dispatch.interpret(Tensor, watch.noting(before))
+    try:
+        with dispatch.observed(watch), np.errstate(all="ignore"):
+            yield
+    except Exception as error:
+        watch.note(error)
+        raise
+    finally:
+        dispatch.interpret(Tensor, before)
+
+
+class _Watch:
+    """Looks at the result of every op, and knows the line that recorded each entry."""
+
+    def __init__(self, infinite: bool) -> None:
+        self.infinite = infinite
+        self.lines: WeakKeyDictionary[Entry, str] = WeakKeyDictionary()
+
+    def noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+        """The interpreter, with the line of each entry that it makes written down."""
+
+        def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+            result = interpreter(op, args, attrs)
+            entry = getattr(result, "_entry", None)
+            if entry is not None:
+                self.lines.setdefault(entry, self._place()[1])
+            return result
+
+        return bind
+
+    def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
+        if np.isfinite(out).all():
+            return
+        where, line = self._place()
+        error = anomaly(op, arrays, out, infinite=self.infinite, where=where, line=line)
+        if error is not None:
+            raise error
+
+    def note(self, error: Exception) -> None:
+        """Say on an error which forward line backward was busy with; nothing where it was not."""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _PULL]
+        if frames:
+            entry = frames[-1].f_locals["entry"]
+            error.add_note(f"in the gradient of {entry.op.name} ({self.lines.get(entry, 'recorded elsewhere')})")
+
+    def _place(self) -> tuple[str, str]:
+        """Which gradient is being computed, in words, and the line it is put down to; else the line being run."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code is _PULL:
+                entry = frame.f_locals["entry"]
+                return f" in the gradient of {entry.op.name}", self.lines.get(entry, "")
+            frame = frame.f_back
+        return "", user_line()

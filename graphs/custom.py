@@ -1,0 +1,132 @@
+"""Ops of the user's own: a NumPy function, a spec and gradient rules, made an op that both engines run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import promotion
+from graphs.dims import Size
+from graphs.errors import ShapeError
+from graphs.op import Attrs, Op
+from graphs.spec import TensorSpec, broadcast_shapes, spec_of
+
+Array = Any
+Function = Callable[..., Any]
+Rule = Function | None
+
+
+def custom_op(
+    name: str,
+    forward: Function,
+    spec: Callable[..., TensorSpec] | None = None,
+    vjp: Rule | Sequence[Rule] = None,
+    *,
+    cost: Callable[..., Size] | None = None,
+    doc: str = "",
+) -> Op:
+    """An op from a NumPy function, for both engines.
+
+    forward   `forward(*arrays, **options) -> array`: a function of its inputs alone, which it does not change. Its
+              positional parameters are the op's inputs, its keyword-only ones are options. With a parameter `out` it
+              is given the array to write to, or None; else the result is copied there
+    spec      `spec(*specs, **options) -> TensorSpec` of the result, or an error; the default is NumPy's broadcasting
+    vjp       a gradient rule per input: a function for one, a sequence for several, None where there is no gradient.
+              `rule(g, ...)` gives the gradient for the result's gradient g, in ops. Its other parameters name what it
+              needs and nothing else is kept: an input or an option as forward names it, `<input>_shape`,
+              `<input>_dtype`, or `out`
+    cost      `cost(*specs, out=spec, **options)`: floating point operations; one per element by default
+
+    Other optimisations treat the op as opaque. A saved graph is loaded where the op is defined under the same name.
+    A module may define its op again, as a notebook does. Raises ValueError for a name that is taken, and TypeError
+    for a rule that names something unknown.
+    """
+    inputs, options = _parameters(name, forward)
+    given = [vjp] if vjp is None or callable(vjp) else list(vjp)
+    rules = given if any(given) else []
+    if rules and len(rules) != len(inputs):
+        raise TypeError(f"{name}: {len(rules)} gradient rules for {len(inputs)} inputs; give one each, or None")
+    infer = spec or _broadcast
+    return Op(
+        name,
+        _kernel(name, forward, infer),
+        infer,
+        rules=[rule and _renamed(name, rule, inputs, options) for rule in rules],
+        prepare=functools.partial(_prepare, forward, len(inputs)),
+        cost=cost or _one_per_element,
+        family="custom",
+        arity=len(inputs),
+        broadcasts=True,
+        doc=doc or inspect.getdoc(forward) or f"{name}, defined in {forward.__module__}.",
+    )
+
+
+def _parameters(name: str, forward: Function) -> tuple[list[str], list[str]]:
+    """The names of forward's inputs and of its options."""
+    parameters = inspect.signature(forward).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise TypeError(f"{name}: forward names its inputs and options, instead of *{name} or **{name}")
+    inputs = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and p.name != "out"]
+    return inputs, [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "out"]
+
+
+def _broadcast(*specs: TensorSpec, **_: Any) -> TensorSpec:
+    return TensorSpec(broadcast_shapes(*(s.shape for s in specs)), np.result_type(*(s.dtype for s in specs)))
+
+
+def _one_per_element(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
+    return out.size
+
+
+def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> tuple[tuple[Any, ...], Attrs]:
+    bound = inspect.signature(forward).bind(*args, **options)
+    bound.apply_defaults()
+    values = dict(bound.arguments)
+    values.pop("out", None)
+    arrays = list(values.values())[:count]
+    typed = [promotion.typed(a, arrays) if promotion.is_scalar(a) or isinstance(a, list) else a for a in arrays]
+    return tuple(typed), {key: values[key] for key in list(values)[count:]}
+
+
+def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> Function:
+    """forward with an `out`, a result of its own memory, and a check that it is what the spec says."""
+    takes_out = "out" in inspect.signature(forward).parameters
+
+    @functools.wraps(forward)
+    def kernel(*arrays: Array, out: Array = None, **options: Any) -> Array:
+        result = np.asarray(forward(*arrays, **({"out": out} if takes_out else {}), **options))
+        promised = infer(*map(spec_of, arrays), **options)
+        if spec_of(result) != promised:
+            raise ShapeError(f"forward gave {spec_of(result)}, its spec says {promised}; make them equal")
+        if out is None:
+            return result.copy() if any(np.may_share_memory(result, a) for a in arrays) else result
+        if result is not out:
+            np.copyto(out, result)
+        return out
+
+    return kernel
+
+
+def _renamed(name: str, rule: Function, inputs: list[str], options: list[str]) -> Function:
+    """The rule with forward's names of the inputs replaced by those the engines know, `input0`, `input1`, ..."""
+    known = {"out": "out", **{option: option for option in options}}
+    for i, own in enumerate(inputs):
+        known |= {own: f"input{i}", f"{own}_shape": f"input{i}_shape", f"{own}_dtype": f"input{i}_dtype"}
+    free = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    asked = [p for p in inspect.signature(rule).parameters.values() if p.kind not in free][1:]
+    asked = [p for p in asked if p.name in known or p.default is p.empty]
+    unknown = [p.name for p in asked if p.name not in known]
+    if unknown:
+        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(known)}")
+
+    def apply(*args: Any) -> Any:
+        return rule(*args)
+
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ["g", *(known[p.name] for p in asked)]
+    vars(apply)["__signature__"] = inspect.Signature([inspect.Parameter(n, positional) for n in names])
+    return apply

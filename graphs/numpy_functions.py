@@ -1,0 +1,240 @@
+"""Which function of graphs each NumPy function is, with NumPy's parameters: the table behind the NumPy protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.ops.shapes import positive_axis
+
+Array = Any
+Function = Callable[..., Any]
+
+# Ufuncs whose names differ from the array API standard's; the rest are found under their own.
+UFUNC_NAMES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+
+
+def _accumulating(function: Function) -> Function:
+    return lambda a, axis=None, dtype=None, *, keepdims=False: function(a, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _spread(function: Function) -> Function:
+    return lambda a, axis=None, *, ddof=0, keepdims=False: function(a, axis=axis, correction=ddof, keepdims=keepdims)
+
+
+def _running(function: Function) -> Function:
+    def call(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+        return function(ops.flatten(a) if axis is None else a, axis=axis or 0, dtype=dtype)
+
+    return call
+
+
+def _sorting(function: Function) -> Function:
+    def call(a: Array, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Array:
+        keeps_order = bool(stable) or kind in ("stable", "mergesort")
+        return function(ops.flatten(a) if axis is None else a, axis=-1 if axis is None else axis, stable=keeps_order)
+
+    return call
+
+
+def _take(a: Array, indices: Array, axis: int | None = None) -> Array:
+    return ops.take(ops.flatten(a) if axis is None else a, indices, axis=axis or 0)
+
+
+def _clip(a: Array, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Array:
+    return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
+
+
+def _pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values: float = 0) -> Array:
+    if mode != "constant":
+        raise TypeError(f"there is no mode {mode!r}")
+    # NumPy takes one pair for all axes too; graphs.pad does not.
+    return ops.pad(array, np.broadcast_to(pad_width, (array.ndim, 2)).tolist(), constant_values)
+
+
+def _where(condition: Array, *branches: Array) -> Array:
+    return ops.where(condition, *branches) if branches else ops.nonzero(condition)
+
+
+def _einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
+    return ops.einsum(subscripts, *operands)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    ndims = np.ndim(a), np.ndim(b)
+    if 0 in ndims:
+        return ops.multiply(a, b)
+    return ops.matmul(a, b) if ndims[1] <= 2 else ops.tensordot(a, b, axes=((-1,), (-2,)))
+
+
+def _inner(a: Array, b: Array) -> Array:
+    return ops.tensordot(a, b, axes=((-1,), (-1,))) if np.ndim(a) and np.ndim(b) else ops.multiply(a, b)
+
+
+def _norm(x: Array, ord: float | None = None, axis: Any = None, keepdims: bool = False) -> Array:
+    if ord is not None and (np.ndim(x) > 1 if axis is None else np.iterable(axis)):
+        raise TypeError("there is no norm of matrices with an order")
+    return ops.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+
+
+def _first_axes(function: Function) -> Function:
+    """np.trace and np.diagonal are about the first two axes, the standard's about the last two."""
+
+    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Array:
+        return function(ops.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, **options)
+
+    return call
+
+
+def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    order = list(range(np.ndim(a)))
+    first, second = (positive_axis(axis, len(order)) for axis in (axis1, axis2))
+    order[first], order[second] = second, first
+    return ops.permute_dims(a, order)
+
+
+def _vstack(tup: Sequence[Array]) -> Array:
+    return ops.concat([a if np.ndim(a) > 1 else ops.reshape(a, (1, -1)) for a in tup])
+
+
+def _hstack(tup: Sequence[Array]) -> Array:
+    arrays = [a if np.ndim(a) else ops.reshape(a, (1,)) for a in tup]
+    return ops.concat(arrays, axis=0 if np.ndim(arrays[0]) == 1 else 1)
+
+
+def _column_stack(tup: Sequence[Array]) -> Array:
+    return ops.concat([a if np.ndim(a) > 1 else ops.reshape(a, (-1, 1)) for a in tup], axis=1)
+
+
+def _split(ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
+    at = positive_axis(axis, np.ndim(ary))
+    size = np.shape(ary)[at]
+    if not isinstance(indices_or_sections, int):
+        cuts = list(indices_or_sections)
+    elif size % indices_or_sections:
+        raise TypeError(f"{size} elements are not {indices_or_sections} equal parts")
+    else:
+        step = size // indices_or_sections
+        cuts = [step * i for i in range(1, indices_or_sections)]
+    before = (slice(None),) * at
+    return [ops.getitem(ary, (*before, slice(*ends))) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
+
+
+def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None = None) -> Array:
+    return ops.searchsorted(a, v, side=side, sorter=sorter)
+
+
+# The table --------------------------------------------------------------------------------------------------------
+
+FUNCTIONS: dict[Function, Function] = {
+    # Reductions and scans
+    np.sum: _accumulating(ops.sum),
+    np.prod: _accumulating(ops.prod),
+    np.mean: ops.mean,
+    np.max: ops.max,
+    np.min: ops.min,
+    np.amax: ops.max,
+    np.amin: ops.min,
+    np.any: ops.any,
+    np.all: ops.all,
+    np.argmax: ops.argmax,
+    np.argmin: ops.argmin,
+    np.count_nonzero: lambda a, axis=None, *, keepdims=False: ops.count_nonzero(a, axis=axis, keepdims=keepdims),
+    np.cumsum: _running(ops.cumulative_sum),
+    np.cumprod: _running(ops.cumulative_prod),
+    np.var: _spread(ops.var),
+    np.std: _spread(ops.std),
+    # Shapes
+    np.reshape: ops.reshape,
+    np.ravel: ops.flatten,
+    np.transpose: ops.permute_dims,
+    np.matrix_transpose: ops.matrix_transpose,
+    np.swapaxes: _swapaxes,
+    np.moveaxis: ops.moveaxis,
+    np.broadcast_to: ops.broadcast_to,
+    np.broadcast_arrays: ops.broadcast_arrays,
+    np.meshgrid: ops.meshgrid,
+    np.expand_dims: ops.expand_dims,
+    np.squeeze: ops.squeeze,
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    # Moving and joining elements
+    np.flip: ops.flip,
+    np.roll: ops.roll,
+    np.repeat: ops.repeat,
+    np.tile: ops.tile,
+    np.tril: lambda m, k=0: ops.tril(m, k=k),
+    np.triu: lambda m, k=0: ops.triu(m, k=k),
+    np.diff: lambda a, n=1, axis=-1, **ends: ops.diff(a, axis=axis, n=n, **ends),
+    np.pad: _pad,
+    np.concatenate: ops.concat,
+    np.stack: ops.stack,
+    np.vstack: _vstack,
+    np.hstack: _hstack,
+    np.column_stack: _column_stack,
+    np.split: _split,
+    np.copy: ops.identity,
+    # Choosing elements
+    np.where: _where,
+    np.clip: _clip,
+    np.round: ops.round,
+    np.take: _take,
+    np.take_along_axis: lambda arr, indices, axis=-1: ops.take_along_axis(arr, indices, axis=axis),
+    np.sort: _sorting(ops.sort),
+    np.argsort: _sorting(ops.argsort),
+    np.searchsorted: _searchsorted,
+    np.nonzero: ops.nonzero,
+    np.argwhere: ops.argwhere,
+    np.unique_all: ops.unique_all,
+    np.unique_counts: ops.unique_counts,
+    np.unique_inverse: ops.unique_inverse,
+    np.unique_values: ops.unique_values,
+    # Products
+    np.einsum: _einsum,
+    np.dot: _dot,
+    np.inner: _inner,
+    np.outer: ops.outer,
+    np.tensordot: lambda a, b, axes=2: ops.tensordot(a, b, axes=axes),
+    np.trace: _first_axes(ops.trace),
+    np.diagonal: _first_axes(ops.diagonal),
+    np.linalg.norm: _norm,
+    np.linalg.vector_norm: ops.vector_norm,
+    np.linalg.matmul: ops.matmul,
+    np.linalg.matrix_transpose: ops.matrix_transpose,
+    np.linalg.outer: ops.outer,
+    np.linalg.tensordot: ops.tensordot,
+    np.linalg.vecdot: ops.vecdot,
+    np.linalg.trace: ops.trace,
+    np.linalg.diagonal: ops.diagonal,
+    # Creation and dtypes
+    np.zeros_like: ops.zeros_like,
+    np.ones_like: ops.ones_like,
+    np.full_like: ops.full_like,
+    np.empty_like: ops.empty_like,
+    np.result_type: ops.result_type,
+}
+
+# Functions of NumPy 2.1, under the standard's names.
+FUNCTIONS.update(
+    (getattr(np, name), getattr(ops, name))
+    for name in ("cumulative_sum", "cumulative_prod", "unstack")
+    if hasattr(np, name)
+)

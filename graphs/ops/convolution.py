@@ -1,0 +1,268 @@
+"""Convolution (as in neural networks: the kernel is not flipped) over any number of axes, channels first.
+
+One trilinear form, the sum over `conv(x, weight) * g`, has three adjoints: `convolution` is linear in x and weight,
+`convolution_input` carries g back to x, and `convolution_weight` carries g back to the weight. Each one's gradients
+are the other two, so that they differentiate to any order.
+
+    x         [batch, channels, *sizes]
+    weight    [features, channels / groups, *window sizes]
+    g         [batch, features, *counts]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape, Size
+from graphs.errors import ShapeError
+from graphs.op import Attrs, Op
+from graphs.ops.elementwise import add
+from graphs.ops.families import composite
+from graphs.ops.movement import expand_dims, reshape, squeeze
+from graphs.ops.shapes import as_operand, shape_of
+from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
+from graphs.spec import TensorSpec
+
+Array = Any
+Prepared = tuple[tuple[Any, ...], Attrs]
+
+# Bytes of unfolded input at a time: what fits a core's own cache next to the weight, as measured.
+BLOCK = 1 << 20
+
+# Kernels ----------------------------------------------------------------------------------------------------------
+#
+# Unfolding makes a convolution a matrix product: every window becomes a column of channels * taps numbers. This is
+# done for a few examples of the batch at a time, so that the columns are still in cache when they are multiplied.
+
+
+def _blocks(batch: int, channels: int, sizes: Shape, window: Window, itemsize: int) -> Iterator[slice]:
+    bytes_each = channels * math.prod(part[0] for part in window) * math.prod(counts(sizes, window)) * itemsize
+    step = max(1, BLOCK // max(1, bytes_each))
+    return (slice(start, start + step) for start in range(0, batch, step))
+
+
+def _unfolded(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, Array]]:
+    """Blocks of the batch, each with its columns [groups, channels / groups * taps, examples * windows]."""
+    batch, channels, *sizes = x.shape
+    size = math.prod(part[0] for part in window)
+    buffer: Array = None
+    for block in _blocks(batch, channels, tuple(sizes), window, x.itemsize):
+        part = x[block].swapaxes(0, 1)
+        if buffer is None or buffer.shape[2] != part.shape[1]:
+            buffer = np.zeros((channels, size, part.shape[1], *counts(sizes, window)), x.dtype)
+        for tap, there, here in taps(tuple(sizes), window):
+            buffer[:, tap][there] = part[here]
+        yield block, buffer.reshape(groups, channels // groups * size, math.prod(buffer.shape[2:]))
+
+
+def _by_feature(g: Array, groups: int) -> Array:
+    """[examples, features, *counts] as [groups, features / groups, examples * windows]."""
+    turned = g.swapaxes(0, 1)
+    return turned.reshape(groups, g.shape[1] // groups, math.prod(turned.shape[1:]))
+
+
+def _matrix(weight: Array, groups: int) -> Array:
+    """The weight as [groups, features / groups, channels / groups * taps]."""
+    return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
+
+
+def _convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    features, size = weight.shape[0], counts(x.shape[2:], window)
+    if out is None:
+        out = np.empty((x.shape[0], features, *size), np.result_type(x, weight))
+    matrix = _matrix(weight, groups)
+    for block, columns in _unfolded(x, window, groups):
+        target = out[block].swapaxes(0, 1)
+        target[...] = np.matmul(matrix, columns).reshape(target.shape)
+    return out
+
+
+def _convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    if out is None:
+        out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
+    out[...] = 0
+    matrix = _matrix(out, groups)
+    for block, columns in _unfolded(x, window, groups):
+        matrix += np.matmul(_by_feature(g[block], groups), columns.swapaxes(1, 2))
+    return out
+
+
+def _convolution_input(
+    g: Array, weight: Array, *, sizes: tuple[int, ...], window: Window, groups: int, out: Array = None
+) -> Array:
+    channels, size = weight.shape[1] * groups, math.prod(part[0] for part in window)
+    if out is None:
+        out = np.empty((g.shape[0], channels, *sizes), np.result_type(g, weight))
+    out[...] = 0
+    matrix = _matrix(weight, groups).swapaxes(1, 2)
+    for block in _blocks(g.shape[0], channels, sizes, window, out.itemsize):
+        target = out[block].swapaxes(0, 1)
+        columns = np.matmul(matrix, _by_feature(g[block], groups))
+        columns = columns.reshape(channels, size, *target.shape[1:2], *g.shape[2:])
+        for tap, there, here in taps(sizes, window):
+            target[here] += columns[:, tap][there]
+    return out
+
+
+# Specs ------------------------------------------------------------------------------------------------------------
+
+
+def _result_dtype(x: TensorSpec, y: TensorSpec) -> np.dtype[Any]:
+    return np.result_type(x.dtype, y.dtype)
+
+
+def _check_same(what: str, got: Size, expected: Size) -> None:
+    if not dims.same(got, expected):
+        raise ShapeError(f"{what} {got}, expected {expected}; check the axes: batch, channels, sizes")
+
+
+def _check_groups(features: Size, groups: int) -> None:
+    if groups < 1 or not dims.same(features % groups, 0):
+        raise ShapeError(f"{features} channels do not divide into {groups} groups; choose a divisor")
+
+
+def _infer(x: TensorSpec, weight: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
+    _check_groups(x.shape[1], groups)
+    _check_groups(weight.shape[0], groups)
+    _check_same("the weight is for channels", weight.shape[1] * groups, x.shape[1])
+    return TensorSpec((x.shape[0], weight.shape[0], *counts(x.shape[2:], window)), _result_dtype(x, weight))
+
+
+def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Window, groups: int) -> TensorSpec:
+    _check_groups(weight.shape[0], groups)
+    _check_same("the weight has features", weight.shape[0], g.shape[1])
+    for got, expected in zip(g.shape[2:], counts(sizes, window), strict=True):
+        _check_same("windows along an axis", got, expected)
+    return TensorSpec((g.shape[0], weight.shape[1] * groups, *sizes), _result_dtype(g, weight))
+
+
+def _infer_weight(x: TensorSpec, g: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
+    _check_groups(x.shape[1], groups)
+    _check_groups(g.shape[1], groups)
+    _check_same("examples in the batch", g.shape[0], x.shape[0])
+    for got, expected in zip(g.shape[2:], counts(x.shape[2:], window), strict=True):
+        _check_same("windows along an axis", got, expected)
+    return TensorSpec((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), _result_dtype(x, g))
+
+
+# Each of the three multiplies and adds once for each result of the convolution, channel of its group, and tap.
+
+
+def _cost(x: TensorSpec, weight: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+    return out.size * dims.product(weight.shape[1:]) * 2
+
+
+def _cost_input(g: TensorSpec, weight: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+    return g.size * dims.product(weight.shape[1:]) * 2
+
+
+def _cost_weight(x: TensorSpec, g: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+    return g.size * dims.product(out.shape[1:]) * 2
+
+
+# Ops --------------------------------------------------------------------------------------------------------------
+
+
+def _prepare(x: Array, y: Array, /, window: Window, groups: int = 1) -> Prepared:
+    return (as_operand(x), as_operand(y)), {"window": window, "groups": groups}
+
+
+def _prepare_input(g: Array, weight: Array, /, sizes: Shape, window: Window, groups: int = 1) -> Prepared:
+    return (as_operand(g), as_operand(weight)), {"sizes": tuple(sizes), "window": window, "groups": groups}
+
+
+convolution: Op = Op(
+    "convolution",
+    _convolution,
+    _infer,
+    rules=(
+        lambda g, x_shape, y, window, groups: convolution_input(g, y, x_shape[2:], window, groups),
+        lambda g, x, window, groups: convolution_weight(x, g, window, groups),
+    ),
+    prepare=_prepare,
+    cost=_cost,
+    family="linalg",
+    arity=2,
+    doc="x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts].",
+)
+convolution_input: Op = Op(
+    "convolution_input",
+    _convolution_input,
+    _infer_input,
+    rules=(
+        lambda g, y, window, groups: convolution(g, y, window, groups),
+        lambda g, x, window, groups: convolution_weight(g, x, window, groups),
+    ),
+    prepare=_prepare_input,
+    cost=_cost_input,
+    family="linalg",
+    arity=2,
+    doc="g [N, F, *counts] and weight -> [N, C, *sizes]: the adjoint of convolution in x, a transposed convolution.",
+)
+convolution_weight: Op = Op(
+    "convolution_weight",
+    _convolution_weight,
+    _infer_weight,
+    rules=(
+        lambda g, x_shape, y, window, groups: convolution_input(y, g, x_shape[2:], window, groups),
+        lambda g, x, window, groups: convolution(x, g, window, groups),
+    ),
+    prepare=_prepare,
+    cost=_cost_weight,
+    family="linalg",
+    arity=2,
+    doc="x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight.",
+)
+
+# PyTorch's functions ----------------------------------------------------------------------------------------------
+
+
+@composite
+def conv1d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1,
+    groups: int = 1,
+) -> Array:  # fmt: skip
+    """x f[N, C, L] with weight f[F, C / groups, K] (and bias f[F]) -> f[N, F, M]; the batch axis may be missing.
+
+    `padding` is a number, ((before, after),), "same" or "valid". Raises ShapeError.
+    """
+    return _conv(1, x, weight, bias, window_of(_window_sizes(1, weight), stride, padding, dilation), groups)
+
+
+@composite
+def conv2d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1,
+    groups: int = 1,
+) -> Array:  # fmt: skip
+    """x f[N, C, H, W] with weight f[F, C / groups, K, L] (and bias f[F]) -> f[N, F, P, Q]; N may be missing.
+
+    `stride`, `padding` and `dilation` are a number or one per axis; `padding` may also be ((before, after), ...),
+    "same" or "valid". Raises ShapeError.
+    """
+    return _conv(2, x, weight, bias, window_of(_window_sizes(2, weight), stride, padding, dilation), groups)
+
+
+def _window_sizes(rank: int, weight: Array) -> list[int]:
+    shape = shape_of(weight)
+    if len(shape) != rank + 2:
+        raise ShapeError(f"the weight has {rank + 2} axes (features, channels / groups, sizes), not {len(shape)}")
+    sizes = [size for size in shape[2:] if isinstance(size, int)]
+    if len(sizes) != rank:
+        raise ShapeError(f"the weight's own sizes are numbers, not {shape[2:]}; only the input's may be symbolic")
+    return sizes
+
+
+def _conv(rank: int, x: Array, weight: Array, bias: Array, window: Window, groups: int) -> Array:
+    ndim = len(shape_of(x))
+    if ndim not in (rank + 1, rank + 2):
+        raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch, not {ndim}")
+    batched = x if ndim == rank + 2 else expand_dims(x, 0)
+    result = convolution(batched, weight, window, groups)
+    if bias is not None:
+        result = add(result, reshape(bias, (-1, *(1,) * rank)))
+    return result if ndim == rank + 2 else squeeze(result, 0)

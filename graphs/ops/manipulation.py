@@ -1,0 +1,153 @@
+"""Functions that rearrange arrays, made of ops: repeat, tile, broadcast_arrays, meshgrid, tril, triu, diff, astype."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import dispatch
+from graphs.dims import Dim, Shape, Size
+from graphs.errors import ControlFlowError, ShapeError
+from graphs.ops.creation import arange
+from graphs.ops.dtypes import check_device
+from graphs.ops.elementwise import greater_equal, less_equal, not_equal, subtract, where
+from graphs.ops.families import composite
+from graphs.ops.indexing import take
+from graphs.ops.movement import astype as _astype
+from graphs.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape
+from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.slicing import getitem
+from graphs.spec import broadcast_shapes
+
+Array = Any
+
+
+def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
+    """The values converted to another dtype; x itself when it has that dtype and `copy` is False."""
+    check_device(device)
+    return x if not copy and dtype_of(x) == np.dtype(dtype) else _astype(x, dtype)
+
+
+@composite
+def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
+    """Each element along an axis (of the flat array by default) repeated: as often each, or by an array of counts.
+
+    Raises ControlFlowError for counts that are symbolic: the result's size would depend on their values.
+    """
+    x = as_operand(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    at = positive_axis(axis, len(shape_of(x)))
+    if isinstance(repeats, (int, np.integer, Dim)):
+        return _repeat_all(x, repeats if isinstance(repeats, Dim) else int(repeats), at)
+    counts = _known_counts(repeats)
+    size = operator.index(shape_of(x)[at])  # a symbolic size cannot be matched with counts
+    if counts.ndim > 1 or counts.size not in (1, size):
+        raise ShapeError(f"{counts.shape} counts for an axis of size {size}; give one, or one for each element")
+    return take(x, np.repeat(np.arange(size), counts), axis=at)
+
+
+def _repeat_all(x: Array, times: Size, axis: int) -> Array:
+    shape = shape_of(x)
+    before, size, after = shape[:axis], shape[axis], shape[axis + 1 :]
+    wide = broadcast_to(expand_dims(x, axis + 1), (*before, size, times, *after))
+    return reshape(wide, (*before, size * times, *after))
+
+
+def _known_counts(repeats: Array) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(repeats)
+    except ControlFlowError:
+        raise ControlFlowError(
+            "the size of the result depends on the values of `repeats`, which are unknown while a graph is traced; "
+            "pass an int, or an array that is known, or gather with graphs.take"
+        ) from None
+
+
+@composite
+def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
+    """The whole array repeated along each axis; fewer repetitions than axes count from the last axis."""
+    x = as_operand(x)
+    times: tuple[Size, ...] = (repetitions,) if isinstance(repetitions, (int, Dim)) else tuple(repetitions)
+    rank = max(len(times), len(shape_of(x)))
+    shape = (1,) * (rank - len(shape_of(x))) + shape_of(x)
+    times = (1,) * (rank - len(times)) + times
+    pairs = list(zip(times, shape, strict=True))
+    apart = reshape(x, [s for size in shape for s in (1, size)])
+    wide = broadcast_to(apart, [s for pair in pairs for s in pair])
+    return reshape(wide, [n * size for n, size in pairs])
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays, each broadcast to the shape they have together."""
+    shape = broadcast_shapes(*map(shape_of, arrays))
+    return tuple(broadcast_to(a, shape) for a in arrays)
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """Coordinate matrices from vectors: `ij` has their sizes in order, `xy` swaps the first two."""
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}; choose one")
+    vectors = [reshape(a, (-1,)) for a in arrays]
+    count = len(vectors)
+    apart = [expand_dims(v, [a for a in range(count) if a != i]) if count > 1 else v for i, v in enumerate(vectors)]
+    grids = broadcast_arrays(*apart)
+    if indexing == "xy" and count > 1:
+        return tuple(permute_dims(grid, [1, 0, *range(2, count)]) for grid in grids)
+    return grids
+
+
+@composite
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The last two axes with zeros above the k-th diagonal (k > 0 lies above the main one)."""
+    rows, columns = _positions(x)
+    return where(less_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))
+
+
+@composite
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The last two axes with zeros below the k-th diagonal (k > 0 lies above the main one)."""
+    rows, columns = _positions(x)
+    return where(greater_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))
+
+
+def _positions(x: Array) -> tuple[Array, Array]:
+    """The number of each row, as a column, and that of each column, as a row."""
+    shape = shape_of(x)
+    if len(shape) < 2:
+        raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
+    return expand_dims(arange(shape[-2]), 1), arange(shape[-1])
+
+
+@composite
+def diff(x: Array, /, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
+    """Differences of neighbours along an axis, `n` times over; of bools, whether they differ."""
+    if n < 0:
+        raise ShapeError(f"differences are taken 0 or more times, not {n}; change n")
+    x = as_operand(x)
+    at = positive_axis(axis, len(shape_of(x)))
+    parts = [_row(p, x, at) for p in (prepend, x, append) if p is not None]
+    x = concat(parts, axis=at) if len(parts) > 1 else x
+    for _ in range(n):
+        x = _neighbours(x, at)
+    return x
+
+
+def _row(part: Array, x: Array, axis: int) -> Array:
+    """What is put before or after x: a scalar stands for one element everywhere."""
+    if shape_of(part) != ():
+        return part
+    shape: Shape = tuple(1 if a == axis else s for a, s in enumerate(shape_of(x)))
+    if dispatch.interpreter_of(part) is None:
+        part = np.asarray(part, dtype_of(x)) if isinstance(part, (int, float)) else np.asarray(part)
+    return broadcast_to(part, shape)
+
+
+def _neighbours(x: Array, axis: int) -> Array:
+    before = (slice(None),) * axis
+    compare = not_equal if dtype_of(x).kind == "b" else subtract
+    return compare(getitem(x, (*before, slice(1, None))), getitem(x, (*before, slice(None, -1))))

@@ -1,0 +1,191 @@
+"""What neural networks are made of, from ops: activations, normalisation, dropout, attention and losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape, Size
+from graphs.errors import ShapeError
+from graphs.ops.composites import softmax, softplus, var
+from graphs.ops.elementwise import (
+    abs,
+    add,
+    divide,
+    expm1,
+    greater,
+    less_equal,
+    multiply,
+    negative,
+    sqrt,
+    square,
+    subtract,
+    tanh,
+    where,
+)
+from graphs.ops.families import composite
+from graphs.ops.linalg import matmul
+from graphs.ops.movement import astype, matrix_transpose, reshape
+from graphs.ops.random import bernoulli
+from graphs.ops.reductions import mean
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.special import erf
+
+Array = Any
+
+# Activations ------------------------------------------------------------------------------------------------------
+
+
+def gelu(x: Array, /, approximate: bool = False) -> Array:
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016), or its approximation by tanh."""
+    if not approximate:
+        return multiply(multiply(x, 0.5), add(erf(multiply(x, math.sqrt(0.5))), 1))
+    cubic = multiply(x, add(multiply(square(x), 0.044715), 1))
+    return multiply(multiply(x, 0.5), add(tanh(multiply(cubic, math.sqrt(2 / math.pi))), 1))
+
+
+def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
+    """x where it is positive, else `slope` * x; gradient `slope` at 0."""
+    return where(greater(x, 0), x, multiply(x, slope))
+
+
+def elu(x: Array, /, alpha: float = 1.0) -> Array:
+    """x where it is positive, else alpha * (exp(x) - 1) (Clevert, Unterthiner and Hochreiter, 2015)."""
+    positive = greater(x, 0)
+    return where(positive, x, multiply(expm1(where(positive, 0, x)), alpha))  # no overflow in what is not chosen
+
+
+# Normalisation ----------------------------------------------------------------------------------------------------
+
+
+@composite
+def batch_norm(
+    x: Array, scale: Array = None, shift: Array = None, /, mean: Array = None, variance: Array = None, eps: float = 1e-5
+) -> Array:
+    """Each channel of f[N, C, ...] brought to mean 0 and variance 1, then scaled and shifted by f[C] (Ioffe, Szegedy).
+
+    The statistics are the batch's own, as in training, unless both are given as f[C], as afterwards:
+    `batch_statistics` gives them, to be averaged over the steps. Raises ShapeError for less than two axes.
+    """
+    if mean is None or variance is None:
+        mean, variance = batch_statistics(x)
+    centred = subtract(x, _per_channel(mean, x))
+    normal = divide(centred, sqrt(add(_per_channel(variance, x), eps)))
+    return _affine(normal, scale, shift)
+
+
+@composite
+def batch_statistics(x: Array, /) -> tuple[Array, Array]:
+    """The mean f[C] and variance f[C] of each channel of f[N, C, ...], over all other axes."""
+    axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
+    return mean(x, axis=axes), var(x, axis=axes)
+
+
+@composite
+def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
+    """Each group of channels of each example of f[N, C, ...] brought to mean 0, variance 1 (Wu and He, 2018).
+
+    Scale and shift are f[C]. Raises ShapeError when the groups do not divide the channels.
+    """
+    shape = shape_of(x)
+    _channelled(shape)
+    if not dims.same(shape[1] % groups, 0):
+        raise ShapeError(f"{shape[1]} channels do not divide into {groups} groups; choose a divisor")
+    grouped = reshape(x, (shape[0], groups, -1))
+    centred = subtract(grouped, mean(grouped, axis=-1, keepdims=True))
+    normal = divide(centred, sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps)))
+    return _affine(reshape(normal, shape), scale, shift)
+
+
+def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
+    """Each channel of each example of f[N, C, ...] brought to mean 0 and variance 1 (Ulyanov et al., 2016)."""
+    return group_norm(x, shape_of(x)[1], scale, shift, eps=eps)
+
+
+def rms_norm(x: Array, scale: Array, /, eps: float = 1e-6) -> Array:
+    """The last axis divided by its root mean square, then scaled (Zhang and Sennrich, 2019)."""
+    return multiply(divide(x, sqrt(add(mean(square(x), axis=-1, keepdims=True), eps))), scale)
+
+
+def _channelled(shape: Shape) -> int:
+    if len(shape) < 2:
+        raise ShapeError(f"needs axes for the batch and the channels, got {len(shape)}; add one with expand_dims")
+    return len(shape)
+
+
+def _per_channel(values: Array, x: Array) -> Array:
+    """f[C] with axes of size 1 after it, so that it broadcasts along the channels of f[N, C, ...]."""
+    return reshape(values, (-1, *(1,) * (len(shape_of(x)) - 2)))
+
+
+def _affine(x: Array, scale: Array, shift: Array) -> Array:
+    scaled = x if scale is None else multiply(x, _per_channel(scale, x))
+    return scaled if shift is None else add(scaled, _per_channel(shift, x))
+
+
+# Dropout and attention --------------------------------------------------------------------------------------------
+
+
+@composite
+def dropout(x: Array, rate: float, key: Array, /) -> Array:
+    """Each element 0 with probability `rate`, else divided by 1 - rate, in training; unchanged when the key is None.
+
+    Raises ValueError for a rate outside 0 to 1.
+    """
+    if not 0 <= rate <= 1:
+        raise ValueError(f"dropout: the rate is a probability, not {rate}")
+    if key is None or rate == 0:
+        return x
+    if rate == 1:
+        return multiply(x, 0)
+    kept = bernoulli(key, 1 - rate, shape_of(x))
+    return where(kept, multiply(x, 1 / (1 - rate)), 0)
+
+
+@composite
+def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> Array:
+    """softmax(query @ key.T / sqrt(D)) @ value: f[..., T, D], f[..., S, D], f[..., S, E] -> f[..., T, E].
+
+    `mask` bool[..., T, S] is True where attention is allowed; a row without any gives 0, as PyTorch has it
+    (Vaswani et al., 2017).
+    """
+    width = shape_of(query)[-1]
+    scores = matmul(multiply(query, _inverse_root(width, dtype_of(query))), matrix_transpose(key))
+    if mask is None:
+        return matmul(softmax(scores), value)
+    # The lowest number, not -inf: a row of that alone would be NaN. What is masked is 0 again afterwards.
+    lowest = float(np.finfo(scores.dtype).min)
+    return matmul(where(mask, softmax(where(mask, scores, lowest)), 0), value)
+
+
+def _inverse_root(width: Size, dtype: np.dtype[Any]) -> Any:
+    if isinstance(width, int):
+        return 1 / math.sqrt(width)
+    return divide(1, sqrt(astype(multiply(width, 1.0), dtype)))
+
+
+# Losses, each a mean over all elements ----------------------------------------------------------------------------
+
+
+@composite
+def mse_loss(x: Array, target: Array, /) -> Array:
+    """The mean of (x - target) ** 2."""
+    return mean(square(subtract(x, target)))
+
+
+@composite
+def huber_loss(x: Array, target: Array, /, delta: float = 1.0) -> Array:
+    """The mean of d * d / 2 for |d| <= delta, else delta * (|d| - delta / 2), where d = x - target (Huber, 1964)."""
+    difference = subtract(x, target)
+    size = abs(difference)
+    far = multiply(subtract(size, delta / 2), delta)
+    return mean(where(less_equal(size, delta), multiply(square(difference), 0.5), far))
+
+
+@composite
+def binary_cross_entropy_with_logits(logits: Array, target: Array, /) -> Array:
+    """The mean of -target * log(p) - (1 - target) * log(1 - p), p = sigmoid(logits), without overflow."""
+    return mean(add(multiply(subtract(1, target), logits), softplus(negative(logits))))

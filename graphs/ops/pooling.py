@@ -1,0 +1,273 @@
+"""Pooling over windows of the last axes, with PyTorch's rules for padding and ties.
+
+`window_max` keeps the largest element of each window. Its gradient goes to the *first* of equal elements, as
+PyTorch has it; to the last NaN if there is one. `window_argmax` says which tap that is, `window_place` puts a value
+there and `window_pick` reads it: each is the other's gradient. So are `window_sum` and `window_spread`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphs.dims import Shape, Size
+from graphs.errors import ShapeError
+from graphs.op import Attrs, Op
+from graphs.ops.creation import ones
+from graphs.ops.elementwise import divide
+from graphs.ops.families import composite
+from graphs.ops.shapes import as_operand, dtype_of, shape_of
+from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
+from graphs.spec import TensorSpec
+
+Array = Any
+Prepared = tuple[tuple[Any, ...], Attrs]
+
+
+def _sizes(array: Array, window: Window) -> tuple[int, ...]:
+    return tuple(array.shape[array.ndim - len(window) :])
+
+
+def _windowed(shape: Shape, window: Window) -> Shape:
+    rank = len(window)
+    if len(shape) < rank:
+        raise ShapeError(f"windows over {rank} axes need as many, got {len(shape)}; add one with expand_dims")
+    return (*shape[: len(shape) - rank], *counts(shape[len(shape) - rank :], window))
+
+
+def _filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
+    out = np.empty(shape, dtype) if out is None else out
+    out[...] = value
+    return out
+
+
+# Kernels ----------------------------------------------------------------------------------------------------------
+
+
+def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
+    out = _filled(_windowed(x.shape, window), x.dtype, 0, out)
+    for _, there, here in taps(_sizes(x, window), window):
+        out[there] += x[here]
+    return out
+
+
+def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
+    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    for _, there, here in taps(sizes, window):
+        out[here] += g[there]
+    return out
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    return False if dtype.kind == "b" else -math.inf
+
+
+def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
+    out = _filled(_windowed(x.shape, window), x.dtype, _lowest(x.dtype), out)
+    for _, there, here in taps(_sizes(x, window), window):
+        target = out[there]
+        np.maximum(target, x[here], out=target)
+    return out
+
+
+def _tap_dtype(window: Window) -> np.dtype[Any]:
+    return np.min_scalar_type(math.prod(part[0] for part in window))
+
+
+def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
+    kind = _tap_dtype(window)
+    out = _filled(peak.shape, kind, np.iinfo(kind).max, out)
+    each = taps(_sizes(x, window), window)
+    for number, there, here in each:
+        # The tap's number where it is the maximum and the largest number elsewhere: bits are faster than a mask.
+        candidate = np.negative((x[here] != peak[there]).astype(kind)) | kind.type(number)
+        np.minimum(out[there], candidate, out=out[there])
+    if np.isnan(peak).any():
+        for number, there, here in each:
+            np.copyto(out[there], number, where=np.isnan(x[here]))
+    return out
+
+
+def _chosen(values: Array, tap: Array, number: int) -> Array:
+    """The values where that tap was chosen, else zero; as bits, since infinity times zero is no zero."""
+    bits = values.view(f"u{values.itemsize}")
+    return np.multiply(bits, tap == number, dtype=bits.dtype).view(values.dtype)
+
+
+def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
+    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    for number, there, here in taps(sizes, window):
+        out[here] += _chosen(g[there], tap[there], number)
+    return out
+
+
+def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
+    out = _filled(tap.shape, x.dtype, 0, out)
+    for number, there, here in taps(_sizes(x, window), window):
+        out[there] += _chosen(x[here], tap[there], number)
+    return out
+
+
+# Ops --------------------------------------------------------------------------------------------------------------
+
+
+def _prepare(*arrays: Array, window: Window) -> Prepared:
+    return tuple(map(as_operand, arrays)), {"window": window}
+
+
+def _prepare_back(*arrays: Array, sizes: Shape, window: Window) -> Prepared:
+    return tuple(map(as_operand, arrays)), {"sizes": tuple(sizes), "window": window}
+
+
+def _infer_back(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
+    return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
+
+
+def _cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
+    """An operation for each tap of each window."""
+    return out.size * math.prod(part[0] for part in window)
+
+
+def _cost_back(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
+    return g.size * math.prod(part[0] for part in window)
+
+
+def _sizes_of(shape: Shape, window: Window) -> Shape:
+    return shape[len(shape) - len(window) :]
+
+
+window_sum: Op = Op(
+    "window_sum",
+    _window_sum,
+    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
+    rules=(lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),),
+    prepare=_prepare,
+    cost=_cost,
+    family="window",
+    doc="The sum of each window over the last axes: [..., *sizes] -> [..., *counts].",
+)
+window_spread: Op = Op(
+    "window_spread",
+    _window_spread,
+    _infer_back,
+    rules=(lambda g, window: window_sum(g, window=window),),
+    prepare=_prepare_back,
+    cost=_cost_back,
+    family="window",
+    doc="Each value added to every element of its window: the adjoint of window_sum.",
+)
+window_max: Op = Op(
+    "window_max",
+    _window_max,
+    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
+    rules=(
+        lambda g, x, x_shape, out, window: window_place(
+            g, window_argmax(x, out, window=window), sizes=_sizes_of(x_shape, window), window=window
+        ),
+    ),
+    prepare=_prepare,
+    cost=_cost,
+    family="window",
+    doc="The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient.",
+)
+window_argmax: Op = Op(
+    "window_argmax",
+    _window_argmax,
+    lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window)),
+    prepare=_prepare,
+    cost=_cost,
+    family="window",
+    arity=2,
+    doc="The first tap of each window of x that is its maximum, which is given; no tap where all are padding.",
+)
+window_place: Op = Op(
+    "window_place",
+    _window_place,
+    _infer_back,
+    rules=(lambda g, y, window: window_pick(g, y, window=window), None),
+    prepare=_prepare_back,
+    cost=_cost_back,
+    family="window",
+    arity=2,
+    doc="Each value of g added at the chosen tap of its window: the adjoint of window_pick.",
+)
+window_pick: Op = Op(
+    "window_pick",
+    _window_pick,
+    lambda x, tap, *, window: TensorSpec(tap.shape, x.dtype),
+    rules=(
+        lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
+        None,
+    ),
+    prepare=_prepare,
+    cost=_cost,
+    family="window",
+    arity=2,
+    doc="The element of each window of x at the tap that is chosen for it.",
+)
+
+# PyTorch's functions ----------------------------------------------------------------------------------------------
+
+
+def _pooling(x: Array, rank: int, size: PerAxis, stride: PerAxis | None, padding: Padding, dilation: PerAxis) -> Window:
+    shape = shape_of(x)
+    if len(shape) not in (rank + 1, rank + 2):
+        raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch")
+    sizes = (size,) * rank if isinstance(size, int) else tuple(size)
+    if len(sizes) != rank or min(sizes) < 1:
+        raise ShapeError(f"the window has a size of 1 or more for each of {rank} axes, not {size!r}")
+    window = window_of(sizes, sizes if stride is None else stride, padding, dilation)
+    if any(max(before, after) > length // 2 for length, _, before, after, _ in window):
+        raise ShapeError("the padding is at most half of the window; otherwise some windows hold nothing else")
+    return window
+
+
+@composite
+def max_pool1d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1
+) -> Array:
+    """The largest of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
+
+    The batch axis may be missing. The padding is less than any number, and at most half of the window.
+    The gradient goes to the first of equal elements. Raises ShapeError.
+    """
+    return window_max(x, window=_pooling(x, 1, size, stride, padding, dilation))
+
+
+@composite
+def max_pool2d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1
+) -> Array:
+    """The largest of each window, as `max_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q]."""
+    return window_max(x, window=_pooling(x, 2, size, stride, padding, dilation))
+
+
+@composite
+def avg_pool1d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, count_padding: bool = True
+) -> Array:
+    """The mean of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
+
+    The batch axis may be missing. The padding counts as zeros, or with `count_padding=False` not at all.
+    Raises ShapeError.
+    """
+    return _average(x, _pooling(x, 1, size, stride, padding, 1), count_padding)
+
+
+@composite
+def avg_pool2d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, count_padding: bool = True
+) -> Array:
+    """The mean of each window, as `avg_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q]."""
+    return _average(x, _pooling(x, 2, size, stride, padding, 1), count_padding)
+
+
+def _average(x: Array, window: Window, count_padding: bool) -> Array:
+    total = window_sum(x, window=window)
+    if count_padding or not any(before or after for _, _, before, after, _ in window):
+        return divide(total, math.prod(part[0] for part in window))
+    return divide(total, window_sum(ones(_sizes_of(shape_of(x), window), dtype_of(x)), window=window))

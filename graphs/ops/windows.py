@@ -1,0 +1,100 @@
+"""Windows that slide over the last axes of an array: what convolution and pooling have in common.
+
+A window is described axis by axis: `((size, stride, before, after, dilation), ...)`. A *tap* is one position in the
+window. Kernels work tap by tap on slices of whole arrays; the slices leave out what falls into the padding, so that
+nothing is ever padded.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from graphs.dims import Dim, Shape, Size
+from graphs.errors import ShapeError
+
+Window = tuple[tuple[int, int, int, int, int], ...]
+Index = tuple[Any, ...]
+PerAxis = int | Sequence[int]
+Padding = int | str | Sequence[int | Sequence[int]]
+
+
+def window_of(sizes: Sequence[int], stride: PerAxis, padding: Padding, dilation: PerAxis) -> Window:
+    """The window of these sizes.
+
+    `stride` and `dilation` are one number, or one per axis. `padding` is the same, or a pair (before, after) per axis,
+    or "valid" (none), or "same" (the result has the input's sizes; an odd element of padding comes after).
+    Raises ShapeError when they contradict each other.
+    """
+    rank = len(sizes)
+    strides, dilations = _per_axis(stride, rank, "stride", 1), _per_axis(dilation, rank, "dilation", 1)
+    pads = _paddings(sizes, strides, padding, dilations)
+    return tuple((k, s, b, a, d) for k, s, (b, a), d in zip(sizes, strides, pads, dilations, strict=True))
+
+
+def _per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
+    values = (value,) * rank if isinstance(value, int) else tuple(value)
+    if len(values) != rank or not all(isinstance(v, int) and v >= least for v in values):
+        raise ShapeError(f"{what} is {least} or more, one number or one for each of {rank} axes, not {value!r}")
+    return values
+
+
+def _paddings(
+    sizes: Sequence[int], strides: tuple[int, ...], padding: Any, dilations: tuple[int, ...]
+) -> Sequence[tuple[int, int]]:
+    if padding == "valid":
+        return [(0, 0)] * len(sizes)
+    if padding == "same":
+        if set(strides) - {1}:
+            raise ShapeError("padding 'same' needs a stride of 1; give the padding as numbers")
+        totals = [d * (k - 1) for k, d in zip(sizes, dilations, strict=True)]
+        return [(total // 2, total - total // 2) for total in totals]
+    if isinstance(padding, str):
+        raise ShapeError(f"padding is a number, a number or a pair per axis, 'same' or 'valid', not {padding!r}")
+    given = padding if isinstance(padding, int) else [p if isinstance(p, int) else tuple(p) for p in padding]
+    if isinstance(given, list) and len(given) == len(sizes) and all(isinstance(p, tuple) for p in given):
+        pairs = [_per_axis(p, 2, "padding", 0) for p in given]
+        return [(before, after) for before, after in pairs]
+    return [(p, p) for p in _per_axis(given, len(sizes), "padding", 0)]
+
+
+def counts(sizes: Sequence[Size], window: Window) -> Shape:
+    """How many windows fit along each axis of these sizes. Raises ShapeError when none does."""
+    return tuple(_count(size, part) for size, part in zip(sizes, window, strict=True))
+
+
+def _count(size: Size, part: tuple[int, int, int, int, int]) -> Size:
+    length, stride, before, after, dilation = part
+    reach = dilation * (length - 1) + 1
+    padded = size + (before + after)
+    if not isinstance(padded, Dim) and padded < reach:
+        raise ShapeError(
+            f"a window over {reach} elements does not fit a padded size of {padded}; pad, or use a smaller"
+        )
+    return (padded - reach) // stride + 1
+
+
+@functools.lru_cache(maxsize=256)
+def taps(sizes: tuple[int, ...], window: Window) -> tuple[tuple[int, Index, Index], ...]:
+    """For each tap in row-major order: its number, the windows in which it is no padding, and the elements there."""
+    axes = [list(_axis_taps(size, part)) for size, part in zip(sizes, window, strict=True)]
+    return tuple(
+        (number, (..., *(there for there, _ in pairs)), (..., *(here for _, here in pairs)))
+        for number, pairs in enumerate(itertools.product(*axes))
+    )
+
+
+def _axis_taps(size: int, part: tuple[int, int, int, int, int]) -> Iterator[tuple[slice, slice]]:
+    length, stride, before, _, dilation = part
+    count = _count(size, part)
+    for tap in range(length):
+        offset = tap * dilation - before
+        first = max(0, -(offset // stride))  # the first window whose tap is at 0 or later
+        end = min(count, -((offset - size) // stride))  # and the first whose tap is past the end
+        if end <= first:
+            yield slice(0, 0), slice(0, 0)
+        else:
+            start = first * stride + offset
+            yield slice(first, end), slice(start, start + (end - first - 1) * stride + 1, stride)

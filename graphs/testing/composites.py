@@ -1,0 +1,90 @@
+"""A sample call of each public function that is made of ops, or of none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.testing.sample import Values
+
+Options = dict[str, Any]
+Arguments = tuple[Any, ...]
+Make = Callable[[Values], tuple[Arguments, Options]]
+
+
+def _real(*shapes: tuple[int, ...], **options: Any) -> Make:
+    """Positional arguments of these shapes, of real numbers."""
+    return lambda v: (tuple(v.real(shape) for shape in shapes), options)
+
+
+def _then(shape: tuple[int, ...], *rest: Any, **options: Any) -> Make:
+    """One array of real numbers, then these arguments."""
+    return lambda v: ((v.real(shape), *rest), options)
+
+
+def _exactly(*args: Any, **options: Any) -> Make:
+    return lambda v: (args, options)
+
+
+def _classes(v: Values) -> Any:
+    return v.ints((4,), 0, 3)
+
+
+_KEY = ops.random_key(0)
+_ACTIVATIONS = ("elu", "gelu", "leaky_relu", "log_softmax", "logsumexp", "silu", "softmax", "softplus")
+_STATISTICS = ("std", "var", "vector_norm", "count_nonzero", "diff", "tril", "triu", "batch_statistics")
+_WHOLE = ("argwhere", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+_LIKE = ("empty_like", "ones_like", "zeros_like", "asarray", "finfo", "result_type")
+
+CALLS: dict[str, Make] = {
+    **dict.fromkeys((*_ACTIVATIONS, *_STATISTICS, *_LIKE), _real((2, 3))),
+    **dict.fromkeys(_WHOLE, lambda v: ((v.ints((6,), 0, 3),), {})),
+    **dict.fromkeys(("empty", "ones", "zeros"), _exactly((2, 3))),
+    **dict.fromkeys(("diagonal", "flatten", "matrix_transpose", "trace", "unstack"), _real((3, 3))),
+    **dict.fromkeys(("mse_loss", "huber_loss", "broadcast_arrays"), _real((2, 3), (2, 3))),
+    **dict.fromkeys(("vecdot", "outer"), _real((3,), (3,))),
+    **dict.fromkeys(("max_pool1d", "avg_pool1d"), _then((2, 3, 6), 2)),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _then((1, 2, 4, 4), 2)),
+    "__array_namespace_info__": _exactly(),
+    "astype": _then((2, 3), np.float64),
+    "attention": _real((4, 3), (5, 3), (5, 2)),
+    "batch_norm": _real((4, 3), (3,), (3,)),
+    "bernoulli": _exactly(_KEY, 0.5, (2, 3)),
+    "binary_cross_entropy_with_logits": lambda v: ((v.real((4,)), v.unit((4,)) / 2 + 0.5), {}),
+    "can_cast": _exactly(np.int32, np.int64),
+    "cond": lambda v: ((np.asarray(True), ops.sin, ops.cos, v.real((3,))), {}),
+    "conv1d": _real((2, 3, 6), (4, 3, 3), (4,)),
+    "conv2d": _real((1, 2, 5, 5), (3, 2, 3, 3), (3,)),
+    "cross_entropy": lambda v: ((v.real((4, 3)), _classes(v)), {}),
+    "dropout": _then((2, 3), 0.5, _KEY),
+    "einsum": lambda v: (("ij,jk->ik", v.real((2, 3)), v.real((3, 4))), {}),
+    "embedding": lambda v: ((v.real((3, 2)), _classes(v)), {}),
+    "expand_dims": _real((2, 3), axis=1),
+    "eye": _exactly(3),
+    "fori_loop": lambda v: ((0, 3, lambda i, s: ops.sin(s), v.real((3,))), {}),
+    "from_dlpack": _real((2, 3)),
+    "full_like": _then((2, 3), 2),
+    "group_norm": lambda v: ((v.real((2, 4, 3)), 2, v.real((4,)), v.real((4,))), {}),
+    "iinfo": _exactly(np.int32),
+    "index": lambda v: ((v.real((4, 3)), (_classes(v), slice(None))), {}),
+    "instance_norm": _real((2, 4, 3), (4,), (4,)),
+    "isdtype": _exactly(np.float32, "real floating"),
+    "layer_norm": _real((2, 3), (3,), (3,)),
+    "linspace": _exactly(0.0, 1.0, 5),
+    "meshgrid": _real((2,), (3,)),
+    "moveaxis": _then((2, 3, 4), 0, -1),
+    "one_hot": lambda v: ((_classes(v), 3), {}),
+    "random_key": _exactly(7),
+    "repeat": _then((2, 3), 2),
+    "rms_norm": _real((2, 3), (3,)),
+    "scan": lambda v: ((lambda s, x: (ops.sin(s + x), s * x), v.real((2,)), v.real((3, 2))), {}),
+    "squeeze": _real((2, 1, 3)),
+    "stack": lambda v: (([v.real((2, 3)), v.real((2, 3))],), {}),
+    "switch": lambda v: ((np.asarray(1), (ops.sin, ops.cos), v.real((3,))), {}),
+    "tensordot": _real((2, 3), (3, 4), axes=1),
+    "tile": _then((2, 3), (2, 1)),
+    "while_loop": lambda v: ((lambda s: ops.sum(s * s) > 0.5, lambda s: s * 0.5, v.real((3,))), {}),
+}

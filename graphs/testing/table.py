@@ -1,0 +1,132 @@
+"""The table of all ops and functions, as Markdown: `python -m graphs.testing.table > docs/ops.md`.
+
+All of it is found out from the op library, by `graphs.testing.traits`; only the reasons why functions of the standard
+are absent are written down, in `graphs.testing.standard`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs import numpy_functions, ops
+from graphs.op import Op
+from graphs.testing import standard, traits
+from graphs.testing.traits import Call, Engines
+
+STANDARD = standard.CORE | standard.LINALG | standard.FFT
+
+_HEAD = """\
+# Ops and functions
+
+Made by `python -m graphs.testing.table`; do not edit. Each row is found out by asking and by trying:
+
+* **NumPy** is the NumPy function that becomes this one when it is called on a tensor or a symbol; **std** marks what
+  the [array API standard 2024.12](https://data-apis.org/array-api/2024.12/) has under this name.
+* **dtypes** are those that the op's `infer` accepts for its floating point inputs, or for all where none is.
+* **gradient in** names the inputs that have a gradient. **order** is the highest, of the three that were tried, to
+  which it equals finite differences in both engines. **form** tells whether the gradient is *smooth*, has jumps
+  (*piecewise*), or is 0 everywhere (*constant*). **At kinks** is what the docstring says of gradients where there is
+  a choice; the choices are PyTorch's.
+* **flops** are floating point operations per element, of the inputs or of the result, whichever are more, on a sample.
+* **view** marks results that share memory with the input.
+
+The same functions run on arrays, in both engines, and in gradients of gradients.
+"""
+_COLUMNS = ("name", "std", "NumPy", "family", "dtypes", "gradient in", "order", "form", "flops", "view", "at kinks")
+
+
+def functions() -> list[str]:
+    """The names of the public functions, ops and composites, in order."""
+    public = (name for name in ops.__all__ if callable(getattr(ops, name)) and not isinstance(getattr(ops, name), type))
+    return sorted(public, key=lambda name: name.strip("_"))
+
+
+def row(name: str, engines: Engines) -> tuple[str, ...]:
+    """The cells of one function."""
+    function, calls = getattr(ops, name), traits.calls(name)
+    first = next((c for c in calls if all(a.size for a in c.arrays)), calls[0])
+    gradient = _gradient(calls, engines)
+    family = function.family if isinstance(function, Op) else function.__module__.rpartition(".")[2]
+    return (
+        f"`{name}`",
+        "✓" if name in STANDARD else "",
+        ", ".join(f"`{n}`" for n in _numpy_names().get(name, [])),
+        family,
+        traits.grouped(traits.dtypes(first, engines)),
+        *gradient,
+        traits.flops(first, engines),
+        "✓" if any(traits.is_view(call) for call in calls) else "",
+        traits.notes(function) if gradient[0] and family != "control" else "",
+    )
+
+
+def _gradient(calls: list[Call], engines: Engines) -> tuple[str, str, str]:
+    """The inputs with a gradient, its order and its form, from the first sample that has one."""
+    for call in calls:
+        positions = traits.differentiable(call, engines) if all(a.size for a in call.arrays) else []
+        if positions:
+            names = dict.fromkeys(call.names()[i] for i in positions)
+            return ", ".join(names), str(traits.order(call, positions, engines)), traits.form(call, positions, engines)
+    return "", "", ""
+
+
+@functools.cache
+def _numpy_names() -> dict[str, list[str]]:
+    """The names in NumPy of each function, as the NumPy protocols have them."""
+    names: dict[str, list[str]] = {name: [] for name in functions()}
+    for name, found in names.items():
+        if isinstance(getattr(np, name, None), np.ufunc):
+            found.append(name)
+    for numpy_name, name in numpy_functions.UFUNC_NAMES.items():
+        names[name].append(numpy_name)
+    for function, ours in numpy_functions.FUNCTIONS.items():
+        for name, found in names.items():
+            if getattr(ops, name) in _made_of(ours) and function.__name__ not in found:
+                found.append(function.__name__)
+    return names
+
+
+def _made_of(function: Callable[..., Any]) -> list[Any]:
+    """A function, and what its arguments are handed to when it only brings them into another order."""
+    if isinstance(function, Op) or not hasattr(function, "__code__"):
+        return [function]
+    name = function.__name__
+    called = [n for n in function.__code__.co_names if name in ("<lambda>", f"_{n}")]
+    return [function, *inspect.getclosurevars(function).nonlocals.values(), *(getattr(ops, n, None) for n in called)]
+
+
+def _markdown(engines: Engines) -> Iterator[str]:
+    yield _HEAD
+    yield f"| {' | '.join(_COLUMNS)} |"
+    yield f"|{'---|' * len(_COLUMNS)}"
+    for name in functions():
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row(name, engines))} |"
+    yield from _standard()
+
+
+def _standard() -> Iterator[str]:
+    present = sorted(name for name in STANDARD if name in ops.__all__)
+    yield "\n## The array API standard 2024.12\n"
+    for title, names in (("core", standard.CORE), ("linalg", standard.LINALG), ("fft", standard.FFT)):
+        yield f"* {title}: {len(names & set(present))} of {len(names)} names are here."
+    yield f"\nPresent: {', '.join(f'`{name}`' for name in present)}.\n\nAbsent:\n"
+    yield "| name | reason |\n|---|---|"
+    for name in sorted(STANDARD - set(present)):
+        yield f"| `{name}` | {standard.REASONS[name]} |"
+
+
+def table(engines: Engines) -> str:
+    """The whole page."""
+    return "\n".join(_markdown(engines)) + "\n"
+
+
+if __name__ == "__main__":
+    # By name: graphs depends on neither engine, only this command does.
+    sys.stdout.write(table(Engines(*map(importlib.import_module, ("static", "dynamic")))))

@@ -1,0 +1,185 @@
+"""Transforms of functions, written once: each engine gives `record`, and all of these are made of it.
+
+`record(f, args, positions)` runs `f(*args)` and returns its outputs and `pull`. `pull({i: cotangent})` takes a
+cotangent for some leaves of the outputs by number (None is the 1 of a scalar) and returns, for each argument in
+`positions`, a container of gradients laid out like it. It can be called again, and can itself be differentiated.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, promotion, reverse, tree
+from graphs.errors import GraphError, NotDifferentiableError, ShapeError, located
+from graphs.ops.control import scan
+from graphs.ops.creation import arange, zeros_like
+from graphs.ops.elementwise import equal
+from graphs.ops.movement import astype, broadcast_to, reshape
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.spec import TensorSpec, spec_of
+
+Argnums = int | Sequence[int]
+Function = Callable[..., Any]
+Pull = Callable[[Mapping[int, Any]], tuple[Any, ...]]
+Record = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
+Pullback = Callable[[Any], tuple[Any, ...]]
+
+
+def value_and_grad(record: Record, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`."""
+    chosen = functools.cache(functools.partial(_chosen, argnums))  # by the number of arguments: every step asks
+
+    @functools.wraps(f)
+    def both(*args: Any) -> tuple[Any, Any]:
+        positions, picked = chosen(len(args))
+        outputs, pull = record(f, args, positions)
+        _check_value(outputs, has_aux)
+        return outputs, picked(pull({0: None}))
+
+    return both
+
+
+def grad(record: Record, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns the gradient of `f`; with `has_aux`, `(gradient, anything else)`."""
+    both = value_and_grad(record, f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def gradient(*args: Any) -> Any:
+        outputs, found = both(*args)
+        return (found, outputs[1]) if has_aux else found
+
+    return gradient
+
+
+def vjp(record: Record, f: Function, primals: Sequence[Any]) -> tuple[Any, Pullback]:
+    """The outputs of `f(*primals)`, and the function from their cotangents to those of the primals."""
+    outputs, pull = record(f, primals, range(len(primals)))
+    specs = tree.tree_map(spec_of, outputs)  # the shapes are all that is needed of the outputs
+
+    def pullback(cotangents: Any) -> tuple[Any, ...]:
+        return pull(paired("vjp: the cotangents", cotangents, "the outputs", specs))
+
+    return outputs, pullback
+
+
+def jvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The outputs of `f(*primals)`, and how they change along the tangents.
+
+    The pullback is linear, and its own pullback is the forward derivative: two reverse passes in place of a rule
+    for each op (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
+    """
+    outputs, pull = record(f, primals, range(len(primals)))
+    leaves, structure = tree.flatten(outputs)
+    floats = [i for i, leaf in enumerate(leaves) if dtype_of(leaf).kind == "f"]
+    directions = paired("jvp: the tangents", tuple(tangents), "the primals", tuple(primals))
+
+    def transposed(*cotangents: Any) -> tuple[Any, ...]:
+        return pull(dict(zip(floats, cotangents, strict=True)))
+
+    anywhere = [zeros_like(leaves[i]) for i in floats]
+    push = record(transposed, anywhere, range(len(floats)))[1]
+    pushed = dict(zip(floats, push(directions), strict=True))
+    return outputs, tree.unflatten(structure, [pushed.get(i, zeros_like(leaf)) for i, leaf in enumerate(leaves)])
+
+
+def jacobian(record: Record, f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns, for each leaf of the outputs, derivatives of shape `output.shape + input.shape`."""
+
+    @functools.wraps(f)
+    def derivatives(*args: Any) -> Any:
+        positions, picked = _chosen(argnums, len(args))
+        outputs, pull = record(f, args, positions)
+        leaves, structure = tree.flatten(outputs)
+        return tree.unflatten(structure, [picked(_rows(pull, i, spec_of(leaf))) for i, leaf in enumerate(leaves)])
+
+    return derivatives
+
+
+def hessian(record: Record, f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns second derivatives, of shape `output.shape + input.shape + input.shape`."""
+    return jacobian(record, jacobian(record, f, argnums), argnums)
+
+
+def hvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The Hessian of a scalar function times the tangents, laid out like the primals.
+
+    The Hessian is symmetric, so that the pullback of the gradient will do: reverse over reverse, one pass less
+    than forward over reverse (Pearlmutter, "Fast exact multiplication by the Hessian", 1994).
+    """
+    gradient = grad(record, f, range(len(primals)))
+    pull = record(gradient, primals, range(len(primals)))[1]
+    return pull(paired("hvp: the tangents", tuple(tangents), "the primals", tuple(primals)))
+
+
+def paired(what: str, given: Any, other: str, like: Any) -> dict[int, Any]:
+    """What was given for each floating point leaf of `like`, by number, in the dtype of the leaf.
+
+    Raises ShapeError when the containers or the shapes differ.
+    """
+    (values, found), (leaves, structure) = tree.flatten(given), tree.flatten(like)
+    if found != structure:
+        raise ShapeError(located(f"{what} are laid out as {found}, {other} as {structure}; give one for each"))
+    return {
+        i: _typed(what, value, other, spec_of(leaf))
+        for i, (value, leaf) in enumerate(zip(values, leaves, strict=True))
+        if dtype_of(leaf).kind == "f"
+    }
+
+
+def _typed(what: str, value: Any, other: str, spec: TensorSpec) -> Any:
+    if not dims.same_shape(shape_of(value), spec.shape):
+        raise ShapeError(located(f"{what} have the shape {shape_of(value)} where {other} have {spec.shape}"))
+    array = value if hasattr(value, "dtype") else np.asarray(value, spec.dtype)
+    return array if dtype_of(array) == spec.dtype else astype(array, spec.dtype)
+
+
+def _chosen(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[Any, ...]], Any]]:
+    """The arguments asked for, each once and counted from the front, and what picks results as `argnums` does.
+
+    Raises ValueError when there is no such argument.
+    """
+    asked = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(-count <= position < count for position in asked):
+        raise ValueError(located(f"argnums is {argnums}, and the function was called with {count} arguments"))
+    wanted = [position % count for position in asked]
+    positions = list(dict.fromkeys(wanted))
+
+    def picked(found: tuple[Any, ...]) -> Any:
+        return found[0] if isinstance(argnums, int) else tuple([found[positions.index(p)] for p in wanted])
+
+    return positions, picked
+
+
+def _check_value(outputs: Any, has_aux: bool) -> None:
+    """Raise NotDifferentiableError unless the function returned one floating point number, and what goes with it."""
+    if has_aux and not (isinstance(outputs, tuple) and len(outputs) == 2):
+        raise GraphError(located("with has_aux the function returns a pair: its value, and anything else"))
+    value = outputs[0] if has_aux else outputs
+    if not hasattr(value, "dtype") and not promotion.is_scalar(value):
+        raise NotDifferentiableError(
+            located(
+                f"gradient of a {type(value).__name__}: only scalars have one gradient; return one number, or use vjp"
+            )
+        )
+    reverse.check_seed(value, None)
+
+
+def _rows(pull: Pull, number: int, spec: TensorSpec) -> tuple[Any, ...]:
+    """The derivatives of one output: its elements one after the other, each with a pass of its own."""
+    if not spec.is_float:
+        raise NotDifferentiableError(located(f"jacobian of {spec.dtype} values; only floating point outputs have one"))
+    if spec.shape == ():
+        return pull({number: None})
+    if dims.same(spec.size, 0):
+        return tree.tree_map(lambda g: broadcast_to(g, (*spec.shape, *shape_of(g))), pull({}))
+
+    def row(state: tuple[()], element: Any) -> tuple[tuple[()], tuple[Any, ...]]:
+        basis = astype(equal(arange(spec.size), element), spec.dtype)
+        return state, pull({number: reshape(basis, spec.shape)})
+
+    stacked = scan(row, (), arange(spec.size))[1]
+    return tree.tree_map(lambda g: reshape(g, (*spec.shape, *shape_of(g)[1:])), stacked)

@@ -1,0 +1,68 @@
+"""Graphs as deep as 100,000 ops: nothing in either engine recurses over a graph. No time is asserted."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic
+import static
+
+DEPTH = 100_000
+GROWTH = 1.00001
+
+
+def chain(x: Any) -> Any:
+    for _ in range(DEPTH):
+        x = x * GROWTH
+    return x.sum()
+
+
+EXPECTED = GROWTH**DEPTH
+
+
+def test_the_depth_is_beyond_the_stack():
+    assert sys.getrecursionlimit() * 10 < DEPTH
+
+
+@pytest.mark.slow
+def test_the_dynamic_engine_goes_down_and_back():
+    x = dynamic.tensor(np.ones(2), requires_grad=True)
+    loss = chain(x)
+    assert dynamic.tape_stats(loss).nodes == DEPTH + 1
+    loss.backward()
+    np.testing.assert_allclose(x.grad.numpy(), EXPECTED, rtol=1e-9)
+    assert loss.item() == pytest.approx(2 * EXPECTED)
+
+
+@pytest.mark.slow
+def test_a_deep_tape_that_is_dropped_is_freed_without_recursion():
+    x = dynamic.tensor(np.ones(2), requires_grad=True)
+    loss = chain(x)
+    del loss
+    x.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_a_tape_of_many_paths_visits_every_entry_once():
+    """2**1000 paths, 3000 entries."""
+    x = dynamic.tensor(np.ones(1), requires_grad=True)
+    h = x
+    for _ in range(1000):
+        h = h * 0.25 + h * 0.25
+    assert dynamic.tape_stats(h).nodes == 3000
+    h.sum().backward()
+    assert x.grad.item() == 0.5**1000
+
+
+@pytest.mark.slow
+def test_the_static_engine_goes_down_and_back():
+    exe = static.compile(static.value_and_grad(chain), np.ones(2))
+    assert len(exe.graph) > DEPTH
+    value, gradient = exe(np.ones(2))
+    assert value == pytest.approx(2 * EXPECTED)
+    assert exe.plan.peak <= 4 * 64  # however deep, a chain needs a few buffers
+    np.testing.assert_allclose(gradient, EXPECTED, rtol=1e-9)

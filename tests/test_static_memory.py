@@ -1,0 +1,183 @@
+"""The memory planner: no two live buffers overlap, no plan beats the lower bound, and the engine's own plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphs
+import static
+from static.memory import Plan, best_fit, greedy_by_size, max_live, plan
+from static.schedule import lifetimes, planned, schedule
+from tests.random_programs import random_program
+
+times = st.integers(0, 25)
+buffers = st.lists(
+    st.tuples(times, times, st.integers(0, 40)).map(lambda b: (min(b[:2]), max(b[:2]), b[2])), max_size=25
+)
+
+
+def overlaps(instance: list[Any], offsets: Any) -> list[tuple[int, int]]:
+    """Pairs of buffers that are alive together and share a byte: the check, apart from the planner."""
+    found = []
+    for i, (lower, upper, size) in enumerate(instance):
+        for j in range(i):
+            low, up, other = instance[j]
+            in_time = max(lower, low) < min(upper, up)
+            in_space = max(offsets[i], offsets[j]) < min(offsets[i] + size, offsets[j] + other)
+            if in_time and in_space:
+                found.append((j, i))
+    return found
+
+
+def live_bytes(instance: list[Any]) -> int:
+    """The most bytes alive at any step, step by step."""
+    steps = {t for lower, upper, _ in instance for t in (lower, upper)}
+    return max((sum(s for lo, up, s in instance if lo <= t < up) for t in steps), default=0)
+
+
+@given(buffers)
+def test_a_plan_is_valid_and_no_better_than_possible(instance):
+    result = plan(instance)
+    assert not overlaps(instance, result.offsets)
+    assert all(offset >= 0 for offset in result.offsets)
+    assert result.peak == max((o + b[2] for o, b in zip(result.offsets, instance, strict=True)), default=0)
+    assert result.lower_bound == max_live(instance) == live_bytes(instance)
+    assert result.peak >= result.lower_bound
+
+
+@pytest.mark.parametrize("heuristic", [best_fit, greedy_by_size])
+@given(instance=buffers)
+def test_each_heuristic_is_valid(heuristic, instance):
+    assert not overlaps(instance, heuristic(instance))
+
+
+@given(buffers)
+def test_the_better_heuristic_is_taken(instance):
+    def peak(offsets: Any) -> int:
+        return max((o + b[2] for o, b in zip(offsets, instance, strict=True)), default=0)
+
+    assert plan(instance).peak == min(peak(best_fit(instance)), peak(greedy_by_size(instance)))
+
+
+@given(buffers, st.sampled_from([1, 8, 64, 100]))
+def test_alignment_is_respected(instance, alignment):
+    result = plan(instance, alignment)
+    assert all(offset % alignment == 0 for offset in result.offsets)
+    assert not overlaps(instance, result.offsets)
+    assert result.peak >= max_live(instance)
+
+
+@given(buffers, st.integers(-1000, 10**9))
+def test_when_the_clock_starts_does_not_matter(instance, start):
+    moved = [(lower + start, upper + start, size) for lower, upper, size in instance]
+    assert plan(moved) == plan(instance)
+
+
+@given(st.lists(st.tuples(times, st.integers(0, 40)), max_size=20))
+def test_a_chain_is_packed_perfectly(chain):
+    """Buffers that never live together need no more than the largest."""
+    instance = [(2 * i, 2 * i + 1, size) for i, (_, size) in enumerate(chain)]
+    result = plan(instance)
+    assert result.peak == result.lower_bound == max((b[2] for b in instance), default=0)
+
+
+@pytest.mark.parametrize(
+    ("instance", "expected"),
+    [
+        ([], Plan((), 0, 0)),
+        ([(0, 2, 10)], Plan((0,), 10, 10)),
+        ([(0, 1, 10), (1, 2, 10)], Plan((0, 0), 10, 10)),  # half-open: one ends as the other starts
+        ([(0, 2, 10), (1, 3, 5)], Plan((0, 10), 15, 15)),
+        ([(0, 3, 0), (1, 2, 4)], Plan((0, 0), 4, 4)),
+    ],
+)
+def test_plans_by_hand(instance, expected):
+    result = plan(instance)
+    assert (result.peak, result.lower_bound) == (expected.peak, expected.lower_bound)
+    if instance and instance[0][2]:
+        assert result == expected
+    assert result.gap == 0
+
+
+@pytest.mark.parametrize("broken", [[(2, 1, 5)], [(0, 1, -5)], [(0, 1, 4), (3, 2, 0)]])
+def test_impossible_buffers_are_refused(broken):
+    with pytest.raises(ValueError, match="lower, upper"):
+        plan(broken)
+
+
+def test_many_buffers_are_planned():
+    rng = np.random.default_rng(0)
+    lower, length, size = (rng.integers(1, top, 10_000).tolist() for top in (20_000, 40, 5000))
+    instance = [(start, start + steps, bytes_) for start, steps, bytes_ in zip(lower, length, size, strict=True)]
+    result = plan(instance)
+    by_time = sorted(range(len(instance)), key=lambda i: instance[i][0])
+    for at in range(0, len(by_time), 500):  # every buffer of a window against the others of it
+        window = by_time[at : at + 120]
+        assert not overlaps([instance[i] for i in window], [result.offsets[i] for i in window])
+    assert result.lower_bound <= result.peak < 1.5 * result.lower_bound
+
+
+# The engine's own plans -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000))
+def test_buffers_of_random_graphs_never_overlap(seed):
+    f, arrays = random_program(seed)
+    exe = static.compile(static.value_and_grad(f), arrays)
+    order = schedule(exe.graph)
+    nodes = planned(exe.graph, order)
+    sizes = [int(np.prod(n.spec.shape, dtype=int)) * n.spec.dtype.itemsize for n in nodes]
+    instance = list(lifetimes(nodes, order, sizes))
+    assert len(instance) == len(exe.plan.offsets)
+    assert not overlaps(instance, exe.plan.offsets)
+    assert all(offset % 64 == 0 for offset in exe.plan.offsets)
+    assert live_bytes(instance) <= exe.plan.lower_bound <= exe.plan.peak
+    print(f"seed {seed}: {exe.plan.peak} planned, {exe.plan.lower_bound} live, gap {exe.plan.gap:.1%}")
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000))
+def test_a_buffer_lives_until_its_last_reader_views_included(seed):
+    """Every step finds each input's memory alive: the lifetimes, from the graph alone."""
+    f, arrays = random_program(seed)
+    graph = static.compile(static.value_and_grad(f), arrays).graph
+    order = schedule(graph)
+    nodes = planned(graph, order)
+    lives = dict(zip(nodes, lifetimes(nodes, order, [1] * len(nodes)), strict=True))
+    for step, node in enumerate(order.order):
+        for value in (node, *node.inputs):
+            life = lives.get(order.owner[value])
+            assert life is None or life[0] <= step < life[1]
+
+
+def test_views_keep_their_owner_alive_and_cost_nothing():
+    def f(x: Any) -> Any:
+        y = np.exp(x)
+        transposed = y.T
+        z = np.tanh(x)  # must not take the place of y
+        return (transposed @ z).sum()
+
+    exe = static.compile(f, np.ones((8, 8)))
+    assert exe.plan.lower_bound == 3 * 8 * 8 * 8
+    x = np.random.default_rng(0).normal(size=(8, 8))
+    np.testing.assert_allclose(exe(x), (np.exp(x).T @ np.tanh(x)).sum())
+
+
+def test_a_deep_chain_needs_two_buffers():
+    def f(x: Any) -> Any:
+        for _ in range(50):
+            x = graphs.tanh(x)
+        return x.sum()
+
+    assert static.compile(f, np.ones(64)).plan.peak == 2 * 64 * 8
+
+
+def test_outputs_have_no_place_in_the_arena():
+    exe = static.compile(lambda x: (np.exp(x), np.tanh(x)), np.ones(64))
+    assert exe.plan.peak == 0
