@@ -9,7 +9,7 @@ from numpy import float16, float32, float64, int8, int16, int32, int64, uint8
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
 from graphs.ops import __all__ as _ops
 
-# These make tensors, and so replace the op library's functions of the same name, which make arrays.
+# These replace the op library's functions of the same name: they make tensors, or also know PyTorch's word `dim`.
 from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     arange,
     as_tensor,
@@ -25,6 +25,26 @@ from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     zeros_like,
 )
 from dynamic.anomaly import detect_anomaly
+
+from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip  # noqa: F401  (named in _ops)
+    all,
+    any,
+    argmax,
+    argmin,
+    cat,
+    log_softmax,
+    logsumexp,
+    mean,
+    mm,
+    mul,
+    neg,
+    prod,
+    softmax,
+    stack,
+    sub,
+    sum,
+    unsqueeze,
+)
 from dynamic.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from dynamic.inspect import TapeStats, tape_stats
 from dynamic.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -71,5 +91,11 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "vjp",
     "zeros",
     "zeros_like",
+    "cat",
+    "mm",
+    "mul",
+    "neg",
+    "sub",
+    "unsqueeze",
     *_ops,
 ]

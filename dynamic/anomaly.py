@@ -31,25 +31,39 @@ def detect_anomaly(infinite: bool = True) -> Iterator[None]:
     error that ends a backward pass gets a note with that line. `infinite=False` looks for NaN alone. Every result is
     read once more, so this is for debugging; NumPy's own warnings are off inside.
     """
-    watch = _Watch(infinite)
-    before = dispatch.interpreters[Tensor]
-    dispatch.interpret(Tensor, watch.noting(before))
+    with forward_lines() as lines, np.errstate(all="ignore"):
+
+        def look(op: Op, arrays: Sequence[Any], _: Attrs, out: Any) -> None:
+            if not np.isfinite(out).all():
+                where, line = lines.place(sys._getframe(1))
+                error = anomaly(op, arrays, out, infinite=infinite, where=where, line=line)
+                if error is not None:
+                    raise error
+
+        try:
+            with dispatch.observed(look):
+                yield
+        except Exception as error:
+            lines.note(error)
+            raise
+
+
+@contextmanager
+def forward_lines() -> Iterator[Lines]:
+    """Know the forward line of whatever runs inside the block: for tools that observe ops."""
+    lines, before = Lines(), dispatch.interpreters[Tensor]
+    dispatch.interpret(Tensor, lines.noting(before))
     try:
-        with dispatch.observed(watch), np.errstate(all="ignore"):
-            yield
-    except Exception as error:
-        watch.note(error)
-        raise
+        yield lines
     finally:
         dispatch.interpret(Tensor, before)
 
 
-class _Watch:
-    """Looks at the result of every op, and knows the line that recorded each entry."""
+class Lines:
+    """The line that recorded each entry, and so the line of all that runs."""
 
-    def __init__(self, infinite: bool) -> None:
-        self.infinite = infinite
-        self.lines: WeakKeyDictionary[Entry, str] = WeakKeyDictionary()
+    def __init__(self) -> None:
+        self._lines: WeakKeyDictionary[Entry, str] = WeakKeyDictionary()
 
     def noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
         """The interpreter, with the line of each entry that it makes written down."""
@@ -58,32 +72,24 @@ class _Watch:
             result = interpreter(op, args, attrs)
             entry = getattr(result, "_entry", None)
             if entry is not None:
-                self.lines.setdefault(entry, self._place()[1])
+                self._lines.setdefault(entry, self.place(sys._getframe(1))[1])
             return result
 
         return bind
 
-    def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
-        if np.isfinite(out).all():
-            return
-        where, line = self._place()
-        error = anomaly(op, arrays, out, infinite=self.infinite, where=where, line=line)
-        if error is not None:
-            raise error
+    def place(self, start: FrameType) -> tuple[str, str]:
+        """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
+        frame: FrameType | None = start
+        while frame is not None:
+            if frame.f_code is _PULL:
+                entry = frame.f_locals["entry"]
+                return f" in the gradient of {entry.op.name}", self._lines.get(entry, "")
+            frame = frame.f_back
+        return "", user_line(start)
 
     def note(self, error: Exception) -> None:
         """Say on an error which forward line backward was busy with; nothing where it was not."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _PULL]
         if frames:
             entry = frames[-1].f_locals["entry"]
-            error.add_note(f"in the gradient of {entry.op.name} ({self.lines.get(entry, 'recorded elsewhere')})")
-
-    def _place(self) -> tuple[str, str]:
-        """Which gradient is being computed, in words, and the line it is put down to; else the line being run."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code is _PULL:
-                entry = frame.f_locals["entry"]
-                return f" in the gradient of {entry.op.name}", self.lines.get(entry, "")
-            frame = frame.f_back
-        return "", user_line()
+            error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(entry, 'recorded elsewhere')})")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import DTypeError, GraphError, ShapeError, placed
+from graphs.errors import ControlFlowError, DTypeError, GraphError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
 if TYPE_CHECKING:
@@ -49,9 +49,12 @@ def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
         interpreter = interpreters.get(type(arg))
         if interpreter is not None:
             return interpreter(op, args, attrs)
-    if not args and any(map(is_symbolic, attrs.values())):
-        return interpreters[Dim](op, args, attrs)  # an array of a symbolic size: only a trace can hold it
-    return execute(op, args, attrs)
+    try:
+        return execute(op, args, attrs)
+    except ControlFlowError:
+        if not any(map(is_symbolic, attrs.values())):
+            raise
+    return interpreters[Dim](op, args, attrs)  # arrays, but a symbolic size: only a trace can hold the result
 
 
 def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:

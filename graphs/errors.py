@@ -71,9 +71,9 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
     return frame
 
 
-def user_line() -> str:
-    """The user's line being run, as `model.py:12`; empty when no frame is the user's."""
-    frame = user_frame(sys._getframe(1))
+def user_line(start: FrameType | None = None) -> str:
+    """The user's line being run, as `model.py:12`, seen from a frame; empty when no frame is the user's."""
+    frame = user_frame(start or sys._getframe(1))
     return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
 
 

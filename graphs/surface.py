@@ -15,12 +15,14 @@ from graphs.dims import Shape
 from graphs.errors import ControlFlowError, located
 from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
+from graphs.torch_names import TorchNames, axis_words
 
 
-class Surface:
+class Surface(TorchNames):
     """The operators and methods of a value that has `shape` and `dtype`.
 
-    NumPy functions called on such a value dispatch to the op library; one with no counterpart raises TypeError.
+    Methods have NumPy's names, and PyTorch's where those mean nothing in NumPy. NumPy functions called on such
+    a value dispatch to the op library; one with no counterpart raises TypeError.
     """
 
     __slots__ = ()
@@ -185,14 +187,17 @@ class Surface:
 
     # Methods ------------------------------------------------------------------------------------------------
 
+    @axis_words
     def sum(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
         """The sum over `axis`, in `dtype`."""
         return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
 
+    @axis_words
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """The mean over `axis`."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def prod(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
         """The product over `axis`, in `dtype`."""
         return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
@@ -205,30 +210,37 @@ class Surface:
         """The smallest element over `axis`."""
         return ops.min(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def any(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """Whether any element is true."""
         return ops.any(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def all(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """Whether all elements are true."""
         return ops.all(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Self:
         """The index of the largest element."""
         return ops.argmax(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Self:
         """The index of the smallest element."""
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
+    @axis_words
     def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True) -> Self:
         """The indices that sort along one axis."""
         return ops.argsort(self, axis=axis, descending=descending, stable=stable)
 
+    @axis_words
     def cumsum(self, axis: int | None = None) -> Self:
         """The running sum along one axis."""
         return ops.cumulative_sum(self, axis=axis)
 
+    @axis_words
     def cumprod(self, axis: int | None = None) -> Self:
         """The running product along one axis."""
         return ops.cumulative_prod(self, axis=axis)
@@ -242,6 +254,7 @@ class Surface:
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return ops.permute_dims(self, order or None)
 
+    @axis_words
     def squeeze(self, axis: Axis = None) -> Self:
         """Without the axes of size 1."""
         return ops.squeeze(self, axis)

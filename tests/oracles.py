@@ -124,7 +124,8 @@ def elementwise() -> Iterator[Case]:
         yield Case(name, getattr(g, name), _of(autograd), _of(torch), (domain,), one)
     for name, (autograd, torch, *domains) in _BINARY.items():
         yield Case(name, getattr(g, name), _of(autograd), _of(torch), tuple(domains), two)
-    yield Case("where", lambda x, y: g.where(x > 0, x, y), lambda np, x, y: np.where(x + 0 * y > 0, x + 0 * y, y + 0 * x),
+    yield Case("where", lambda x, y: g.where(x > 0, x, y),
+               lambda np, x, y: np.where(x + 0 * y > 0, x + 0 * y, y + 0 * x),  # it wants one shape
                lambda torch, x, y: torch.where(x > 0, x, y), (real, real), two)  # fmt: skip
     yield Case("clip", lambda x: g.clip(x, -0.5, 1.0), lambda np, x: np.clip(x, -0.5, 1.0),
                lambda torch, x: torch.clamp(x, -0.5, 1.0), (real,), one)  # fmt: skip

@@ -23,27 +23,20 @@ def draw(rng: np.random.Generator, depth: int, names: int, loops: bool = True) -
     """An expression over `names` vectors; without `loops`, while_loop is left out."""
     if depth == 0 or rng.random() < 0.1:
         return ("name", int(rng.integers(names)))
-    kinds = ["unary", "binary", "mix", "cond", "switch", "scan", "fori", *(["while"] if loops else [])]
-    kind = str(rng.choice(kinds))
+    kind = str(rng.choice([kind for kind in _DRAW if loops or kind != "while"]))
+    return kind, *_DRAW[kind](rng, lambda extra=0: draw(rng, depth - 1, names + extra, loops))
 
-    def more(extra: int = 0) -> Expression:
-        return draw(rng, depth - 1, names + extra, loops)
 
-    if kind == "unary":
-        return kind, str(rng.choice(["tanh", "sin", "square", "negative"])), more()
-    if kind == "binary":
-        return kind, str(rng.choice(["add", "subtract", "multiply", "maximum"])), more(), more()
-    if kind == "mix":
-        return kind, more()
-    if kind == "cond":
-        return kind, more(), more(), more()
-    if kind == "switch":
-        return kind, more(), [more() for _ in range(int(rng.integers(1, 4)))]
-    if kind == "scan":
-        return kind, int(rng.integers(1, 5)), bool(rng.random() < 0.5), more(), more(), more(2), more(2)
-    if kind == "fori":
-        return kind, int(rng.integers(0, 4)), more(), more(1)
-    return kind, int(rng.integers(0, 5)), more(), more(1)
+_DRAW: dict[str, Any] = {
+    "unary": lambda rng, more: (str(rng.choice(["tanh", "sin", "square", "negative"])), more()),
+    "binary": lambda rng, more: (str(rng.choice(["add", "subtract", "multiply", "maximum"])), more(), more()),
+    "mix": lambda rng, more: (more(),),
+    "cond": lambda rng, more: (more(), more(), more()),
+    "switch": lambda rng, more: (more(), [more() for _ in range(int(rng.integers(1, 4)))]),
+    "scan": lambda rng, more: (int(rng.integers(1, 5)), bool(rng.random() < 0.5), more(), more(), more(2), more(2)),
+    "fori": lambda rng, more: (int(rng.integers(0, 4)), more(), more(1)),
+    "while": lambda rng, more: (int(rng.integers(0, 5)), more(), more(1)),
+}
 
 
 def evaluate(expression: Expression, names: list[Any]) -> Any:

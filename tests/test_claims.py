@@ -36,13 +36,15 @@ def everything():
 
 def scaled(value, factor):
     """The records with every duration, and nothing else, multiplied."""
-    durations = {"build", "first", "blocks", "seconds", "compile_seconds"}
+    durations = {"build", "first", "blocks", "seconds", "compile_seconds", "dynamic_seconds", "static_seconds"}
     if isinstance(value, dict):
         return {k: times(v, factor) if k in durations else scaled(v, factor) for k, v in value.items()}
     return [scaled(item, factor) for item in value] if isinstance(value, list) else value
 
 
 def times(value, factor):
+    if value is None:
+        return None
     return [factor * item for item in value] if isinstance(value, list) else factor * value
 
 

@@ -72,7 +72,7 @@ def mine(tmp_path, monkeypatch):
 def test_compare_prints_the_table_and_the_verdict(call, mine):
     done = call("compare", "mine.py:loss", *QUICK)
     assert done.exit_code in (0, 3), done.output
-    assert done.stdout.startswith("loss: value and gradients over 1 input; 3 ×")
+    assert done.stdout.startswith("loss: value and gradients over 1 input; 5 ×")
     assert "static-exact" in done.stdout
     assert "nce warm, " in done.stdout
     assert "time loss/given, process 0" in done.stderr

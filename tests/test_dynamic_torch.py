@@ -8,7 +8,10 @@ from __future__ import annotations
 import contextlib
 import io
 
+import numpy as np
 import pytest
+
+import dynamic
 
 # The branch on a sum, and its variants
 
@@ -203,3 +206,20 @@ def test_pytorch_still_prints_that(name):
     pytest.importorskip("torch")
     program, expected = PROGRAMS[name]
     assert run(program, "torch") == expected
+
+
+def test_pytorch_names_and_words_mean_the_same():
+    x = dynamic.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    same = np.testing.assert_array_equal
+    same(x.sum(dim=1, keepdim=True), [[6.0], [15.0]])
+    same(dynamic.sum(x, dim=0), [5.0, 7.0, 9.0])
+    same(dynamic.softmax(x, dim=1), dynamic.softmax(x, axis=1))
+    same(dynamic.cat([x, x], dim=1), np.concatenate([x.numpy(), x.numpy()], axis=1))
+    same(dynamic.stack([x, x], dim=2), np.stack([x.numpy(), x.numpy()], axis=2))
+    same(x.view(3, -1), x.numpy().reshape(3, 2))
+    same(x.unsqueeze(1).expand(-1, 4, -1), np.repeat(x.numpy()[:, None], 4, axis=1))
+    same(x.permute(1, 0), x.numpy().T)
+    same(x.t().mm(x), x.numpy().T @ x.numpy())
+    same(x.exp().log().pow(2), np.log(np.exp(x.numpy())) ** 2)
+    assert x.dim() == 2
+    assert [t.dtype.name for t in (x.double(), x.float(), x.long())] == ["float64", "float32", "int64"]

@@ -33,8 +33,11 @@ def test_a_convnet_trains_the_same_in_both_engines(capsys: pytest.CaptureFixture
     assert run("convnet_digits.py", capsys).count("accuracy 9") == 2
 
 
+@pytest.mark.slow
 def test_own_function_has_one_graph_in_both_engines(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "equal gradients, and one graph" in run("own_function.py", capsys)
+    printed = run("own_function.py", capsys)
+    assert "One graph, " in printed
+    assert "not timed" not in printed
 
 
 def test_no_example_is_left_out() -> None:

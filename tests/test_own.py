@@ -248,7 +248,7 @@ def test_every_mode_that_agrees_is_measured(found):
 
 def test_records_are_those_of_a_run(found):
     kinds = [record["kind"] for record in found.records]
-    assert kinds == ["run", "parity", "time", "time", "time", "memory"]
+    assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "memory"]
     assert [schema.violation(record) for record in found.records] == [None] * len(kinds)
     assert "resident_growth" not in found.records[-1]["arms"]["dynamic"]
 
@@ -262,7 +262,7 @@ def test_to_dict_is_json_with_a_version(found):
 
 def test_repr_is_a_table_and_the_sentence(found):
     lines = repr(found).splitlines()
-    assert lines[0] == "mine <b>: value and gradients over 4 inputs; 3 × one process, built anew each time"
+    assert lines[0] == "mine <b>: value and gradients over 4 inputs; 5 × one process, built anew each time"
     assert lines[2].split()[:3] == ["mode", "a", "call,"]
     assert [line.split()[0] for line in lines[3:8]] == list(MODES)
     assert " ".join(found.verdict.sentence.split()) in " ".join(repr(found).split())
@@ -363,7 +363,9 @@ def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
         "dynamic": {"seconds": BASE * dynamic, "noise": noise},
         "static-exact": {"seconds": BASE * static, "build": build, "noise": noise},
     }
-    arms |= {arm.replace("_", "-"): {"seconds": BASE * by, "noise": noise} for arm, by in others.items()}
+    arms |= {
+        arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
+    }
     return verdict(cell("mine", arms, "given"))
 
 
@@ -387,7 +389,8 @@ def test_two_modes_may_lead_together():
     found = judged(3, 1, static_symbolic=1.01)
     assert found.steady.outcome == "tie"
     assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
-    assert "dynamic takes 3" in found.sentence
+    assert "tie within 5%, and dynamic takes 3" in found.sentence
+    assert found.break_even.verdict == "after"
 
 
 def test_break_even_is_the_build_over_the_gain():

@@ -13,7 +13,7 @@ import graphs
 import static
 from static.memory import Plan, best_fit, greedy_by_size, max_live, plan
 from static.schedule import lifetimes, planned, schedule
-from tests.random_programs import random_program
+from tests.random_graphs import random_program
 
 times = st.integers(0, 25)
 buffers = st.lists(
@@ -128,8 +128,8 @@ def test_many_buffers_are_planned():
 @settings(max_examples=60)
 @given(st.integers(0, 10_000))
 def test_buffers_of_random_graphs_never_overlap(seed):
-    f, arrays = random_program(seed)
-    exe = static.compile(static.value_and_grad(f), arrays)
+    program = random_program(seed)
+    exe = static.compile(static.value_and_grad(program), list(program.inputs))
     order = schedule(exe.graph)
     nodes = planned(exe.graph, order)
     sizes = [int(np.prod(n.spec.shape, dtype=int)) * n.spec.dtype.itemsize for n in nodes]
@@ -145,8 +145,8 @@ def test_buffers_of_random_graphs_never_overlap(seed):
 @given(st.integers(0, 10_000))
 def test_a_buffer_lives_until_its_last_reader_views_included(seed):
     """Every step finds each input's memory alive: the lifetimes, from the graph alone."""
-    f, arrays = random_program(seed)
-    graph = static.compile(static.value_and_grad(f), arrays).graph
+    program = random_program(seed)
+    graph = static.compile(static.value_and_grad(program), list(program.inputs)).graph
     order = schedule(graph)
     nodes = planned(graph, order)
     lives = dict(zip(nodes, lifetimes(nodes, order, [1] * len(nodes)), strict=True))

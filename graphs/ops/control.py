@@ -19,7 +19,6 @@ from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
 from graphs.op import Op
-from graphs.ops.creation import arange
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
 from graphs.reverse import Parts
@@ -61,9 +60,9 @@ def _check_single(name: str, deciding: Array) -> None:
 def while_loop(condition: Body, body: Body, state: Tree) -> Tree:
     """`state = body(state)` for as long as `condition(state)` holds; returns the last state.
 
-    In a trace `body` must keep the structure and the specs of the state, in which a Python number becomes an array of
-    the dtype that one step gives it. Differentiable also in reverse: a graph that is differentiated keeps the state
-    of every iteration, in storage that grows, and its gradient has no gradient.
+    In a trace `body` must keep the structure and the specs of the state; a Python number in it that one step turns
+    into an array becomes one of that dtype. Differentiable also in reverse: a graph that is differentiated keeps the
+    state of every iteration, in storage that grows, and its gradient has no gradient.
     """
     tracer = dispatch.tracer()
     if tracer is not None:
@@ -79,9 +78,9 @@ def scan(
     """`state, y = body(state, x)` for each x along the first axis of `xs`; returns the last state and all y, stacked.
 
     `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x.
-    In a trace `body` must keep the structure and specs of the state, in which a Python number becomes an array of the
-    dtype that one step gives it; the loop is one node for any length, also a symbolic one. The gradient keeps the
-    state of every step and computes the inside of a step again.
+    In a trace `body` must keep the structure and specs of the state; a Python number in it that one step turns into
+    an array becomes one of that dtype. The loop is one node for any length, also a symbolic one. The gradient keeps
+    the state of every step and computes the inside of a step again.
     Raises ShapeError when the first axes of `xs` differ.
     """
     steps = scan_length(xs, length)
@@ -105,18 +104,19 @@ def _pair(result: Any) -> Any:
 
 
 def fori_loop(lower: Size | Array, upper: Size | Array, body: Body, state: Tree) -> Tree:
-    """`state = body(i, state)` for i from `lower` to `upper - 1`, an int64 scalar; returns the last state.
+    """`state = body(i, state)` for i from `lower` to `upper - 1`; returns the last state.
 
     In a trace this is a scan, and a while_loop when a bound is computed by the graph itself.
     """
     if dispatch.tracer() is None:
         for i in range(operator.index(lower), operator.index(upper)):
-            state = body(np.int64(i), state)
+            state = body(i, state)
         return state
     if dispatch.tracer(lower, upper) is not None:
-        count = (astype(lower, np.int64), state)
-        return while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body(s[0], s[1])), count)[1]
-    return scan(lambda carried, i: (body(i, carried), ()), state, arange(lower, upper))[0]
+        return while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body(*s)), (lower, state))[1]
+    first, last = (b if isinstance(b, Dim) else operator.index(b) for b in (lower, upper))
+    length = dims.maximum(last - first, 0)
+    return scan(lambda s, _: ((s[0] + 1, body(*s)), ()), (first, state), length=length)[0][1]
 
 
 def scan_length(xs: Tree, length: Size | None) -> Size:

@@ -115,12 +115,12 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 # Ops --------------------------------------------------------------------------------------------------------------
 
 
-def _prepare(*arrays: Array, window: Window) -> Prepared:
-    return tuple(map(as_operand, arrays)), {"window": window}
+def _prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
+    return tuple(map(as_operand, (x, *others))), {"window": window}
 
 
-def _prepare_back(*arrays: Array, sizes: Shape, window: Window) -> Prepared:
-    return tuple(map(as_operand, arrays)), {"sizes": tuple(sizes), "window": window}
+def _prepare_back(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
+    return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
 
 
 def _infer_back(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
@@ -242,7 +242,10 @@ def max_pool1d(
 def max_pool2d(
     x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1
 ) -> Array:
-    """The largest of each window, as `max_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q]."""
+    """The largest of each window, as `max_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q].
+
+    The gradient goes to the first of equal elements. Raises ShapeError.
+    """
     return window_max(x, window=_pooling(x, 2, size, stride, padding, dilation))
 
 
