@@ -5,16 +5,18 @@ A step is called as `step(*example) -> (loss, gradients)`. Everything that diffe
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import optree
+import numpy as np
 
 import dynamic
 import static
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Dims, Example
+from graphs import tree
 from graphs.errors import ControlFlowError, ShapeError, ShapeLimitError
 
 PADDING = ("bucket", "pad")
@@ -62,7 +64,7 @@ class CompiledStep(Step):
 
     def __init__(self, case: Case) -> None:
         started = time.perf_counter()
-        step = static.value_and_grad(case.static_loss or case.loss)
+        step = transformed(static, case.static_loss or case.loss, case.argnum)
         executable = static.compile(step, case.params, *case.examples[0])
         self._seconds = time.perf_counter() - started
         super().__init__(executable, case.params, case.examples)
@@ -91,11 +93,11 @@ class JitStep(Step):
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
-            static.value_and_grad(loss),
+            transformed(static, loss, case.argnum),
             shapes=policy,
             limit=len(case.examples),  # the cache at its best: it never has to forget
             dims=_masked_dims(case) if padded else case.dims,
-            buckets=(max(case.lengths),) if policy == "pad" else None,  # the maximum is known beforehand
+            buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
@@ -132,11 +134,18 @@ def build(arm: str, case: Case) -> Step:
     when the policy does not apply to the case, and whatever the engine refuses with.
     """
     if arm == "dynamic":
-        return Step(dynamic.value_and_grad(case.loss), case.params, case.examples)
+        return Step(transformed(dynamic, case.loss, case.argnum), case.params, case.examples)
     policy = arm.removeprefix(STATIC)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
+
+
+def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
+    """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`."""
+    if argnum is not None:
+        return engine.value_and_grad(f, argnum)
+    return _unrecorded(f) if engine is dynamic else _alone(f)
 
 
 def refuses(arm: str, error: Exception) -> bool:
@@ -149,8 +158,7 @@ def refuses(arm: str, error: Exception) -> bool:
 
 def signature(example: Example) -> Hashable:
     """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
-    tree: Any = example
-    leaves, structure = optree.tree_flatten(tree)
+    leaves, structure = tree.flatten(example)
     return structure, tuple((x.shape, x.dtype.str) if hasattr(x, "dtype") else x for x in leaves)
 
 
@@ -169,5 +177,41 @@ def _masked_dims(case: Case) -> Dims:
     """The dims of `(params, *example, mask)`: the mask has the axis that varies."""
     if case.dims is None:
         raise UnsupportedError("padding needs to know which axes vary; give the case its dims")
-    names = [name for dims in case.dims if isinstance(dims, tuple) for name in dims if isinstance(name, str)]
-    return (*case.dims, (names[0],))
+    return (*case.dims, (_names(case.dims)[0],))
+
+
+def _largest(case: Case) -> tuple[int] | None:
+    """The maximum to pad to, known beforehand where one size varies; several are padded to the largest so far."""
+    return (max(case.lengths),) if case.dims and len(set(_names(case.dims))) == 1 else None
+
+
+def _names(dims: Dims) -> list[str]:
+    return [name for axes in dims if isinstance(axes, tuple) for name in axes if isinstance(name, str)]
+
+
+def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def output(*args: Any) -> tuple[Any, tuple[()]]:
+        return f(*args), ()
+
+    return output
+
+
+def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`(f(...), ())` in the dynamic engine: no tape, arrays in and arrays out."""
+
+    @functools.wraps(f)
+    def output(*args: Any) -> tuple[Any, tuple[()]]:
+        with dynamic.no_grad():
+            result = f(*tree.tree_map(_tensor, args))
+        return tree.tree_map(_array, result), ()
+
+    return output
+
+
+def _tensor(leaf: Any) -> Any:
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.numpy() if isinstance(leaf, dynamic.Tensor) else leaf

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from compare.cli_own import compare, plan
 from compare.errors import CompareError
 
 ONLY = "Only the cells whose workload or workload/size matches this glob."
@@ -76,7 +77,7 @@ def run(
     settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
-        with _ended_by_interrupt():
+        with ended_by_interrupt():
             outcome = measure(directory, settings, progress.reporter(), resume=resume)
     except KeyboardInterrupt:
         again = " ".join(map(shlex.quote, _again(settings, directory)))
@@ -91,7 +92,7 @@ def run(
 
 
 @contextmanager
-def _ended_by_interrupt() -> Iterator[None]:
+def ended_by_interrupt() -> Iterator[None]:
     """Let SIGTERM end a run as Ctrl-C does: with its worker, and every finished job kept."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -139,6 +140,10 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     statuses = {row["status"] for r in parity for row in r["arms"].values()}
     broken = different or "failed" in statuses or len(parity) < len(records)
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
+
+
+graphduel.add_command(compare)
+graphduel.add_command(plan)
 
 
 @graphduel.command("list")

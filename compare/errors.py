@@ -28,6 +28,16 @@ class UnsupportedError(CompareError):
     """An arm cannot run this workload, for a reason that is a result and not a fault."""
 
 
+class InputsError(CompareError, ValueError):
+    """A function of the user's, its inputs or its modes cannot be used as given."""
+
+
+class FunctionError(CompareError):
+    """A function of the user's, or its file, ended in an error of its own; the message says where."""
+
+    exit_code = 1
+
+
 class WorkerError(CompareError):
     """A worker process crashed, ran out of time, or answered nothing."""
 

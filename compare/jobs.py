@@ -11,8 +11,15 @@ from compare import workloads
 from compare.errors import NothingMeasuredError
 from compare.measure.job import Budget, Job
 
-CHECKS: Mapping[str, str] = {"C2": "compare.claims.gradients:measure"}
-"""The claims with a check of their own, apart from any cell, and the function that makes its record."""
+CHECKS: Mapping[str, tuple[str, str]] = {
+    "C1": ("program", "compare.corpus.measure:measure"),
+    "C2": ("gradients", "compare.claims.gradients:measure"),
+}
+"""The claims with a check of their own, apart from any cell: the kind of its record, and the function that makes it."""
+
+
+OWN = "own"
+"""What the preset of a user's own function is called in the settings of its run."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ def check_jobs(settings: Settings) -> list[Job]:
     """The checks of claims; none of them when only some cells are asked for."""
     if settings.only is not None:
         return []
-    return [Job("gradients", claim=claim, source=source, seed=settings.seed) for claim, source in CHECKS.items()]
+    return [Job(kind, claim=claim, source=source, seed=settings.seed) for claim, (kind, source) in CHECKS.items()]
 
 
 def parity_job(cell: Cell, settings: Settings) -> Job:

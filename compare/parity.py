@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ from compare.errors import described
 from compare.measure.job import Job
 from compare.results import Record
 from compare.workloads.base import Case
-from graphs.errors import ControlFlowError
+from graphs.errors import GraphError
 
 TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-9}
 SMALL = 1e-2
@@ -84,7 +85,7 @@ def expectations(case: Case) -> list[Expected]:
     for index in sample(case.lengths, MOST_EXAMPLES):
         tree: Any = (case.params, case.examples[index])
         params, example = cast(Any, optree.tree_map(_float64, tree))
-        exact = Case(case.loss, params, (example,), (case.lengths[index],))
+        exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
         found.append(Expected(index, arms.build("dynamic", exact)(*example), dynamic(*case.examples[index])))
     return found
 
@@ -125,11 +126,11 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     None where the function cannot be traced: then there is nothing to compare.
     """
     loss, example = case.static_loss or case.loss, case.examples[0]
-    tape = dynamic.record(dynamic.value_and_grad(loss), case.params, *example)
+    tape = dynamic.record(arms.transformed(dynamic, loss, case.argnum), case.params, *example)
     calls = {"dynamic": _counts(tape)}
     try:
-        traced = static.trace(static.value_and_grad(loss), case.params, *example)
-    except ControlFlowError:
+        traced = static.trace(arms.transformed(static, loss, case.argnum), case.params, *example)
+    except GraphError:
         return None, calls
     calls["static"] = _counts(traced)
     return bool(graphs.isomorphic(tape, traced)) and calls["dynamic"] == calls["static"], calls
@@ -172,6 +173,8 @@ def _float64(leaf: Any) -> Any:
 
 
 def _dtype(case: Case) -> str:
-    """The least precise float dtype of the parameters."""
-    names = {leaf.dtype.name for leaf in optree.tree_leaves(case.params)} & TOLERANCES.keys()
+    """The least precise float dtype of what goes in."""
+    arguments: Any = (case.params, case.examples)
+    dtypes = [leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype")]
+    names = {dtype.name for dtype in dtypes} & TOLERANCES.keys()
     return max(names, key=TOLERANCES.__getitem__, default="float32")

@@ -136,13 +136,26 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
 
 
 def finish(directory: Path, records: list[Record]) -> list[dict[str, Any]]:
-    """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts."""
-    from compare import claims, report
+    """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
 
-    verdicts = claims.judge(records)
+    Records of one function of the user's are judged by the claims about one function.
+    """
+    from compare import report
+
+    verdicts = _judge(records)
     results.write_json(directory / results.VERDICTS, verdicts)
     report.write(directory)
     return verdicts
+
+
+def _judge(records: list[Record]) -> list[dict[str, Any]]:
+    if any(r["kind"] == "run" and r["settings"].get("preset") == jobs.OWN for r in records):
+        from compare.own import claims as own
+
+        return own.judge(records)
+    from compare import claims
+
+    return claims.judge(records)
 
 
 def prepare(
@@ -214,7 +227,7 @@ def _outcome(state: Run, verdicts: list[dict[str, Any]]) -> Outcome:
         verdicts,
         disagreements=tuple(rows_with("disagree", parity)),
         failures=(*failures, *rows_with("failed", parity)),
-        measured=sum(r["kind"] in ("time", "memory", "gradients") for r in state.records),
+        measured=sum(r["kind"] in ("time", "memory", "gradients", "program") for r in state.records),
     )
 
 

@@ -112,6 +112,36 @@ class Gradients(TypedDict):
     by_op: dict[str, Any]
 
 
+class ProgramRow(TypedDict):
+    """One program with control flow: whether it runs as it is in the dynamic engine, and what static takes.
+
+    `trace` is how it fares in static as it is, on all inputs, and `trace_reason` why. `edit` is the share of its
+    `tokens` that the rewriting changes. `dynamic_seconds` and `static_seconds` are those of a call for the value and
+    the gradient, `compile_seconds` those of all `compiles` for its inputs. What a program has not got is null.
+    """
+
+    program: str
+    family: str
+    dynamic: bool
+    static: Literal["unchanged", "rewritten", "refused"]
+    reason: str | None
+    trace: Literal["right", "wrong", "refused", "failed"]
+    trace_reason: str | None
+    edit: float | None
+    tokens: int
+    dynamic_seconds: float | None
+    static_seconds: float | None
+    compiles: int | None
+    compile_seconds: float | None
+
+
+class Programs(TypedDict):
+    """The programs measured for a claim."""
+
+    claim: str
+    programs: list[ProgramRow]
+
+
 class Failure(TypedDict):
     """A job that left no result, by the fields that name it."""
 
@@ -125,6 +155,7 @@ KINDS: Mapping[str, Any] = {
     "time": Time,
     "memory": Memory,
     "gradients": Gradients,
+    "program": Programs,
     "failure": Failure,
 }
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optree
 
 import dynamic
@@ -133,10 +134,19 @@ def _compiled(executables: list[Any], held: int) -> tuple[int, int, int, int]:
 
 
 def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
-    """Nodes, structure bytes and saved bytes of the tape of one forward run."""
-    params: Any = optree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), case.params)
-    nodes, structure, saved = dynamic.tape_stats(case.loss(params, *case.examples[index]))
+    """Nodes, structure bytes and saved bytes of the tape of one forward run; zeros where none is recorded."""
+    if case.argnum is None:
+        return 0, 0, 0
+    arguments: Any = (case.params, *case.examples[index])
+    args: list[Any] = list(optree.tree_map(_tensor, arguments))
+    args[case.argnum] = optree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
+    nodes, structure, saved = dynamic.tape_stats(dynamic.as_tensor(case.loss(*args)))
     return int(nodes), int(structure), int(saved)
+
+
+def _tensor(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 
 def _nbytes(tree: Any) -> int:

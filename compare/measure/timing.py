@@ -28,6 +28,11 @@ def measure(job: Job) -> Record:
     """The time record of one process: every arm built, called first, and timed in steady state."""
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
+    return measure_arms(job, case)
+
+
+def measure_arms(job: Job, case: Case) -> Record:
+    """The time record of the arms of a job over a case that is at hand."""
     rng = job.random()
     steps = {arm: arms.build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
     builds = {arm: step.compile_seconds for arm, step in steps.items()}

@@ -75,6 +75,7 @@ _HANDLERS: dict[str, Callable[[Job], Record]] = {
     "time": _time,
     "memory": _memory,
     "gradients": _check,
+    "program": _check,
     "environment": _environment,
 }
 

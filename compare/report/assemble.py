@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compare.jobs import OWN
 from compare.report import text, verdicts
 from compare.report.page import Page, Picture, Table, Verdict
 from compare.report.records import Memory, Parity, Results, Run, Timing
@@ -117,6 +118,9 @@ def _plain(value: Any) -> str:
 
 def _commands(name: str, run: Run | None) -> tuple[str, ...]:
     settings = run.settings if run else {}
+    if settings.get("preset") == OWN:  # a function of the user's: what it was called with is theirs to say again
+        again = (str(settings["command"]),) if settings.get("command") else ()
+        return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
     quick = " --quick" if settings.get("preset") == "quick" else ""
     only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
     return (

@@ -199,6 +199,7 @@ _READERS: dict[str, Callable[[Line], list[Any]]] = {
     "memory": _memory,
     "parity": _parity,
     "gradients": _gradients,
+    "program": lambda _: [],  # what the page says of programs is the verdict on their claim
     "failure": _failure,
 }
 

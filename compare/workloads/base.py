@@ -28,6 +28,7 @@ class Case:
     static_loss  the loss rewritten without Python control flow on values; None where `loss` has none
     scanned      the loss with its loop over a varying axis as `graphs.scan`, so that one graph with a symbolic size
                  serves every length; None where there is no such loop
+    argnum       the argument of `(params, *example)` whose gradients a step takes; None for the output alone
     """
 
     loss: Callable[..., Any]
@@ -38,6 +39,7 @@ class Case:
     dims: Dims | None = None
     static_loss: Callable[..., Any] | None = None
     scanned: Callable[..., Any] | None = None
+    argnum: int | None = 0
 
     def __post_init__(self) -> None:
         if not self.examples or len(self.examples) != len(self.lengths):

@@ -1,0 +1,84 @@
+"""A function and its inputs in a folder, for a fresh worker: where the function is, and the arrays, without pickle.
+
+A job names the folder as its source, `compare.own.bundle:FOLDER`, and the worker looks that up as it does any workload:
+`__getattr__` below reads it. The folder is temporary and this program's own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compare.errors import InputsError
+from compare.own.case import case_of
+from compare.own.origin import Origin
+from compare.workloads import Workload
+
+SIZE = "given"
+_TREE, _ARRAYS = "function.json", "arrays.npz"
+
+
+def __getattr__(folder: str) -> Workload:
+    """The workload in a folder."""
+    path = Path(folder, _TREE)
+    if not path.is_file():
+        raise AttributeError(f"no bundle {folder}")
+    told = json.loads(path.read_text(encoding="utf-8"))
+    sys.path += [entry for entry in told["path"] if entry not in sys.path]
+    with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
+        arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
+    f, inputs, dims = Origin(**told["origin"]).load(), _decoded(told["inputs"], arrays), _decoded(told["dims"], [])
+    name = told["origin"]["name"]
+    return Workload(
+        name, name, "A function of your own.", "open", {SIZE: {}}, lambda: case_of(f, inputs, told["gradient"], dims)
+    )
+
+
+def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, dims: Any) -> str:
+    """Write the bundle; the source that names it. Raises InputsError for an input that is no plain container."""
+    arrays: list[np.ndarray] = []
+    told = {
+        "origin": asdict(origin),
+        "inputs": _encoded(list(inputs), arrays),
+        "dims": _encoded(dims, []),
+        "gradient": gradient,
+        "path": [str(Path(entry).resolve()) for entry in sys.path],
+    }
+    np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
+    (folder / _TREE).write_text(json.dumps(told), encoding="utf-8")
+    return f"{__name__}:{folder}"
+
+
+def _encoded(value: Any, arrays: list[np.ndarray]) -> Any:
+    """JSON that says which container it was; the same array twice is one array."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+        known = next((i for i, array in enumerate(arrays) if array is value), None)
+        if known is None:
+            arrays.append(np.asarray(value))
+            known = len(arrays) - 1
+        return {"array": known}
+    if value is None or type(value) in (bool, int, float, str):
+        return {"value": value}
+    if type(value) is dict:
+        return {"dict": [[_encoded(key, arrays), _encoded(entry, arrays)] for key, entry in value.items()]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
+    raise InputsError(f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0")
+
+
+def _decoded(told: Any, arrays: Sequence[np.ndarray]) -> Any:
+    ((kind, value),) = told.items()
+    if kind == "array":
+        return arrays[value]
+    if kind == "dict":
+        return {_decoded(key, arrays): _decoded(entry, arrays) for key, entry in value}
+    if kind in ("list", "tuple"):
+        entries = [_decoded(entry, arrays) for entry in value]
+        return entries if kind == "list" else tuple(entries)
+    return value

@@ -1,0 +1,173 @@
+"""From a function and its inputs to a case: what is differentiated, and which axes vary."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import dynamic
+from compare import arms
+from compare.errors import InputsError
+from compare.workloads import nearest
+from compare.workloads.base import Case, Dims, Example
+from graphs import tree
+
+MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
+
+Examples = tuple[Example, ...]
+
+
+class OwnCase(Case):
+    """A case whose function is padded as it is: a mask, if it needs one, is among its own arguments."""
+
+    def masked_example(self, index: int) -> Example:
+        """The example: there is no mask to add."""
+        return self.examples[index]
+
+
+def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
+    """The arms of some modes, each once; "static" is "static-exact". Raises InputsError for an unknown mode."""
+    asked = (modes,) if isinstance(modes, str) else tuple(modes)
+    found = tuple(dict.fromkeys("static-exact" if mode == "static" else mode for mode in asked))
+    for mode in found:
+        if mode not in MODES:
+            raise InputsError(f"no mode is called {mode!r}; {nearest(mode, ('static', *MODES))}")
+    if not found:
+        raise InputsError(f"modes is empty; choose some of static, {', '.join(MODES)}")
+    return found
+
+
+def case_of(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, dims: Sequence[Any] | None) -> Case:
+    """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters."""
+    examples = _checked(inputs)
+    argnum = 0 if differentiates(f, examples[0], gradient) else None
+    axes = tuple(dims) if dims is not None else varying_axes(examples)
+    sizes = lengths(examples, axes)
+    if _shared([example[0] for example in examples]):
+        streams = tuple(example[1:] for example in examples)
+        return OwnCase(f, examples[0][0], streams, sizes, masked=f, dims=axes, argnum=argnum)
+    loss = _after_params(f)
+    shifted = None if axes is None else (None, *axes)
+    return OwnCase(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=None if argnum is None else 1)
+
+
+def differentiates(f: Callable[..., Any], example: Example, gradient: bool | None) -> bool:
+    """Whether a step takes gradients: if f returns one float and argument 0 holds float arrays, or as asked.
+
+    Raises InputsError where they are asked for and cannot be had, and what `f` raises.
+    """
+    kinds = {leaf.dtype.kind if isinstance(leaf, np.ndarray) else "" for leaf in tree.leaves(example[0])}
+    output, _ = arms.transformed(dynamic, f, None)(*example)  # runs even where nothing is asked: f must work
+    if gradient is False:
+        return False
+    scalar = isinstance(output, np.ndarray) and output.ndim == 0 and output.dtype.kind == "f"
+    if gradient and kinds != {"f"}:
+        raise InputsError("gradient=True needs an argument 0 that holds float arrays and nothing else")
+    if gradient and not scalar:
+        raise InputsError("gradient=True needs a function that returns one float, such as graphs.sum of its output")
+    return kinds == {"f"} and scalar
+
+
+def varying_axes(examples: Examples) -> Dims | None:
+    """A name for each axis whose size changes, the same where sizes change together; an entry per argument.
+
+    None where nothing varies, or where names cannot say it: arguments nested differently, or containers whose
+    arrays vary in different ways.
+    """
+    names: dict[tuple[int, ...], str] = {}
+    found = []
+    for argument in zip(*examples, strict=True):
+        leaves = set(_sizes_over_calls(argument))
+        vary = {axes for axes in leaves if axes is None or any(len(set(sizes)) > 1 for sizes in axes)}
+        if None in vary or (vary and len(leaves) > 1):
+            return None
+        found.append(_named(vary.pop() or (), names) if vary else None)
+    return tuple(found) if names else None
+
+
+def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
+    """The useful size of each example: that of the one axis that varies, or else the elements of its arrays."""
+    sizes = [_named_sizes(example, dims) for example in examples]
+    if all(len(named) == 1 for named in sizes):
+        return tuple(next(iter(named.values())) for named in sizes)
+    return tuple(sum(leaf.size for leaf in _arrays(example)) for example in examples)
+
+
+def _checked(inputs: Any) -> Examples:
+    """The inputs as tuples of containers of arrays. Raises InputsError saying what an input is."""
+    if not isinstance(inputs, Sequence) or not inputs:
+        raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")
+    for i, example in enumerate(inputs):
+        if not isinstance(example, tuple):
+            kind = type(example).__name__
+            raise InputsError(f"inputs[{i}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
+        if len(example) != len(inputs[0]):
+            raise InputsError(f"inputs[{i}] has {len(example)} arguments and inputs[0] has {len(inputs[0])}")
+        if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in tree.leaves(example)):
+            raise InputsError(f"inputs[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
+    return tuple(tree.tree_map(_as_array, example) for example in inputs)
+
+
+def _as_array(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, np.generic) else leaf
+
+
+def _shared(arguments: Sequence[Any]) -> bool:
+    """Whether every call gets the same arrays, and so one argument."""
+    first, structure = tree.flatten(arguments[0])
+    return all(
+        now == structure and all(a is b for a, b in zip(leaves, first, strict=True))
+        for leaves, now in map(tree.flatten, arguments)
+    )
+
+
+def _after_params(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` after the parameters of a case, which it does not have."""
+
+    @functools.wraps(f)
+    def loss(_: Any, *args: Any) -> Any:
+        return f(*args)
+
+    own = inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)
+    try:  # recompile reasons name arguments by their position
+        names = [p.replace(kind=p.POSITIONAL_ONLY) for p in inspect.signature(f).parameters.values()]
+        loss.__signature__ = inspect.Signature([own, *names])  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        loss.__signature__ = inspect.Signature([own])  # type: ignore[attr-defined]
+    return loss
+
+
+def _arrays(value: Any) -> list[Any]:
+    return [leaf for leaf in tree.leaves(value) if isinstance(leaf, np.ndarray)]
+
+
+def _sizes_over_calls(argument: Sequence[Any]) -> Iterator[tuple[tuple[int, ...], ...] | None]:
+    """For each array of an argument, the sizes of each axis over the calls; None where calls are nested apart."""
+    calls = [_arrays(value) for value in argument]
+    if len({tree.flatten(value)[1] for value in argument}) > 1 or len(set(map(len, calls))) > 1:
+        yield None
+        return
+    for leaf in zip(*calls, strict=True):
+        if len({array.ndim for array in leaf}) > 1:
+            yield None
+        else:
+            yield tuple(zip(*(array.shape for array in leaf), strict=True))
+
+
+def _named(axes: tuple[tuple[int, ...], ...], names: dict[tuple[int, ...], str]) -> tuple[str | None, ...]:
+    return tuple(names.setdefault(axis, f"d{len(names)}") if len(set(axis)) > 1 else None for axis in axes)
+
+
+def _named_sizes(example: Example, dims: Dims | None) -> dict[str, int]:
+    return {
+        name: size
+        for value, names in zip(example, dims or (), strict=False)
+        if isinstance(names, tuple)
+        for array in _arrays(value)
+        for name, size in zip(names, array.shape, strict=False)
+        if name is not None
+    }

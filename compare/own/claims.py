@@ -1,0 +1,120 @@
+"""The three things people say about the two engines, as claims about one function: what a report of it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compare.claims.base import (
+    SMALLEST_EFFECT,
+    Claim,
+    Effect,
+    Finding,
+    Records,
+    Regime,
+    exceeds,
+    not_measured,
+)
+from compare.claims.c5_memory import held
+from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, left_out, steady
+from compare.report import text
+from compare.stats import Interval
+
+ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
+
+
+def _contest(kind: str, read: Read, name: str, *, dynamic_on_top: bool) -> Callable[[Records], Finding]:
+    """The rule that one engine's cost is above the other's, static by the arm that costs least."""
+
+    def find(records: Records) -> Finding:
+        measured = cells(records, kind)
+        if not measured:
+            return not_measured(kind)
+        cell, left = measured[0], left_out(records, kind)
+        best = cell.least(read)
+        if best is None or not cell.of(DYNAMIC):
+            return Finding("inconclusive", ("only one engine was measured", *left))
+        pairs = {arm: (DYNAMIC, arm) if dynamic_on_top else (arm, DYNAMIC) for arm in cell.static_arms}
+        ratios = {arm: ratio_of(cell, *pair, read) for arm, pair in pairs.items()}
+        told, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
+        if interval is None:
+            return Finding("inconclusive", ("too few numbers for an interval", told, *left))
+        regimes = tuple(_regime(arm, ratio) for arm, ratio in ratios.items())
+        effect = Effect(name, interval.estimate, "ratio")
+        return Finding(exceeds(interval), (told, *left), effect, _spread(interval), regimes)
+
+    return find
+
+
+def ratio_of(cell: Cell, top: str, bottom: str, read: Read) -> Interval | None:
+    """`top / bottom` with its interval; of counts, which come once and are exact, the ratio itself."""
+    interval = cell.ratio(top, bottom, read)
+    if interval is not None:
+        return interval
+    over, under = cell.mean(top, read), cell.mean(bottom, read)
+    exact = read is held and over is not None and under is not None
+    return Interval(over / under, over / under, over / under) if exact and over and under else None
+
+
+def _regime(arm: str, ratio: Interval | None) -> Regime:
+    return Regime(arm, exceeds(ratio), ratio.estimate if ratio else None, ratio and _spread(ratio))
+
+
+def _cost(cell: Cell, arm: str, read: Read) -> str:
+    """`static-exact 15.4 µs`."""
+    mean = cell.mean(arm, read) or 0.0
+    return f"{arm} {text.size(mean) if read is held else text.seconds(mean)}"
+
+
+def _spread(interval: Interval) -> Interval | None:
+    return interval if interval.low < interval.high else None
+
+
+def _rule(what: str) -> str:
+    return (
+        f"Supported if the 95% interval of {what} lies above {ZONE}, refuted if below {ZONE}, inconclusive otherwise "
+        "or where only one engine was measured. The static engine is judged by its arm that costs least. Bytes are "
+        "counted, not sampled: they have no interval."
+    )
+
+
+OWN: Mapping[str, Claim] = {
+    claim.id: claim
+    for claim in (
+        Claim(
+            id="F1",
+            title="Once warm, static is faster for this function",
+            statement="A graph built once runs this function faster than one recorded on every call.",
+            opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
+            measured="Seconds a call takes in steady state, dynamic / static, in paired blocks.",
+            rule=_rule("dynamic / static"),
+            find=_contest("time", steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
+        ),
+        Claim(
+            id="F2",
+            title="For one run, dynamic is faster for this function",
+            statement="Building the graph costs more than it saves when the function runs once over its inputs.",
+            opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
+            measured="Seconds from nothing to the last of the inputs, build and compile included, static / dynamic.",
+            rule=_rule("static / dynamic"),
+            find=_contest(
+                "time", first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False
+            ),
+        ),
+        Claim(
+            id="F3",
+            title="Dynamic holds less memory for this function",
+            statement="The static engine holds more bytes for this function: its structure, its plan, every shape.",
+            opposite="A plan shares buffers between values, which the tape keeps until backward.",
+            measured="The peak of a steady call above the baseline, with structure, plan and caches, static / dynamic.",
+            rule=_rule("static / dynamic"),
+            find=_contest("memory", held, "bytes held, static / dynamic", dynamic_on_top=False),
+        ),
+    )
+}
+"""The claims about one function, by id."""
+
+
+def judge(records: Records) -> list[dict[str, Any]]:
+    """The verdict on each claim about one function, as `verdicts.json` holds them."""
+    return [claim.judge(records).to_dict() for claim in OWN.values()]

@@ -1,0 +1,185 @@
+"""Measuring a user's function: the gate here, then time and memory in fresh workers or, if need be, in this process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compare import parity
+from compare.arms import PADDING, STATIC
+from compare.errors import InputsError, described
+from compare.jobs import OWN
+from compare.measure import environment, memory, timing
+from compare.measure.job import Budget, Job
+from compare.measure.processes import run_job
+from compare.measure.worker import failure
+from compare.own import bundle
+from compare.own.origin import origin_of
+from compare.progress import Reporter
+from compare.results import Record
+from compare.workloads.base import Case
+
+REFERENCE = "dynamic"
+TIMEOUT = 900.0
+REPEATS = 5
+"""How often all is built and measured anew, so that intervals cover more than one layout of memory."""
+
+Execute = Callable[[Job], Record]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and how often: each repeat builds everything anew and keeps within the budget."""
+
+    name: str
+    arms: tuple[str, ...]
+    repeats: int
+    seed: int
+    budget: Budget
+    command: str | None
+
+
+@contextmanager
+def executor(
+    f: Callable[..., Any], inputs: Sequence[Any], case: Case, dims: Any, processes: int | None
+) -> Iterator[tuple[str, Execute]]:
+    """The source to name in jobs, "" for this process, and what runs them.
+
+    Raises InputsError where workers are asked for and f or its inputs cannot reach them.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
+        source = "" if processes == 0 else _bundled(Path(folder), f, inputs, case, dims, must=processes is not None)
+        yield source, (_worker if source else _Here(case))
+
+
+def run(plan: Plan, case: Case, source: str, execute: Execute, reporter: Reporter) -> list[Record]:
+    """The records, as a run of the suite would write them: run, parity, time and memory."""
+    records = [_header(plan, case, source, execute), gate(plan, case)]
+    admitted, refused = _sorted_out(records[-1]["arms"])
+    if not admitted:
+        return records
+    jobs = [_job("time", plan, source, admitted, process) for process in range(plan.repeats)]
+    reporter.pace.total = len(jobs) + len(admitted)
+    with reporter:
+        for job in jobs:
+            record = _done(job, execute, reporter)
+            records.append({**record, "arms": {**record["arms"], **refused}} if "arms" in record else record)
+        found = [_done(_job("memory", plan, source, (arm,)), execute, reporter) for arm in admitted]
+    failed = [record for record in found if record["kind"] == "failure"]
+    measured = {arm: row for record in found if "arms" in record for arm, row in record["arms"].items()}
+    merged = {**_job("memory", plan, source, ()).head, "arms": {**measured, **refused}}
+    return [*records, *failed, merged] if measured else [*records, *failed]
+
+
+def gate(plan: Plan, case: Case) -> Record:
+    """The parity record; what an arm disagrees in is said with what to do about it."""
+    record = {**_job("parity", plan, "", plan.arms).head, **parity.check(case, plan.arms)}
+    for arm, row in record["arms"].items():
+        if row["status"] == "disagree" and arm.removeprefix(STATIC) in PADDING:
+            row["reason"] += "; padding changes the result: give f a bool mask among its arguments, which is padded"
+    return record
+
+
+class _Here:
+    """Runs jobs in this process, kept on one core meanwhile."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def __call__(self, job: Job) -> Record:
+        """The record of the job, or a failure record."""
+        if job.kind == "environment":
+            return {**job.head, "environment": environment.environment()}
+        try:
+            with _pinned():
+                return timing.measure_arms(job, self.case) if job.kind == "time" else self._memory(job)
+        except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
+            return failure(job, described(error))
+
+    def _memory(self, job: Job) -> Record:
+        rows = {arm: memory.measure_arm(arm, self.case) for arm in job.arms}
+        for row in rows.values():
+            del row["resident_growth"]  # of a process that has held all this before, it says nothing
+        return {**job.head, "arms": rows}
+
+
+def _worker(job: Job) -> Record:
+    return run_job(job, TIMEOUT)
+
+
+def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any, *, must: bool) -> str:
+    """The source of a bundle in the folder; "" where there can be none, unless it must be."""
+    origin = origin_of(f)
+    if origin is None:
+        if must:
+            raise InputsError("f cannot be imported by name in a worker; move it into a module, or use processes=0")
+        return ""
+    try:
+        return bundle.write(folder, origin, inputs, case.argnum is not None, dims)
+    except InputsError:
+        if must:
+            raise
+        return ""
+
+
+def _header(plan: Plan, case: Case, source: str, execute: Execute) -> Record:
+    settings = {
+        "preset": OWN,
+        "seed": plan.seed,
+        "processes": plan.repeats,
+        "only": None,
+        "where": "fresh workers" if source else "one process, built anew each time",
+        "function": plan.name,
+        "inputs": len(case.examples),
+        "gradient": case.argnum is not None,
+        "command": plan.command,
+    }
+    answer = execute(Job("environment"))
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    found = answer.get("environment", {"error": answer.get("error")})
+    return {"kind": "run", "run": uuid4().hex[:12], "at": at, "settings": settings, "environment": found}
+
+
+def _job(kind: str, plan: Plan, source: str, arms: tuple[str, ...], process: int | None = None) -> Job:
+    return Job(
+        kind, plan.name, bundle.SIZE, process, source=source, seed=plan.seed, arms=arms, budget=plan.budget
+    )  # fmt: skip
+
+
+def _sorted_out(rows: dict[str, Record]) -> tuple[tuple[str, ...], dict[str, Record]]:
+    """The arms that may be measured, and a row for each other. None may if the reference itself is not right."""
+    refused = {arm: {"status": r["status"], "reason": r["reason"]} for arm, r in rows.items() if r["status"] != "ok"}
+    return () if REFERENCE in refused else tuple(arm for arm in rows if arm not in refused), refused
+
+
+def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:
+    reporter.start(job.label)
+    record = execute(job)
+    reporter.finish(record.get("error"))
+    return record
+
+
+@contextmanager
+def _pinned() -> Iterator[None]:
+    """One core and one BLAS thread inside, as a worker has; as before outside."""
+    from threadpoolctl import threadpool_limits
+
+    cores = environment.affinity()
+    gc.freeze()  # what this process held before is not walked by each collection
+    with threadpool_limits(1):
+        try:
+            if cores:
+                os.sched_setaffinity(0, {max(cores)})
+            yield
+        finally:
+            if cores:
+                os.sched_setaffinity(0, cores)
+            gc.unfreeze()

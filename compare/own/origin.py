@@ -1,0 +1,93 @@
+"""Where a function is defined, so that a fresh worker finds it: a module that can be imported, or a file by its path.
+
+Only a file that the user has named, or a module that is imported already, is ever run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from compare.errors import InputsError
+from compare.workloads import nearest
+
+PREFIX = "own_file_"
+"""Before the name of a module made from a file, so that a file called static.py is not taken for the engine."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A module, the name of an object in it, and the file if the module was made from one by its path."""
+
+    module: str
+    name: str
+    file: str | None
+
+    def load(self) -> Any:
+        """The object, its module imported now if need be."""
+        module = importlib.import_module(self.module) if self.file is None else import_file(Path(self.file))
+        return reduce(getattr, self.name.split("."), module)
+
+
+def origin_of(f: Any) -> Origin | None:
+    """Where `f` can be found by name in another process; None for what is local, in __main__, or an object."""
+    module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", None)
+    if module in (None, "__main__") or name is None or module not in sys.modules:
+        return None
+    try:
+        found = reduce(getattr, name.split("."), sys.modules[module])
+    except AttributeError:
+        return None
+    file = sys.modules[module].__file__ if module.startswith(PREFIX) else None
+    return Origin(module, name, file) if found is f else None
+
+
+def named(place: str) -> Any:
+    """The object at `FILE.py:name`. Raises InputsError where there is no such file or name, and what the file does."""
+    path, colon, name = place.rpartition(":")
+    if not colon or not name or not path:
+        raise InputsError(f"{place!r} names no function; write FILE.py:function")
+    module = import_file(Path(path))
+    if not hasattr(module, name):
+        known = tuple(n for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module))
+        raise InputsError(f"{path} defines no {name!r}" + (f"; {nearest(name, known)}" if known else ""))
+    return getattr(module, name)
+
+
+def import_file(path: Path) -> ModuleType:
+    """The module of a Python file, run once. Its folder joins the end of the path, for the modules beside it.
+
+    Raises InputsError where there is no such file or it ends the program, and whatever the file raises.
+    """
+    if not path.is_file():
+        raise InputsError(f"there is no file {path}; write FILE.py:function")
+    where = path.resolve()
+    name = PREFIX + where.stem
+    loaded = sys.modules.get(name)
+    if loaded is not None and loaded.__file__ == str(where):
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, where)
+    if spec is None or spec.loader is None:
+        raise InputsError(f"{path} is no Python file; its name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    if str(where.parent) not in sys.path:
+        sys.path.append(str(where.parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, SystemExit):
+            guard = 'put what it runs under `if __name__ == "__main__":`'
+            raise InputsError(f"{path} ends the program when it is imported; {guard}") from None
+        raise
+    return module
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    return getattr(value, "__module__", module.__name__) == module.__name__ and not isinstance(value, ModuleType)

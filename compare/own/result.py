@@ -1,0 +1,85 @@
+"""The result of comparing one function: its verdict, and itself as a table, in a notebook, as JSON and as a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from compare import results
+from compare.errors import CompareError, NothingMeasuredError
+from compare.own import show
+from compare.own.verdict import Verdict, verdict
+from compare.results import Record
+
+SCHEMA = 1
+"""The version of `Result.to_dict`; a field may be added without a new one."""
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What comparing one function gave: `records` are those of a run of the suite, `verdict` follows from them."""
+
+    name: str
+    modes: tuple[str, ...]
+    records: tuple[Record, ...]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
+        return verdict(self.records)
+
+    @property
+    def exit_code(self) -> int:
+        """0 fine, 1 something failed, 3 the times cannot be told apart, 4 a mode disagrees, 5 nothing was measured."""
+        found = self.verdict
+        if found.disagree:
+            return 4
+        if found.steady.outcome == "not measured":
+            return NothingMeasuredError.exit_code
+        failed = any(reason.startswith("failed") for reason in found.refused.values())
+        if failed or any(record["kind"] == "failure" for record in self.records):
+            return 1
+        return 3 if found.steady.outcome == "cannot tell" else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict and the records, in plain JSON values."""
+        return {
+            "schema": SCHEMA,
+            "kind": "comparison",
+            "function": self.name,
+            "modes": list(self.modes),
+            "verdict": self.verdict.to_dict(),
+            "records": [dict(record) for record in self.records],
+        }
+
+    def save(self, directory: str | Path) -> Path:
+        """Write results.jsonl, verdicts.json, report.html, report.md and plots/; the path of the page.
+
+        Raises CompareError where the directory is not empty or cannot be written.
+        """
+        from compare.run import finish
+
+        folder = empty(Path(directory))
+        for record in self.records:
+            results.append(folder / results.RESULTS, record)
+        finish(folder, list(self.records))
+        return folder / "report.html"
+
+    def __repr__(self) -> str:
+        return show.plain(self)
+
+    def _repr_html_(self) -> str:
+        return show.html(self)
+
+
+def empty(folder: Path) -> Path:
+    """The folder, made if need be. Raises CompareError unless it is empty and can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise CompareError(f"{folder} is not empty; choose another")
+    except OSError as error:
+        raise CompareError(f"cannot write to {folder}: {error.strerror}; choose another") from error
+    return folder

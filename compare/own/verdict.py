@@ -1,0 +1,182 @@
+"""The verdict on a function, computed from its records: who costs least once warm, for one run, and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, isfinite
+from typing import Any, Literal
+
+from compare.claims.base import SMALLEST_EFFECT, Record
+from compare.claims.c5_memory import held
+from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, steady
+from compare.own.claims import ratio_of
+from compare.report import records as typed
+from compare.report import text
+from compare.report.summary import BreakEven, Ratio, break_even, summarise
+from compare.stats import Interval
+
+Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which mode costs least: `leaders` are the one that does and those whose intervals do not tell them from it.
+
+    `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader.
+    """
+
+    outcome: Outcome
+    leaders: tuple[str, ...] = ()
+    values: Mapping[str, float] | None = None
+    ratios: Mapping[str, Interval] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "outcome": self.outcome,
+            "leaders": list(self.leaders),
+            "values": dict(self.values or {}),
+            "ratios": _listed(self.ratios or {}),
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict in one sentence, and its parts; `of_dynamic` is steady time over that of dynamic."""
+
+    sentence: str
+    steady: Contest
+    first: Contest
+    memory: Contest
+    break_even: BreakEven | None
+    of_dynamic: Mapping[str, Interval]
+    compiles: Mapping[str, int]
+    refused: Mapping[str, str]
+    disagree: bool
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "sentence": self.sentence,
+            "steady": self.steady.to_dict(),
+            "first": self.first.to_dict(),
+            "memory": self.memory.to_dict(),
+            "break_even": self.break_even and asdict(self.break_even),
+            "of_dynamic": _listed(self.of_dynamic),
+            "compiles": dict(self.compiles),
+            "refused": dict(self.refused),
+            "smallest_effect": SMALLEST_EFFECT,
+        }
+
+
+def verdict(records: Sequence[Record]) -> Verdict:
+    """The verdict that the records of one function give."""
+    times, memories = cells(records, "time"), cells(records, "memory")
+    warm, first = (contest(times[0], read) if times else Contest("not measured") for read in (steady, first_run))
+    memory = contest(memories[0], held) if memories else Contest("not measured")
+    even = _break_even(records, warm, first)
+    rows = {arm: row for r in records if r["kind"] == "parity" for arm, row in r["arms"].items()}
+    refused = {arm: f"{row['status']}: {row.get('reason')}" for arm, row in rows.items() if row["status"] != "ok"}
+    base = {arm: ratio_of(times[0], arm, DYNAMIC, steady) for arm in times[0].static_arms} if times else {}
+    of_dynamic = {arm: ratio for arm, ratio in base.items() if ratio is not None}
+    compiles = {arm: max(r["compiles"] for r in times[0].of(arm)) for arm in (warm.values or {})} if times else {}
+    stream = bool(times) and any(r.get("stream") for process in times[0].processes for r in process.values())
+    sentence = _sentence(warm, first, memory, even, refused, stream=stream)
+    disagree = any(row["status"] == "disagree" for row in rows.values())
+    return Verdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
+
+
+def contest(cell: Cell, read: Read) -> Contest:
+    """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
+    arms = sorted({arm for process in cell.processes for arm in process})
+    values = {arm: mean for arm in arms if (mean := cell.mean(arm, read)) is not None}
+    if not values:
+        return Contest("not measured")
+    best, *others = sorted(values, key=lambda arm: values[arm])
+    found = {arm: ratio_of(cell, arm, best, read) for arm in others}
+    ratios = {arm: ratio for arm, ratio in found.items() if ratio is not None}
+    sides = {arm: ratios[arm].side(SMALLEST_EFFECT) if arm in ratios else "unclear" for arm in others}
+    close = [arm for arm, side in sides.items() if side != "above"]
+    outcome: Outcome = "wins" if not close else "cannot tell"
+    if not others:
+        outcome = "alone"
+    elif close and all(sides[arm] == "tie" for arm in close):
+        outcome = "tie"
+    return Contest(outcome, (best, *close), values, ratios)
+
+
+def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> BreakEven | None:
+    """From which call on the mode that is fastest once warm has cost less than the one that started fastest."""
+    if warm.outcome in ("alone", "not measured") or not first.leaders:
+        return None
+    fast, early = warm.leaders[0], first.leaders[0]
+    if fast == early and warm.outcome == "wins":
+        return BreakEven("at once", 1.0)
+    if early in warm.leaders:
+        return BreakEven("cannot tell")
+    summary = summarise(typed.parse(records))
+    courses = {arm: course for (_, arm), course in summary.courses.items()}
+    ((cell, _), *_) = summary.courses
+    over = (warm.ratios or {})[early]  # early / fast, and the rule asks for fast / early
+    return break_even(
+        courses[fast], courses[early], Ratio(cell, fast, Interval(1 / over.estimate, 1 / over.high, 1 / over.low))
+    )
+
+
+def _sentence(
+    warm: Contest, first: Contest, memory: Contest, even: BreakEven | None, refused: Mapping[str, str], *, stream: bool
+) -> str:
+    run = "the first pass over the inputs" if stream else "the first call"
+    parts = [
+        _told(warm, "once warm", "as long"),
+        _told(first, f"for {run}", "as long"),
+        _paid_back(warm, even),
+        _told(memory, "in memory", "as much"),
+    ]
+    if warm.outcome in ("alone", "not measured"):
+        parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else "nothing was measured"]
+    if refused:
+        told = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
+        parts.append(f"not timed: {text.listed(told)}")
+    sentence = "; ".join(filter(None, parts))
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _told(found: Contest, where: str, measure: str) -> str:
+    """`once warm, static-exact wins: dynamic takes 4.3x as long [4.2, 4.4]`."""
+    if found.outcome in ("alone", "not measured"):
+        return ""
+    ratios = found.ratios or {}
+    rival = DYNAMIC if DYNAMIC in ratios else next(iter(ratios), None)  # the nearest, where dynamic leads
+    leaders = text.listed(found.leaders)
+    outcome = {
+        "wins": f"{leaders} wins",
+        "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
+        "cannot tell": f"{leaders} cannot be told apart",
+    }[found.outcome]
+    if rival is None:
+        return f"{where}, {outcome}"
+    beside = found.outcome != "wins" and rival not in found.leaders
+    return f"{where}, {outcome}{', and' if beside else ':'} {rival} takes {_ratio(ratios[rival])} {measure}"
+
+
+def _listed(ratios: Mapping[str, Interval]) -> dict[str, list[float]]:
+    """`[estimate, low, high]` by mode."""
+    return {mode: [ratio.estimate, *ratio.bounds()] for mode, ratio in ratios.items()}
+
+
+def _ratio(ratio: Interval) -> str:
+    spread = f" {text.interval(ratio.low, ratio.high)}" if ratio.low < ratio.high else ""
+    return f"{text.ratio(ratio.estimate)}{spread}"
+
+
+def _paid_back(warm: Contest, even: BreakEven | None) -> str:
+    if even is None or even.runs is None or even.verdict != "after":
+        return ""
+    low, high = (ceil(end) if end and isfinite(end) else None for end in (even.low, even.high))
+    spread = f" {text.interval(low, high)}" if low and high and low < high else ""
+    return f"{warm.leaders[0]} has paid back after {text.counted(ceil(even.runs), 'call')}{spread}"
