@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import ControlFlowError, DTypeError, GraphError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
             return interpreter(op, args, attrs)
     try:
         return execute(op, args, attrs)
-    except ControlFlowError:
+    except GraphError:  # as NumPy meets the size: undecided, or no number it can count with
         if not any(map(is_symbolic, attrs.values())):
             raise
     return interpreters[Dim](op, args, attrs)  # arrays, but a symbolic size: only a trace can hold the result

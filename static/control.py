@@ -20,6 +20,7 @@ from graphs.ops.control import part, scan_op, stacked, switch_op, while_op
 from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
 from graphs.spec import TensorSpec
+from static import weak
 from static.symbol import Symbol
 from static.trace import current, is_traced, node_of, tracing
 
@@ -90,22 +91,32 @@ def nodes_of(values: Sequence[Any]) -> list[Node]:
 
 
 class Operands:
-    """A nested container of which some leaves are traced, and the others (numbers, strings) are static values."""
+    """A nested container of which some leaves are traced, and the others (numbers, strings) are static values.
 
-    def __init__(self, container: Any) -> None:
+    `numbers` tells which traced leaves stand for Python numbers.
+    """
+
+    def __init__(self, container: Any, numbers: Sequence[bool] | None = None) -> None:
         leaves, self.structure = tree.flatten(container)
         self.static = [None if is_traced(leaf) else leaf for leaf in leaves]
         self.nodes = nodes_of([leaf for leaf in leaves if is_traced(leaf)])
+        self._numbers = numbers or [False] * len(leaves)
 
     @property
     def specs(self) -> list[TensorSpec]:
         """The specs of the traced leaves."""
         return [node.spec for node in self.nodes]
 
-    def filled(self, values: Sequence[Any]) -> Any:
+    def filled(self, values: Sequence[Symbol]) -> Any:
         """The container with other traced leaves."""
         rest = iter(values)
-        return tree.unflatten(self.structure, [next(rest) if s is None else s for s in self.static])
+        leaves = [next(rest) if static is None else static for static in self.static]
+        weakened = [_weak(leaf) if number else leaf for leaf, number in zip(leaves, self._numbers, strict=True)]
+        return tree.unflatten(self.structure, weakened)
+
+
+def _weak(symbol: Symbol) -> Symbol:
+    return Symbol(symbol.builder, symbol.node, weak=True)
 
 
 class Loop(NamedTuple):
@@ -120,7 +131,7 @@ class Loop(NamedTuple):
 
         Raises ShapeError when the body changes the structure of the state.
         """
-        given = Operands(self._typed(state))
+        given = self._start(state)
 
         def body(values: list[Any]) -> tuple[list[Any], Any]:
             after, y = self._stepped(given, values)
@@ -129,23 +140,32 @@ class Loop(NamedTuple):
 
         return given, Subgraph("body", body, [*given.specs, *self.slices])
 
-    def _typed(self, state: Any) -> Any:
-        """The state with its Python numbers as arrays, of the dtypes that one step, tried out, gives them."""
+    def _start(self, state: Any) -> Operands:
+        """The state with its Python numbers as arrays, of the dtypes that one step, tried out, gives them.
+
+        What is a number after that step too stands for one in every step.
+        """
         leaves, structure = tree.flatten(state)
         if not any(map(promotion.is_scalar, leaves)):
-            return state
-        given = Operands(state)
+            return Operands(state)
+        after = self._tried(Operands(state))
+        numbers = [promotion.is_scalar(leaf) for leaf in leaves]
+        typed = [
+            np.asarray(leaf, dtype_of(new)) if number else leaf
+            for leaf, new, number in zip(leaves, after, numbers, strict=True)
+        ]
+        still = [number and weak.is_weak(new) for number, new in zip(numbers, after, strict=True)]
+        return Operands(tree.unflatten(structure, typed), still)
+
+    def _tried(self, given: Operands) -> list[Any]:
+        """The leaves of the state after one step, whose nodes are thrown away."""
         after: list[Any] = []
 
-        def tried(values: list[Any]) -> None:
+        def step(values: list[Any]) -> None:
             after.extend(self._like(given, self._stepped(given, values)[0]))
 
-        Subgraph("tried", tried, [*given.specs, *self.slices])
-        typed = [
-            np.asarray(leaf, dtype_of(new)) if promotion.is_scalar(leaf) else leaf
-            for leaf, new in zip(leaves, after, strict=True)
-        ]
-        return tree.unflatten(structure, typed)
+        Subgraph("tried", step, [*given.specs, *self.slices])
+        return after
 
     def _stepped(self, given: Operands, values: list[Any]) -> tuple[Any, Any]:
         count = len(given.nodes)

@@ -105,7 +105,6 @@ def _switch_rule(call: Call) -> list[Any]:
 def _scan_rule(call: Call) -> list[Any]:
     """A scan the other way, whose state are the cotangents of the state, and the sums of those of outer values."""
     attrs, carry, body = call.attrs, call.attrs["carry"], call.attrs["body"]
-    _check_saved(call, "scan")
     _, xs, outer = _split(call.inputs, carry, attrs["xs"])
     _, wanted_xs, wanted_outer = _split(call.wanted, carry, attrs["xs"])
     specs, ys = [output.spec for output in body.outputs], len(body.outputs) - carry
@@ -133,7 +132,6 @@ def _scan_rule(call: Call) -> list[Any]:
 def _while_rule(call: Call) -> list[Any]:
     """Cotangents go through the saved states, the last first, and the sums of those of outer values with them."""
     carry, body = call.attrs["carry"], call.attrs["body"]
-    _check_saved(call, "while_loop")
     specs = [output.spec for output in body.outputs]
     floats, wanted_outer = [spec.is_float for spec in specs], call.wanted[carry:]
     of_state = _zeros_for(specs, _given(call, 0, carry))
@@ -155,9 +153,8 @@ def _while_gradient_rule(call: Call) -> list[Any]:
     """The gradient is linear in the cotangents it carries, and its transpose goes through the states the other way."""
     count, graph = call.attrs["carry"], call.attrs["step"]
     if any(want for i, want in enumerate(call.wanted) if not 1 <= i <= count):
-        raise NotDifferentiableError(
-            located("while_loop: its gradient has no gradient in a graph; use scan, or run it in the dynamic engine")
-        )
+        message = "while_loop: its gradient has no gradient in a graph; use scan, or run it in the dynamic engine"
+        raise NotDifferentiableError(located(message, building().line))
     history, *values = call.inputs
     cotangents, outer = values[:count], values[count:]
     start = _zeros_for([output.spec for output in graph.outputs], _given(call, 0, count))
@@ -177,11 +174,6 @@ def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Seque
     (graph,), _ = finished(step)
     attrs = {"step": graph, "carry": len(start), "reverse": reverse}
     return emit(while_gradient_op, nodes_of([history, *start, *outer]), attrs, len(start))
-
-
-def _check_saved(call: Call, name: str) -> None:
-    if not call.attrs["save"]:
-        raise NotDifferentiableError(located(f"{name}: traced before it was differentiated; call it inside grad"))
 
 
 joint_rules.update(

@@ -18,13 +18,15 @@ class Symbol(Surface):
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
     Asking for the data raises ControlFlowError, naming the user's line and what to write instead.
+    A weak symbol stands for a Python number: `static/weak.py`.
     """
 
-    __slots__ = ("builder", "node")
+    __slots__ = ("builder", "node", "weak")
 
-    def __init__(self, builder: Builder, node: Node) -> None:
+    def __init__(self, builder: Builder, node: Node, weak: bool = False) -> None:
         self.builder = builder
         self.node = node
+        self.weak = weak
 
     @property
     def shape(self) -> Shape:  # type: ignore[override]

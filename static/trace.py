@@ -17,6 +17,7 @@ from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec, spec_of
+from static import weak
 from static.symbol import Symbol
 
 
@@ -99,8 +100,10 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
     """Append a node to the graph being traced: the interpreter for symbols."""
     builder = _builder_of(op)
     try:
-        sources = [node_of(builder, arg, args) for arg in args]
-        return Symbol(builder, builder.append(op, sources, attrs, builder.line or user_line()))
+        typed = weak.beside(op, args)
+        sources = [node_of(builder, arg, typed) for arg in typed]
+        node = builder.append(op, sources, attrs, builder.line or user_line())
+        return Symbol(builder, node, weak.gives_weak(op, args))
     except GraphError as error:
         raise dispatch.explained(op, args, error) from None
 

@@ -118,3 +118,13 @@ def test_random_nested_programs_agree(seed):
         close(static.jvp(f, (x, y), (y, x)), dynamic.jvp(f, (x, y), (y, x)))
     if seed % 10 == 1:
         close(static.hvp(f, (x, y), (y, x)), dynamic.hvp(f, (x, y), (y, x)))
+
+
+def test_third_order():
+    f = lambda x: g.scan(lambda s, _: (s + 0.1 * g.sin(s), ()), x, length=3)[0].sum()  # noqa: E731
+
+    def third(engine: Any) -> Any:
+        squared = lambda h: lambda x: (engine.grad(h)(x) ** 2).sum()  # noqa: E731
+        return engine.grad(squared(squared(f)))(X)
+
+    close(third(static), third(dynamic))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import dynamic
 import graphs as g
 import static
 from graphs.cost import graph_cost
@@ -112,3 +113,22 @@ def test_costs():
     assert branch.bytes >= dear.bytes
     loop = graph_cost(static.trace(lambda x: g.while_loop(lambda s: s.sum() < 5, lambda s: g.tanh(s) + g.exp(s), x), X))
     assert loop.flops >= dear.flops
+
+
+def test_compiled_code_gives_what_the_graph_gives_node_by_node():
+    exe = static.compile(static.value_and_grad(everything), W, ROWS)
+    close(exe(W, ROWS), exe.graph(W, ROWS))
+
+
+def test_padded_scans_equal_unpadded_ones():
+    def loss(w: Any, xs: Any, mask: Any) -> Any:
+        def step(s: Any, x: Any) -> Any:
+            return g.where(x[1], g.tanh(s @ w + x[0]), s), ()
+
+        return (g.scan(step, X, (xs, mask))[0] ** 2).sum()
+
+    step = static.jit(static.value_and_grad(loss), shapes="bucket", dims=(None, ("T", None), ("T",)))
+    for length in (3, 4, 2):
+        xs, mask = ROWS[:length], np.ones(length, bool)
+        close(step(W, xs, mask), dynamic.value_and_grad(loss)(W, xs, mask))
+    assert step.stats.compiles == 2

@@ -7,6 +7,7 @@ from types import CodeType
 import numpy as np
 import pytest
 
+import dynamic
 import graphs
 import static
 from compare import schema
@@ -14,6 +15,7 @@ from compare.claims.c1_control_flow import EASY_EDIT, MIN_PROGRAMS
 from compare.corpus import FAMILIES, measure, programs
 from compare.corpus.measure import calls, measured
 from compare.corpus.program import Program, floats
+from compare.report.records import parse
 from tests.claim_records import program as row
 from tests.claim_records import regime, said, verdict
 from tests.corpus_values import VALUES
@@ -91,13 +93,11 @@ def _leaves(program):
 
 @each()
 def test_the_inputs_take_different_paths_and_reach_every_line(program):
-    """What Python decides in C (a maximum, a mask, a slice) shows in which elements have a gradient."""
+    """What Python decides in C (a maximum, a heap, a slice) shows in the ops that are recorded."""
     paths = [path(program, index) for index in range(len(program.inputs))]
     if program.reset is None:
-        used = [
-            np.concatenate([np.ravel(g) != 0 for g in graphs.tree.leaves(g)]) for _, g in measure.reference(program)
-        ]
-        assert len({(steps, tuple(where)) for steps, where in zip(paths, used, strict=True)}) > 1
+        recorded = [str(dynamic.record(program.plain, *args)) for args in program.inputs]
+        assert len(set(zip(paths, recorded, strict=True))) > 1
     reached = {line for steps in paths for _, line, _ in steps}
     assert lines(program.plain.__code__) <= reached
 
@@ -240,6 +240,7 @@ def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
 def test_the_record_keeps_the_schema_and_has_every_program(record):
     assert schema.violation(record) is None
     assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert parse([record]).unreadable == 0
     assert [found["program"] for found in record["programs"]] == [program.name for program in PROGRAMS]
 
 
@@ -291,6 +292,7 @@ def test_a_verdict_names_what_failed_and_tells_the_times():
     ]
     found = verdict("C1", lines_of(*rows))
     assert said(found, "in static 1 run unchanged, 1 once rewritten (in the median 30% of their tokens), 1 not at all")
+    assert said(found, "if up to 50% of the tokens counted as easy, 33% would be hard")
     for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same: lost"):
         assert said(found, words)
     assert said(found, "dynamic takes 4 times static's time")

@@ -169,3 +169,20 @@ def test_the_report_says_what_each_pass_did():
     text = str(static.compile(lambda x: (x * 1).T.T, X).report())
     assert [line.split(":")[0].strip() for line in text.splitlines()[2:6]] == [one.__name__ for one in pipeline.DEFAULT]
     assert "remove_dead_code: 3 -> 1 nodes" in text
+
+
+def test_passes_reach_into_the_bodies_of_loops():
+    def f(xs):
+        def body(state, x):
+            g.exp(x)  # nobody reads it
+            return state * 1 + g.cos(x) + g.cos(x), ()
+
+        return g.scan(body, g.zeros((), np.float32), xs)[0]
+
+    (inner,) = next(n for n in static.trace(f, g.TensorSpec((4,))).nodes if n.subgraphs).subgraphs
+    assert inner.op_counts() == {"exp": 1, "multiply": 1, "cos": 2, "add": 2}
+    exe = static.compile(f, g.TensorSpec((4,)))
+    (inner,) = next(n for n in exe.graph.nodes if n.subgraphs).subgraphs
+    assert inner.op_counts() == {"cos": 1, "add": 2}
+    xs = np.linspace(0, 1, 4, dtype=np.float32)
+    np.testing.assert_array_equal(exe(xs), static.compile(f, g.TensorSpec((4,)), passes=())(xs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:
         return multiply(g if len(x_shape) == 1 else expand_dims(g, -1), y)
     if len(x_shape) == 1:
         return squeeze(matmul(y, expand_dims(g, -1)), -1)
-    return matmul(g, matrix_transpose(y))
+    return matmul(g, _transposed(y))
 
 
 def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
@@ -75,7 +76,17 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
         return multiply(expand_dims(g, -2), expand_dims(x, -1)) if len(y_shape) > 1 else multiply(g, x)
     if len(y_shape) == 1:
         return squeeze(matmul(matrix_transpose(x), expand_dims(g, -1)), -1)
-    return matmul(matrix_transpose(x), g)
+    return matmul(_transposed(x), g)
+
+
+def _transposed(x: Array) -> Array:
+    """`matrix_transpose` of what is known to be a matrix: in backward this runs for every product."""
+    return permute_dims.apply((x,), {"axes": _swapped_axes(len(x.shape))})
+
+
+@functools.cache
+def _swapped_axes(ndim: int) -> tuple[int, ...]:
+    return (*range(ndim - 2), ndim - 1, ndim - 2)
 
 
 def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:

@@ -23,12 +23,12 @@ Array = Any
 
 def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A reduced value with its reduced axes back as size 1."""
-    return reshape(value, reduced_shape(shape, axis, keepdims=True))
+    return reshape.apply((value,), {"shape": reduced_shape(shape, axis, keepdims=True)})
 
 
 def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A cotangent of a reduction, copied along the reduced axes."""
-    return broadcast_to(_kept(g, shape, axis), shape)
+    return broadcast_to.apply((_kept(g, shape, axis),), {"shape": tuple(shape)})
 
 
 def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
