@@ -14,6 +14,8 @@ from compare.measure.job import Budget, Job
 CHECKS: Mapping[str, tuple[str, str]] = {
     "C1": ("program", "compare.corpus.measure:measure"),
     "C2": ("gradients", "compare.claims.gradients:measure"),
+    "C3": ("fault", "compare.faults.measure:measure"),
+    "C8": ("edit", "compare.edits.measure:measure"),
 }
 """The claims with a check of their own, apart from any cell: the kind of its record, and the function that makes it."""
 

@@ -227,7 +227,7 @@ def _outcome(state: Run, verdicts: list[dict[str, Any]]) -> Outcome:
         verdicts,
         disagreements=tuple(rows_with("disagree", parity)),
         failures=(*failures, *rows_with("failed", parity)),
-        measured=sum(r["kind"] in ("time", "memory", "gradients", "program") for r in state.records),
+        measured=sum(r["kind"] in ("time", "memory", "gradients", "program", "fault", "edit") for r in state.records),
     )
 
 

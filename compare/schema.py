@@ -142,6 +142,63 @@ class Programs(TypedDict):
     programs: list[ProgramRow]
 
 
+class FaultRow(TypedDict):
+    """What a scripted debugger met of one seeded fault in one engine, as `compare.faults.debugger` counts it."""
+
+    fault: str
+    family: str
+    engine: Literal["dynamic", "static"]
+    detected: bool
+    when: Literal["trace", "call", "forward", "backward", "update", "step", "never", "cannot happen"]
+    tool: str
+    ops_before: int
+    names_line: bool
+    distance: int | None
+    steps: int
+    message: str
+
+
+class Faults(TypedDict):
+    """The seeded faults looked for for a claim."""
+
+    claim: str
+    faults: list[FaultRow]
+
+
+class EditCost(TypedDict):
+    """What a structure edit cost an engine, as `compare.edits.measure` defines it; `way` is static's way of telling it.
+
+    `steps` are steady steps, `edits` the new structures of a training, `seconds` those of a whole training.
+    """
+
+    rebuild: int
+    steps: float
+    seconds: float
+    compile_seconds: float
+    edits: int
+    way: NotRequired[Literal["retraced", "foreseen"]]
+
+
+class EditRow(TypedDict):
+    """One structure edit during training in each engine, static in its best way of `ways`.
+
+    `difference` is how far the losses of the engines are apart at most, relative.
+    """
+
+    edit: str
+    engines: dict[str, EditCost]
+    ways: dict[str, EditCost]
+    agree: bool
+    difference: float
+
+
+class Edits(TypedDict):
+    """The structure edits measured for a claim."""
+
+    claim: str
+    edits: list[EditRow]
+
+
 class Failure(TypedDict):
     """A job that left no result, by the fields that name it."""
 
@@ -156,6 +213,8 @@ KINDS: Mapping[str, Any] = {
     "memory": Memory,
     "gradients": Gradients,
     "program": Programs,
+    "fault": Faults,
+    "edit": Edits,
     "failure": Failure,
 }
 

@@ -76,6 +76,8 @@ _HANDLERS: dict[str, Callable[[Job], Record]] = {
     "memory": _memory,
     "gradients": _check,
     "program": _check,
+    "fault": _check,
+    "edit": _check,
     "environment": _environment,
 }
 

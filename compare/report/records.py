@@ -200,6 +200,8 @@ _READERS: dict[str, Callable[[Line], list[Any]]] = {
     "parity": _parity,
     "gradients": _gradients,
     "program": lambda _: [],  # what the page says of programs is the verdict on their claim
+    "fault": lambda _: [],  # and so for these two
+    "edit": lambda _: [],
     "failure": _failure,
 }
 

@@ -1,0 +1,1 @@
+"""The programs, a file for each family, which lists its own in `PROGRAMS`."""

@@ -1,0 +1,69 @@
+"""What a program of the corpus is: one computation with control flow, as Python writes it and as a graph holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = Any
+Function = Callable[..., Any]
+Arguments = tuple[Any, ...]
+
+FEWEST_INPUTS = 3
+"""Fewer inputs cannot tell a trace that is right from one that is right by luck."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of arrays that hangs on values, or on structure, and the inputs that show it.
+
+    `plain` is ordinary Python over graphs ops, as one writes it for a graph that is built while it runs. `graph` is
+    the same for a graph that is built before: `plain` itself where tracing is expected to unroll it rightly, None
+    where no fixed graph can say it, with the reason in `cannot`. Both are differentiated in their first argument.
+
+    `inputs` are the arguments of calls, made in this order, on paths that differ. A program that keeps something
+    between calls has a `reset`, which puts that back; its graph takes it as an argument, in `graph_inputs`.
+    Raises ValueError for fewer than three inputs, and where there is neither a graph nor a reason.
+    """
+
+    plain: Function
+    graph: Function | None
+    inputs: Sequence[Arguments]
+    cannot: str = ""
+    graph_inputs: Sequence[Arguments] | None = None
+    reset: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < FEWEST_INPUTS:
+            raise ValueError(f"{self.name} has {len(self.inputs)} inputs; give at least {FEWEST_INPUTS}")
+        if (self.graph is None) != bool(self.cannot):
+            raise ValueError(f"{self.name}: give a graph, or say in cannot why there is none")
+
+    @property
+    def name(self) -> str:
+        """The name of its Python function."""
+        return self.plain.__name__
+
+    @property
+    def family(self) -> str:
+        """The name of its file."""
+        return self.plain.__module__.rpartition(".")[2]
+
+
+def floats(*values: Any) -> npt.NDArray[np.float64]:
+    """A float64 array: `floats(1, 2)` of two numbers, `floats([1, 2], [3, 4])` of two rows."""
+    return np.array(values, np.float64)
+
+
+def scalar(value: float) -> npt.NDArray[np.float64]:
+    """A float64 array without axes."""
+    return np.array(value, np.float64)
+
+
+def normal(seed: int, *shape: int) -> npt.NDArray[np.float64]:
+    """Made-up numbers, the same in every run."""
+    return np.asarray(np.random.default_rng(seed).standard_normal(shape))
