@@ -180,7 +180,7 @@ class EditCost(TypedDict):
 
 
 class EditRow(TypedDict):
-    """One structure edit during training in each engine, static in its best way of `ways`.
+    """One structure edit during training in each engine, static as foreseen where `ways` has that.
 
     `difference` is how far the losses of the engines are apart at most, relative.
     """

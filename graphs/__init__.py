@@ -6,7 +6,7 @@ Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are r
 
 import builtins
 
-from graphs import errors, tree
+from graphs import errors, optim, tree
 from graphs.custom import custom_op
 from graphs.dims import Dim, dim
 from graphs.errors import (
@@ -56,6 +56,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "dim",
     "errors",
     "isomorphic",
+    "optim",
     "tree",
     "tree_map",
     *_ops,

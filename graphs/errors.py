@@ -34,8 +34,11 @@ class NotDifferentiableError(GraphError, RuntimeError):
     """A gradient was asked for that does not exist or is no longer held."""
 
 
-class ControlFlowError(GraphError, TypeError):
-    """Python asked for the value of something that is still symbolic while a graph is traced."""
+class ControlFlowError(GraphError, RuntimeError):
+    """Python asked for the value of something that is still symbolic while a graph is traced.
+
+    No TypeError: `try: float(x) except TypeError` must not swallow it and bake the fallback into the graph.
+    """
 
 
 class InplaceError(GraphError, RuntimeError):

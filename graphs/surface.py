@@ -183,6 +183,9 @@ class Surface(TorchNames):
     def __invert__(self) -> Self:
         return ops.bitwise_invert(self)
 
+    def __round__(self) -> Self:
+        return ops.round(self)
+
     __hash__ = object.__hash__
 
     # Methods ------------------------------------------------------------------------------------------------

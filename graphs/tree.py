@@ -16,6 +16,16 @@ def flatten(tree: Tree) -> tuple[list[Any], Structure]:
     return optree.tree_flatten(tree)
 
 
+def layout(tree: Tree) -> Structure:
+    """The structure with the order of dict keys, which a function that loops over a dict can tell apart."""
+    return optree.tree_structure(tree, namespace=_AS_INSERTED)
+
+
+_AS_INSERTED = "graphduel: dicts as inserted"
+_for_good = optree.dict_insertion_ordered(True, namespace=_AS_INSERTED)  # nobody else uses the name
+_for_good.__enter__()
+
+
 def unflatten(structure: Structure, leaves: list[Any]) -> Tree:
     """The container of that structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)

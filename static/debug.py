@@ -80,7 +80,8 @@ def _walk(graph: Graph, arrays: Sequence[Any], sizes: Mapping[str, int], visit: 
         if node not in values:
             inputs = tuple([values[source] for source in node.inputs])
             values[node] = _computed(node, inputs, sizes, visit)
-            visit(Step(node, inputs, values[node]))
+            if node.op.family != "source":  # constants compute nothing
+                visit(Step(node, inputs, values[node]))
     return tuple(values[output] for output in graph.outputs)
 
 

@@ -73,7 +73,8 @@ class Jitted:
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
         names: list[Names] = _axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
         call = self._policy(traced, names)
-        key = (structure, tuple(map(static_key, statics)), tuple([(spec.shape, spec.dtype) for spec in call.specs]))
+        specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
+        key = (tree.layout(args), tuple(map(static_key, statics)), specs)
         executable = self._found(key) or self._compiled(key, call, structure, statics)
         result = executable(*_filled(structure, statics, call.arrays))
         return self._cropped(result, executable, call, traced, names, structure, statics) if call.padded else result

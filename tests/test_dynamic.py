@@ -448,3 +448,11 @@ def test_the_record_of_a_run_holds_in_place_changes():
         return (y * y).sum()
 
     assert graphs.isomorphic(graph, dynamic.record(out_of_place, point))
+
+
+def test_zeros_like_a_tensor_is_a_tensor_that_can_be_written_into():
+    x = dynamic.tensor([1.0, 2.0], requires_grad=True)
+    y = graphs.zeros_like(x)
+    y[0] = x[1]
+    graphs.sum(y * 3).backward()
+    np.testing.assert_array_equal(x.grad, [0, 3])

@@ -52,8 +52,8 @@ class Machine:
 def plain(job):
     if job.kind == "gradients":
         return {**job.head, "checks": 1, "passed": 1, "failures": [], "by_op": {}}
-    if job.kind == "program":
-        return {**job.head, "programs": []}
+    if job.kind in ("program", "fault", "edit"):
+        return {**job.head, f"{job.kind}s": []}
     if job.kind == "parity":
         arms = {"dynamic": OK, "static-exact": OK}
         return {**job.head, "agree": True, "arms": arms, "same_graph": True, "kernel_calls": {}}
@@ -106,7 +106,7 @@ def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_pat
 
 def test_checks_of_claims_run_unless_cells_are_chosen(tmp_path):
     _, machine = go(tmp_path, settings=Settings(processes=1))
-    assert machine.labels[:2] == ["program C1", "gradients C2"]
+    assert machine.labels[:4] == ["program C1", "gradients C2", "fault C3", "edit C8"]
     assert jobs.check_jobs(SETTINGS) == []
 
 

@@ -309,3 +309,17 @@ def test_arguments_are_not_changed_by_padding():
     f = static.jit(lambda x, m: graphs.where(m, x, 0.0).sum(), shapes="pad", dims=(("T",), ("T",)), buckets=[5])
     assert f(x, m) == 3
     assert (x.shape, m.shape) == ((3,), (3,))
+
+
+def test_a_function_that_loops_over_a_dict_is_compiled_for_each_order_of_keys():
+    def f(layers, x):
+        for name in layers:
+            x = x * layers[name] if name == "scale" else x + layers[name]
+        return x
+
+    jitted = static.jit(f)
+    x, one, two = (np.float32(v) for v in (3, 1, 2))
+    assert jitted({"scale": two, "shift": one}, x) == 7
+    assert jitted({"shift": one, "scale": two}, x) == 8
+    assert jitted({"scale": two, "shift": one}, x) == 7
+    assert jitted.stats.compiles == 2

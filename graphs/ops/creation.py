@@ -106,8 +106,11 @@ def empty(shape: Any, dtype: DType = None, device: Any = None) -> Array:
 
 
 def full_like(x: Array, /, fill_value: float, dtype: DType = None, device: Any = None) -> Array:
-    """An array of one value, with the shape and dtype of another."""
-    return full(shape_of(x), fill_value, dtype or dtype_of(x), device)
+    """An array of one value, with the shape and dtype of another; a tensor or symbol beside a tensor or symbol."""
+    made = full(shape_of(x), fill_value, dtype or dtype_of(x), device)
+    interpreter = dispatch.interpreter_of(x)
+    # Code that goes on to write into the result must not write into an array that no engine watches.
+    return made if interpreter is None else interpreter(identity, (made,), {})
 
 
 def zeros_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:

@@ -110,8 +110,8 @@ def _share(x: Array, length: Array) -> Array:
 logaddexp: Op = elementwise(
     "logaddexp",
     np.logaddexp,
-    lambda g, x, out: multiply(g, exp(subtract(x, out))),
-    lambda g, y, out: multiply(g, exp(subtract(y, out))),
+    lambda g, x, y: multiply(g, sigmoid(subtract(x, y))),
+    lambda g, x, y: multiply(g, sigmoid(subtract(y, x))),
     flops=20,
     doc="log(exp(x) + exp(y)), without overflow.",
 )
@@ -245,10 +245,10 @@ def _relu(x: Array, out: Array = None) -> Array:
 
 
 def _sigmoid(x: Array, out: Array = None) -> Array:
-    # Through tanh, which neither overflows nor loses digits at either end.
-    out = np.tanh(np.multiply(x, 0.5, out=out), out=out)
-    out = np.multiply(out, 0.5, out=out if isinstance(out, np.ndarray) else None)
-    return np.add(out, 0.5, out=out if isinstance(out, np.ndarray) else None)
+    with np.errstate(over="ignore"):  # exp(-x) may be infinite, and 1 / infinity is right
+        out = np.exp(np.multiply(x, -1.0, out=out), out=out)
+    out = np.add(out, 1, out=out if isinstance(out, np.ndarray) else None)
+    return np.reciprocal(out, out=out if isinstance(out, np.ndarray) else None)
 
 
 relu: Op = elementwise(

@@ -17,7 +17,7 @@ from graphs.ops.elementwise import (
     divide,
     expm1,
     greater,
-    less_equal,
+    less,
     multiply,
     negative,
     sqrt,
@@ -182,7 +182,7 @@ def huber_loss(x: Array, target: Array, /, delta: float = 1.0) -> Array:
     difference = subtract(x, target)
     size = abs(difference)
     far = multiply(subtract(size, delta / 2), delta)
-    return mean(where(less_equal(size, delta), multiply(square(difference), 0.5), far))
+    return mean(where(less(size, delta), multiply(square(difference), 0.5), far))
 
 
 @composite

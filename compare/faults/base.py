@@ -1,0 +1,120 @@
+"""What a seeded fault is: a healthy program, the same with one line wrong, and what it runs on."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import graphs
+
+Array = Any
+Params = dict[str, Array]
+Example = tuple[Any, ...]
+Loss = Callable[..., Any]
+Update = Callable[[Params, Params], Params]
+Floats = npt.NDArray[np.float32]
+
+MARK = "# fault"
+"""Ends the line at fault, in the source of the faulty function."""
+RATE = 0.05
+
+
+class Place(NamedTuple):
+    """A line of a source file."""
+
+    file: str
+    line: int
+
+    @classmethod
+    def parse(cls, text: str) -> Place | None:
+        """The place that a `model.py:12` names."""
+        file, _, line = text.rpartition(":")
+        return cls(file, int(line)) if file and line.isdecimal() else None
+
+
+class Program(NamedTuple):
+    """What a debugger is given: a loss, a rule that updates parameters, and the examples of some training steps.
+
+    `declared` is an example of the specs that the program is written for. `reset` forgets what earlier runs left
+    behind in Python.
+    """
+
+    loss: Loss
+    update: Update
+    params: Params
+    examples: tuple[Example, ...]
+    declared: Example
+    reset: Callable[[], None]
+
+
+def sgd(params: Params, gradients: Params) -> Params:
+    """One step of gradient descent."""
+    return {name: params[name] - gradients[name] * RATE for name in params}
+
+
+def draw(seed: int, *shape: int) -> Floats:
+    """f32[shape], normal, the same for the same seed."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def nothing() -> None:
+    """Most programs leave nothing behind."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One seeded fault. The faulty one of `loss`, `update` and `examples` has a line that ends in MARK.
+
+    healthy    `healthy(params, *example) -> scalar`, a plain function over graphs ops
+    faulty     the same with a line wrong; None where the loss is not at fault
+    params     the parameters; every one of them should get a gradient
+    examples   of the training steps; a wrong one shows at the latest in the last
+    """
+
+    name: str
+    family: str
+    healthy: Loss
+    params: Params
+    examples: tuple[Example, ...]
+    faulty: Loss | None = None
+    faulty_update: Update | None = None
+    faulty_examples: Callable[[], tuple[Example, ...]] | None = None
+    reset: Callable[[], None] = nothing
+
+    def program(self, *, faulty: bool) -> Program:
+        """The program with or without its fault."""
+        right = Program(self.healthy, sgd, self.params, self.examples, self.examples[0], self.reset)
+        if not faulty:
+            return right
+        return right._replace(
+            loss=self.faulty or right.loss,
+            update=self.faulty_update or right.update,
+            examples=self.faulty_examples() if self.faulty_examples else right.examples,
+        )
+
+    @cached_property
+    def place(self) -> Place:
+        """The line at fault. Raises ValueError unless exactly one line is marked."""
+        wrong = [f for f in (self.faulty, self.faulty_update, self.faulty_examples) if f is not None]
+        found = [place for function in wrong for place in _marked(function)]
+        if len(found) != 1:
+            raise ValueError(f"{self.name}: {len(found)} lines end in {MARK!r}; mark exactly one")
+        return found[0]
+
+
+def _marked(function: Callable[..., Any]) -> list[Place]:
+    lines, first = inspect.getsourcelines(function)
+    file = Path(inspect.getsourcefile(function) or "").name
+    return [Place(file, first + i) for i, line in enumerate(lines) if line.rstrip().endswith(MARK)]
+
+
+def mean_square(difference: Array) -> Array:
+    """The mean of the squares: the loss of most programs here."""
+    return graphs.mean(graphs.square(difference))
