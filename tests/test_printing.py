@@ -17,9 +17,7 @@ from hypothesis.extra import numpy as hnp
 from dynamic.printing import format_tensor, grad_fn_name
 from graphs.errors import DTypeError
 
-GOLDEN = json.loads((Path(__file__).parent / "data" / "printing_golden.json").read_text(encoding="utf-8"))[
-    "cases"
-]
+GOLDEN = json.loads((Path(__file__).parent / "data" / "printing_golden.json").read_text(encoding="utf-8"))["cases"]
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64",
           "uint8", "uint16", "uint32", "uint64", "bool")  # fmt: skip
 
@@ -60,9 +58,7 @@ def test_values_read_back_within_the_printed_precision(array):
         error = np.abs(np.array(parsed(text)) - expected)
     unequal = error > 5.0001e-5 * scale
     assert not unequal[np.isfinite(expected)].any()
-    np.testing.assert_array_equal(
-        np.array(parsed(text))[~np.isfinite(expected)], expected[~np.isfinite(expected)]
-    )
+    np.testing.assert_array_equal(np.array(parsed(text))[~np.isfinite(expected)], expected[~np.isfinite(expected)])
 
 
 @given(hnp.arrays(st.sampled_from([np.int8, np.int64, np.uint64]), small_shapes))
@@ -75,11 +71,7 @@ def test_integers_read_back_exactly(array):
 def test_brackets_nest_as_deep_as_the_shape(array):
     text = format_tensor(array)
     assert text.startswith("tensor(" + "[" * array.ndim)
-    assert (
-        text.count("[")
-        == text.count("]")
-        == sum(np.prod(array.shape[:n], dtype=int) for n in range(array.ndim))
-    )
+    assert text.count("[") == text.count("]") == sum(np.prod(array.shape[:n], dtype=int) for n in range(array.ndim))
 
 
 # Zeros, nan and inf take no part in the width of a column, in PyTorch as here, so lines of them may run over.
@@ -91,9 +83,7 @@ def test_lines_of_nonzero_values_fit_80_columns(array):
 @given(st.integers(1001, 5000))
 def test_a_summary_does_not_grow_with_the_tensor(length):
     text = format_tensor(np.arange(length))
-    assert re.fullmatch(
-        rf"tensor\(\[ +0, +1, +2,  \.\.\., +{length - 3}, +{length - 2}, {length - 1}\]\)", text
-    )
+    assert re.fullmatch(rf"tensor\(\[ +0, +1, +2,  \.\.\., +{length - 3}, +{length - 2}, {length - 1}\]\)", text)
 
 
 def test_layout_in_memory_does_not_show():
