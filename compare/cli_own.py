@@ -60,7 +60,10 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 @click.option(
     "--alignment", type=click.IntRange(1), default=1, show_default=True, help="Every offset is a multiple of it."
 )
-def plan(file: str, *, out: Path | None, alignment: int) -> None:
+@click.option(
+    "--time-limit", type=click.FloatRange(0), default=0.0, show_default=True, help="Seconds to search for a better one."
+)
+def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
     """Lay out buffers in one block of memory: an offset for each, by its lifetime.
 
     FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower up to, and not at, step upper.
@@ -71,7 +74,7 @@ def plan(file: str, *, out: Path | None, alignment: int) -> None:
 
     with click.open_file(file, encoding="utf-8-sig", errors="replace") as stream:
         rows = lifetimes.read(stream, "stdin" if file == "-" else file)
-    found = memory.plan([row.buffer for row in rows], alignment)
+    found = memory.plan([row.buffer for row in rows], alignment, time_limit)
     lifetimes.write(rows, found.offsets, out)
     click.echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 

@@ -74,6 +74,7 @@ class Op:
     rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
     prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive
     cost      `cost(*specs, out=spec, **attrs)`: floating point operations
+    doc       what the op does; the kernel's docstring where it is not given
     family    elementwise, reduction, movement, ...: what engines may assume about it
     arity     the number of inputs, None when it varies
     """
@@ -92,7 +93,7 @@ class Op:
         broadcasts: bool = False,
         view: bool = False,
         infix: str = ", ",
-        doc: str,
+        doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
         self.kernel = kernel
@@ -105,7 +106,7 @@ class Op:
         self.broadcasts = broadcasts
         self.view = view
         self.infix = infix
-        self.__doc__ = doc
+        self.__doc__ = doc or kernel.__doc__
         self._savers: dict[tuple[int, int], Saver] = {}
         register(self)
 

@@ -16,6 +16,7 @@ from compare.cli import graphduel
 from compare.errors import InputsError
 from compare.own import origin
 from static import memory
+from tests.hard_instances import packed
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]
 MINE = """
@@ -230,6 +231,14 @@ def test_plan_writes_a_file_and_aligns(call, table, tmp_path):
     assert done.exit_code == 0
     assert done.stdout == "peak 192, lower bound 192, gap 0.00%\n"
     assert {int(row["offset"]) % 64 for row in rows(out.read_text("utf-8"))} == {0}
+
+
+def test_plan_searches_for_as_long_as_it_may(call, table):
+    lines = "".join(f"{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(packed(60, 3)))
+    text = table("id,lower,upper,size\n" + lines)
+    assert "gap 0.00%" not in call("plan", text).stderr
+    assert "gap 0.00%" in call("plan", text, "--time-limit", 60).stderr
+    assert call("plan", text, "--time-limit", -1).exit_code == 2
 
 
 def test_plan_reads_stdin_and_leaves_other_columns_and_their_order_alone():

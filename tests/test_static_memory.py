@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 import graphs
 import static
-from static.memory import Plan, best_fit, greedy_by_size, max_live, plan
+from static.memory import Plan, best_fit, exact, greedy_by_size, max_live, plan
+from static.memory.buffers import components
 from static.schedule import lifetimes, planned, schedule
+from tests.hard_instances import STEPS, packed
 from tests.random_graphs import random_program
 
 times = st.integers(0, 25)
@@ -34,6 +37,20 @@ def overlaps(instance: list[Any], offsets: Any) -> list[tuple[int, int]]:
     return found
 
 
+def top(instance: list[Any], offsets: Any) -> int:
+    return max((offset + buffer[2] for offset, buffer in zip(offsets, instance, strict=True)), default=0)
+
+
+def dropped(instance: list[Any], order: Any) -> int:
+    """The peak when each buffer, in order, falls onto those that live at the same time."""
+    offsets: dict[int, int] = {}
+    for i in order:
+        lower, upper, _ = instance[i]
+        below = [j for j in offsets if max(lower, instance[j][0]) < min(upper, instance[j][1])]
+        offsets[i] = max((offsets[j] + instance[j][2] for j in below), default=0)
+    return max((offset + instance[i][2] for i, offset in offsets.items()), default=0)
+
+
 def live_bytes(instance: list[Any]) -> int:
     """The most bytes alive at any step, step by step."""
     steps = {t for lower, upper, _ in instance for t in (lower, upper)}
@@ -45,7 +62,7 @@ def test_a_plan_is_valid_and_no_better_than_possible(instance):
     result = plan(instance)
     assert not overlaps(instance, result.offsets)
     assert all(offset >= 0 for offset in result.offsets)
-    assert result.peak == max((o + b[2] for o, b in zip(result.offsets, instance, strict=True)), default=0)
+    assert result.peak == top(instance, result.offsets)
     assert result.lower_bound == max_live(instance) == live_bytes(instance)
     assert result.peak >= result.lower_bound
 
@@ -57,11 +74,8 @@ def test_each_heuristic_is_valid(heuristic, instance):
 
 
 @given(buffers)
-def test_the_better_heuristic_is_taken(instance):
-    def peak(offsets: Any) -> int:
-        return max((o + b[2] for o, b in zip(offsets, instance, strict=True)), default=0)
-
-    assert plan(instance).peak == min(peak(best_fit(instance)), peak(greedy_by_size(instance)))
+def test_no_heuristic_does_better_than_the_plan(instance):
+    assert plan(instance).peak <= min(top(instance, best_fit(instance)), top(instance, greedy_by_size(instance)))
 
 
 @given(buffers, st.sampled_from([1, 8, 64, 100]))
@@ -120,6 +134,92 @@ def test_many_buffers_are_planned():
         window = by_time[at : at + 120]
         assert not overlaps([instance[i] for i in window], [result.offsets[i] for i in window])
     assert result.lower_bound <= result.peak < 1.5 * result.lower_bound
+
+
+# Search ---------------------------------------------------------------------------------------------------------
+
+short = st.tuples(st.integers(0, 7), st.integers(1, 4), st.integers(1, 9)).map(lambda b: (b[0], b[0] + b[1], b[2]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(short, min_size=1, max_size=6))
+def test_the_exact_search_finds_what_trying_every_order_finds(instance):
+    """Every layout can be pressed down without a rise of its peak, so some order of dropping gives the least."""
+    worst = [sum(size for _, _, size in instance[:i]) for i in range(len(instance))]
+    offsets, proven = exact.solve(instance, worst)
+    assert proven
+    assert not overlaps(instance, offsets)
+    assert top(instance, offsets) == min(dropped(instance, order) for order in permutations(range(len(instance))))
+    assert plan(instance).peak == top(instance, offsets)
+
+
+def test_the_least_peak_may_lie_above_what_is_live():
+    """Seven buffers that never take more than 5 bytes at once, and fit in no 5."""
+    instance = [(1, 3, 2), (0, 2, 2), (1, 4, 1), (3, 5, 3), (0, 1, 3), (4, 5, 2), (2, 4, 1)]
+    least = min(dropped(instance, order) for order in permutations(range(len(instance))))
+    assert (plan(instance).peak, plan(instance).lower_bound) == (least, 5)
+    assert least == 6
+
+
+def test_the_exact_search_gives_up_in_time_and_keeps_what_it_was_given():
+    instance = packed(40, 0)
+    worst = [sum(size for _, _, size in instance[:i]) for i in range(len(instance))]
+    offsets, proven = exact.solve(instance, worst, nodes=10)
+    assert not proven
+    assert offsets == worst
+
+
+@given(buffers)
+def test_components_take_all_that_counts_and_never_meet(instance):
+    parts = components(instance)
+    assert sorted(i for part in parts for i in part) == [
+        i for i, (lo, up, size) in enumerate(instance) if lo < up and size
+    ]
+    spans = [(min(instance[i][0] for i in part), max(instance[i][1] for i in part)) for part in parts]
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
+@settings(max_examples=25, deadline=None)
+@given(buffers, st.sampled_from([1, 64]))
+def test_a_search_is_valid_and_never_worse_than_the_heuristics(instance, alignment):
+    fast, searched = plan(instance, alignment), plan(instance, alignment, 0.02)
+    assert not overlaps(instance, searched.offsets)
+    assert all(offset >= 0 and offset % alignment == 0 for offset in searched.offsets)
+    assert searched.lower_bound == fast.lower_bound <= searched.peak <= fast.peak
+
+
+@pytest.mark.parametrize("long", [0.3, 0.5, 0.7])
+def test_a_packing_that_exists_is_found(long):
+    """Heuristics leave a tenth and more on these; the time limit is far above what is needed."""
+    instance = packed(60, 3, long)
+    assert plan(instance).gap > 0.1
+    found = plan(instance, time_limit=60.0)
+    assert found.peak == found.lower_bound == STEPS
+    assert not overlaps(instance, found.offsets)
+
+
+def test_components_are_searched_apart():
+    """Two packed halves, one after the other, and one that is small and loose between them."""
+    first = packed(40, 1)
+    second = [(lower + 3 * STEPS, upper + 3 * STEPS, size) for lower, upper, size in packed(40, 2)]
+    instance = [*first, (STEPS, 2 * STEPS, 10), (2 * STEPS, 3 * STEPS, 20), *second, (5, 5, 7), (0, STEPS, 0)]
+    found = plan(instance, time_limit=60.0)
+    assert found.peak == STEPS
+    assert not overlaps(instance, found.offsets)
+
+
+@pytest.mark.parametrize("count", [150, 450])
+def test_hard_instances_stay_valid_when_time_runs_out(count):
+    instance = packed(count, 0)
+    found = plan(instance, time_limit=0.5)
+    assert not overlaps(instance, found.offsets)
+    assert STEPS == found.lower_bound <= found.peak < plan(instance).peak
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_impossible_time_limits_are_refused(limit):
+    with pytest.raises(ValueError, match="time limit"):
+        plan([], time_limit=limit)
 
 
 # The engine's own plans -----------------------------------------------------------------------------------------

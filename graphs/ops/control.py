@@ -185,6 +185,7 @@ def _infer_switch(index: TensorSpec, *operands: TensorSpec, branches: tuple[Grap
 
 
 def _switch(index: Array, *operands: Array, branches: Sequence[Body]) -> Any:
+    """Runs one of several subgraphs; costs as much as the dearest."""
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
@@ -206,7 +207,6 @@ switch_op: Op = Op(
     cost=_switch_cost,
     family="control",
     arity=None,
-    doc="Runs one of several subgraphs; costs as much as the dearest.",
 )
 
 
@@ -227,6 +227,7 @@ def _own(state: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _while(*values: Array, condition: Body, body: Body, carry: int, save: bool) -> Any:
+    """Runs a subgraph for as long as another says so; its cost is that of one iteration."""
     state, outer = _own(values[:carry]), values[carry:]
     history = []
     while condition(*state, *outer)[0]:
@@ -244,7 +245,6 @@ while_op: Op = Op(
     cost=lambda *specs, out, condition, body, carry, save: _graph_flops(condition) + _graph_flops(body),
     family="control",
     arity=None,
-    doc="Runs a subgraph for as long as another says so; its cost is that of one iteration.",
 )
 
 
@@ -301,6 +301,7 @@ def stacked(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSp
 def _scan(
     *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec]
 ) -> Any:
+    """Runs a subgraph once for each element along the first axis of its inputs."""
     state, sequences, outer = _own(values[:carry]), values[carry : carry + xs], values[carry + xs :]
     stacks = [np.empty(row.shape, row.dtype) for row in rows]
     saved = stacks[len(stacks) - carry :] if save else []
@@ -322,5 +323,4 @@ scan_op: Op = Op(
     cost=lambda *specs, out, body, length, **_: _graph_flops(body) * length,
     family="control",
     arity=None,
-    doc="Runs a subgraph once for each element along the first axis of its inputs.",
 )

@@ -72,6 +72,7 @@ def _matrix(weight: Array, groups: int) -> Array:
 
 
 def _convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
     features, size = weight.shape[0], counts(x.shape[2:], window)
     if out is None:
         out = np.empty((x.shape[0], features, *size), np.result_type(x, weight))
@@ -83,6 +84,7 @@ def _convolution(x: Array, weight: Array, *, window: Window, groups: int, out: A
 
 
 def _convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    """x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight."""
     if out is None:
         out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
     out[...] = 0
@@ -95,6 +97,7 @@ def _convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out:
 def _convolution_input(
     g: Array, weight: Array, *, sizes: tuple[int, ...], window: Window, groups: int, out: Array = None
 ) -> Array:
+    """g [N, F, *counts] and weight -> [N, C, *sizes]: the adjoint of convolution in x, a transposed convolution."""
     channels, size = weight.shape[1] * groups, math.prod(part[0] for part in window)
     if out is None:
         out = np.empty((g.shape[0], channels, *sizes), np.result_type(g, weight))
@@ -188,7 +191,6 @@ convolution: Op = Op(
     cost=_cost,
     family="linalg",
     arity=2,
-    doc="x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts].",
 )
 convolution_input: Op = Op(
     "convolution_input",
@@ -202,7 +204,6 @@ convolution_input: Op = Op(
     cost=_cost_input,
     family="linalg",
     arity=2,
-    doc="g [N, F, *counts] and weight -> [N, C, *sizes]: the adjoint of convolution in x, a transposed convolution.",
 )
 convolution_weight: Op = Op(
     "convolution_weight",
@@ -216,7 +217,6 @@ convolution_weight: Op = Op(
     cost=_cost_weight,
     family="linalg",
     arity=2,
-    doc="x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight.",
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

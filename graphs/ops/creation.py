@@ -29,6 +29,7 @@ def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: An
 
 
 def _full(*, shape: Shape, value: float, dtype: np.dtype[Any], out: Array = None) -> Array:
+    """An array of one value: `full(shape, fill_value, dtype=None)`."""
     if out is None:
         return np.full(shape, value, dtype)
     out[...] = value
@@ -53,6 +54,7 @@ def _prepare_arange(
 
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
+    """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
     values = np.arange(start, stop, step, dtype=dtype)
     if out is None:
         return values
@@ -76,17 +78,9 @@ full: Op = Op(
     cost=lambda *, out, **_: 0,
     family="creation",
     arity=0,
-    doc="An array of one value: `full(shape, fill_value, dtype=None)`.",
 )
 arange: Op = Op(
-    "arange",
-    _arange,
-    _infer_arange,
-    prepare=_prepare_arange,
-    cost=lambda *, out, **_: 0,
-    family="creation",
-    arity=0,
-    doc="The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart.",
+    "arange", _arange, _infer_arange, prepare=_prepare_arange, cost=lambda *, out, **_: 0, family="creation", arity=0
 )
 
 

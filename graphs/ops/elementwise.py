@@ -17,12 +17,7 @@ Array = Any
 add: Op = elementwise("add", np.add, lambda g: g, lambda g: g, infix=" + ", doc="x + y.")
 subtract: Op = elementwise("subtract", np.subtract, lambda g: g, lambda g: negative(g), infix=" - ", doc="x - y.")
 multiply: Op = elementwise(
-    "multiply",
-    np.multiply,
-    lambda g, y: multiply(g, y),
-    lambda g, x: multiply(g, x),
-    infix=" * ",
-    doc="x * y.",
+    "multiply", np.multiply, lambda g, y: multiply(g, y), lambda g, x: multiply(g, x), infix=" * ", doc="x * y."
 )
 divide: Op = elementwise(
     "divide",
@@ -66,10 +61,7 @@ copysign: Op = elementwise(
 nextafter: Op = elementwise("nextafter", np.nextafter, doc="The next representable value after x towards y.")
 square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.")
 reciprocal: Op = elementwise(
-    "reciprocal",
-    np.reciprocal,
-    lambda g, out: negative(multiply(g, square(out))),
-    doc="1 / x.",
+    "reciprocal", np.reciprocal, lambda g, out: negative(multiply(g, square(out))), doc="1 / x."
 )
 
 # Exponentials and roots -------------------------------------------------------------------------------------
@@ -79,18 +71,10 @@ expm1: Op = elementwise("expm1", np.expm1, lambda g, out: multiply(g, add(out, 1
 log: Op = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.")
 log1p: Op = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).")
 log2: Op = elementwise(
-    "log2",
-    np.log2,
-    lambda g, x: divide(g, multiply(x, np.log(2.0).item())),
-    flops=10,
-    doc="The base 2 logarithm.",
+    "log2", np.log2, lambda g, x: divide(g, multiply(x, np.log(2.0).item())), flops=10, doc="The base 2 logarithm."
 )
 log10: Op = elementwise(
-    "log10",
-    np.log10,
-    lambda g, x: divide(g, multiply(x, np.log(10.0).item())),
-    flops=10,
-    doc="The base 10 logarithm.",
+    "log10", np.log10, lambda g, x: divide(g, multiply(x, np.log(10.0).item())), flops=10, doc="The base 10 logarithm."
 )
 sqrt: Op = elementwise("sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.")
 hypot: Op = elementwise(
@@ -145,19 +129,11 @@ atan2: Op = elementwise(
 sinh: Op = elementwise("sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.")
 cosh: Op = elementwise("cosh", np.cosh, lambda g, x: multiply(g, sinh(x)), flops=15, doc="The hyperbolic cosine.")
 tanh: Op = elementwise(
-    "tanh",
-    np.tanh,
-    lambda g, out: multiply(g, subtract(1, square(out))),
-    flops=15,
-    doc="The hyperbolic tangent.",
+    "tanh", np.tanh, lambda g, out: multiply(g, subtract(1, square(out))), flops=15, doc="The hyperbolic tangent."
 )
 
 asinh: Op = elementwise(
-    "asinh",
-    np.arcsinh,
-    lambda g, x: divide(g, sqrt(add(square(x), 1))),
-    flops=15,
-    doc="The inverse hyperbolic sine.",
+    "asinh", np.arcsinh, lambda g, x: divide(g, sqrt(add(square(x), 1))), flops=15, doc="The inverse hyperbolic sine."
 )
 acosh: Op = elementwise(
     "acosh",
@@ -203,15 +179,12 @@ trunc: Op = elementwise("trunc", np.trunc, lambda g: multiply(g, 0), doc="x with
 
 def _round(x: Array, out: Array = None) -> Array:
     # Integers are round already; np.rint would make floats of them.
+    """The nearest integer, ties to even; gradient 0."""
     return (np.positive if dtype_of(x).kind in "iu" else np.rint)(x, out=out)
 
 
 round: Op = elementwise(
-    "round",
-    _round,
-    lambda g: multiply(g, 0),
-    dtype=lambda x: x if x.kind in "iu" else ufunc_dtype(np.rint)(x),
-    doc="The nearest integer, ties to even; gradient 0.",
+    "round", _round, lambda g: multiply(g, 0), dtype=lambda x: x if x.kind in "iu" else ufunc_dtype(np.rint)(x)
 )
 
 
@@ -241,10 +214,12 @@ clip: Op = elementwise(
 
 
 def _relu(x: Array, out: Array = None) -> Array:
+    """max(x, 0); gradient 0 at 0."""
     return np.maximum(x, 0, out=out)
 
 
 def _sigmoid(x: Array, out: Array = None) -> Array:
+    """1 / (1 + exp(-x))."""
     with np.errstate(over="ignore"):  # exp(-x) may be infinite, and 1 / infinity is right
         out = np.exp(np.multiply(x, -1.0, out=out), out=out)
     out = np.add(out, 1, out=out if isinstance(out, np.ndarray) else None)
@@ -252,11 +227,7 @@ def _sigmoid(x: Array, out: Array = None) -> Array:
 
 
 relu: Op = elementwise(
-    "relu",
-    _relu,
-    lambda g, out: where(less_equal(out, 0), 0, g),
-    dtype=lambda x: np.result_type(x, 0),
-    doc="max(x, 0); gradient 0 at 0.",
+    "relu", _relu, lambda g, out: where(less_equal(out, 0), 0, g), dtype=lambda x: np.result_type(x, 0)
 )
 sigmoid: Op = elementwise(
     "sigmoid",
@@ -264,11 +235,11 @@ sigmoid: Op = elementwise(
     lambda g, out: multiply(g, multiply(out, subtract(1, out))),
     dtype=lambda x: np.result_type(x, 0.5),
     flops=18,
-    doc="1 / (1 + exp(-x)).",
 )
 
 
 def _where(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
+    """x where the condition holds, else y: `where(condition, x, y)`."""
     if out is None:
         return np.where(condition, x, y)
     np.copyto(out, y)
@@ -283,7 +254,6 @@ where: Op = elementwise(
     lambda g, x: where(x, g, 0),
     lambda g, x: where(x, 0, g),
     dtype=lambda _, x, y: np.result_type(x, y),
-    doc="x where the condition holds, else y: `where(condition, x, y)`.",
 )
 
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------

@@ -41,6 +41,7 @@ def _front(array: Array, axis: int, count: int = 1) -> Array:
 
 
 def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
+    """Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take."""
     if out is None:
         out = np.zeros(shape, g.dtype)
     else:
@@ -84,7 +85,6 @@ scatter_add: Op = movement(
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
     arity=2,
-    doc="Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take.",
 )
 
 
@@ -101,6 +101,7 @@ def _infer_scatter(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, ax
 
 
 def _scatter(x: Array, indices: Array, values: Array, *, axis: int, out: Array = None) -> Array:
+    """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last of equals wins."""
     if out is None:
         out = np.array(x)
     else:
@@ -119,7 +120,6 @@ scatter: Op = movement(
     prepare=_prepare_scatter,
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
     arity=3,
-    doc="A copy of x with `values` in place of its slices at integer `indices` along an axis; the last of equals wins.",
 )
 
 
@@ -149,6 +149,7 @@ def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec
 
 
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
+    """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
     picked = np.take_along_axis(x, indices, axis)
     if out is None:
         return picked
@@ -157,6 +158,7 @@ def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Ar
 
 
 def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
+    """Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis."""
     if out is None:
         out = np.zeros(shape, g.dtype)
     else:
@@ -175,7 +177,6 @@ take_along_axis: Op = movement(
     None,
     prepare=_prepare_along,
     arity=2,
-    doc="Elements picked along one axis by an array of indices of as many axes; the other axes broadcast.",
 )
 add_along_axis: Op = movement(
     "add_along_axis",
@@ -185,7 +186,6 @@ add_along_axis: Op = movement(
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
     arity=2,
-    doc="Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis.",
 )
 
 

@@ -57,6 +57,7 @@ def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
 
 
 def _reshape(x: Array, *, shape: Shape, out: Array = None) -> Array:
+    """The same elements, in row-major order, in another shape; one size may be -1. `copy=True` never shares memory."""
     if out is None:
         return np.reshape(x, shape)
     np.copyto(out.reshape(x.shape), x)  # the planned buffer is contiguous, so that this copies once
@@ -64,13 +65,7 @@ def _reshape(x: Array, *, shape: Shape, out: Array = None) -> Array:
 
 
 reshape: Op = movement(
-    "reshape",
-    _reshape,
-    _infer_reshape,
-    lambda g, x_shape: reshape(g, x_shape),
-    prepare=_prepare_reshape,
-    view=True,
-    doc="The same elements, in row-major order, in another shape; one size may be -1. `copy=True` never shares memory.",
+    "reshape", _reshape, _infer_reshape, lambda g, x_shape: reshape(g, x_shape), prepare=_prepare_reshape, view=True
 )
 
 # permute_dims ---------------------------------------------------------------------------------------------------
@@ -220,6 +215,7 @@ def _pad_rule(g: Array, x_shape: Shape, pad_width: Any) -> Array:
 
 
 def _pad(x: Array, *, pad_width: Any, value: float, out: Array = None) -> Array:
+    """The array with a constant border: one (before, after) pair per axis, or one number for all."""
     if out is None:
         out = np.empty([b + s + a for s, (b, a) in zip(x.shape, pad_width, strict=True)], x.dtype)
     out[...] = value
@@ -235,7 +231,6 @@ pad: Op = movement(
     ),
     _pad_rule,
     prepare=_prepare_pad,
-    doc="The array with a constant border: one (before, after) pair per axis, or one number for all.",
 )
 
 # astype, stop_gradient ------------------------------------------------------------------------------------------
@@ -246,6 +241,7 @@ def _prepare_astype(x: Array, /, dtype: npt.DTypeLike) -> Prepared:
 
 
 def _astype(x: Array, *, dtype: np.dtype[Any], out: Array = None) -> Array:
+    """The values converted to another dtype."""
     if out is None:
         return np.asarray(x).astype(dtype)
     np.copyto(out, x, casting="unsafe")
@@ -259,7 +255,6 @@ astype: Op = movement(
     lambda g: g,  # cast back to the input's dtype in reverse.py, with every other mixed-dtype op
     prepare=_prepare_astype,
     broadcasts=True,
-    doc="The values converted to another dtype.",
 )
 
 

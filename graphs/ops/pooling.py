@@ -47,6 +47,7 @@ def _filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array
 
 
 def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
+    """The sum of each window over the last axes: [..., *sizes] -> [..., *counts]."""
     out = _filled(_windowed(x.shape, window), x.dtype, 0, out)
     for _, there, here in taps(_sizes(x, window), window):
         out[there] += x[here]
@@ -54,6 +55,7 @@ def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
 
 
 def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
+    """Each value added to every element of its window: the adjoint of window_sum."""
     out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for _, there, here in taps(sizes, window):
         out[here] += g[there]
@@ -67,6 +69,7 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
 
 
 def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
+    """The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient."""
     out = _filled(_windowed(x.shape, window), x.dtype, _lowest(x.dtype), out)
     for _, there, here in taps(_sizes(x, window), window):
         target = out[there]
@@ -79,6 +82,7 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 
 
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
+    """The first tap of each window of x that is its maximum, which is given; no tap where all are padding."""
     kind = _tap_dtype(window)
     out = _filled(peak.shape, kind, np.iinfo(kind).max, out)
     each = taps(_sizes(x, window), window)
@@ -99,6 +103,7 @@ def _chosen(values: Array, tap: Array, number: int) -> Array:
 
 
 def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
+    """Each value of g added at the chosen tap of its window: the adjoint of window_pick."""
     out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for number, there, here in taps(sizes, window):
         out[here] += _chosen(g[there], tap[there], number)
@@ -106,6 +111,7 @@ def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Windo
 
 
 def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
+    """The element of each window of x at the tap that is chosen for it."""
     out = _filled(tap.shape, x.dtype, 0, out)
     for number, there, here in taps(_sizes(x, window), window):
         out[there] += _chosen(x[here], tap[there], number)
@@ -148,7 +154,6 @@ window_sum: Op = Op(
     prepare=_prepare,
     cost=_cost,
     family="window",
-    doc="The sum of each window over the last axes: [..., *sizes] -> [..., *counts].",
 )
 window_spread: Op = Op(
     "window_spread",
@@ -158,7 +163,6 @@ window_spread: Op = Op(
     prepare=_prepare_back,
     cost=_cost_back,
     family="window",
-    doc="Each value added to every element of its window: the adjoint of window_sum.",
 )
 window_max: Op = Op(
     "window_max",
@@ -172,7 +176,6 @@ window_max: Op = Op(
     prepare=_prepare,
     cost=_cost,
     family="window",
-    doc="The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient.",
 )
 window_argmax: Op = Op(
     "window_argmax",
@@ -182,7 +185,6 @@ window_argmax: Op = Op(
     cost=_cost,
     family="window",
     arity=2,
-    doc="The first tap of each window of x that is its maximum, which is given; no tap where all are padding.",
 )
 window_place: Op = Op(
     "window_place",
@@ -193,7 +195,6 @@ window_place: Op = Op(
     cost=_cost_back,
     family="window",
     arity=2,
-    doc="Each value of g added at the chosen tap of its window: the adjoint of window_pick.",
 )
 window_pick: Op = Op(
     "window_pick",
@@ -207,7 +208,6 @@ window_pick: Op = Op(
     cost=_cost,
     family="window",
     arity=2,
-    doc="The element of each window of x at the tap that is chosen for it.",
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

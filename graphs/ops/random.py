@@ -70,11 +70,13 @@ def _stored(values: Array, shape: Shape, out: Array) -> Array:
 
 
 def _uniform(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
+    """Numbers from 0 up to but without 1: `uniform(key, shape=(), dtype='float64')`."""
     return _stored(_unit(key, math.prod(shape), dtype), shape, out)
 
 
 def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
     # Box and Muller, "A note on the generation of random normal deviates", 1958: two numbers from two.
+    """Normal numbers of mean 0 and variance 1: `normal(key, shape=(), dtype='float64')`."""
     wide = np.promote_types(dtype, np.float32)
     count = math.prod(shape)
     half = (count + 1) // 2
@@ -86,10 +88,12 @@ def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Ar
 
 
 def _split_key(key: Array, *, n: int, out: Array = None) -> Array:
+    """u64[n, 2]: n keys whose numbers are independent of each other's and of the key's own."""
     return _stored(_bits(key, 2 * n, _KEYS), (n, 2), out)
 
 
 def _fold_in(key: Array, number: Array, *, out: Array = None) -> Array:
+    """The key of an integer, such as the number of a step: another number, another independent key."""
     return _stored(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), (2,), out)
 
 
@@ -149,43 +153,12 @@ def _cost(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
     return out.size * 10
 
 
-uniform: Op = Op(
-    "uniform",
-    _uniform,
-    _infer,
-    prepare=_prepare,
-    cost=_cost,
-    family="random",
-    doc="Numbers from 0 up to but without 1: `uniform(key, shape=(), dtype='float64')`.",
-)
+uniform: Op = Op("uniform", _uniform, _infer, prepare=_prepare, cost=_cost, family="random")
 normal: Op = Op(
-    "normal",
-    _normal,
-    _infer,
-    prepare=_prepare,
-    cost=lambda key, *, out, **_: out.size * 30,
-    family="random",
-    doc="Normal numbers of mean 0 and variance 1: `normal(key, shape=(), dtype='float64')`.",
+    "normal", _normal, _infer, prepare=_prepare, cost=lambda key, *, out, **_: out.size * 30, family="random"
 )
-split_key: Op = Op(
-    "split_key",
-    _split_key,
-    _infer_split,
-    prepare=_prepare_split,
-    cost=_cost,
-    family="random",
-    doc="u64[n, 2]: n keys whose numbers are independent of each other's and of the key's own.",
-)
-fold_in: Op = Op(
-    "fold_in",
-    _fold_in,
-    _infer_fold,
-    prepare=_prepare_fold,
-    cost=_cost,
-    family="random",
-    arity=2,
-    doc="The key of an integer, such as the number of a step: another number, another independent key.",
-)
+split_key: Op = Op("split_key", _split_key, _infer_split, prepare=_prepare_split, cost=_cost, family="random")
+fold_in: Op = Op("fold_in", _fold_in, _infer_fold, prepare=_prepare_fold, cost=_cost, family="random", arity=2)
 
 
 def bernoulli(key: Array, probability: Any, shape: Any = (), /) -> Array:

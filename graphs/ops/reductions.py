@@ -55,6 +55,7 @@ def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -> Array:
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
+    """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
     kind = np.result_type(x.dtype, 0.5)
     wide: np.dtype[Any] = np.dtype(np.float32) if kind.itemsize == 2 else kind  # float16 overflows at 65504
     result: Any = out if wide == kind else None
@@ -76,11 +77,7 @@ sum: Op = reduction(
     doc="The sum over `axis` (all axes by default), in `dtype`; small integers widen to the platform's by default.",
 )
 mean: Op = reduction(
-    "mean",
-    _mean,
-    lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)),
-    dtype=_mean_dtype,
-    doc="The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy.",
+    "mean", _mean, lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)), dtype=_mean_dtype
 )
 prod: Op = reduction(
     "prod",

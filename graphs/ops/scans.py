@@ -83,6 +83,7 @@ def _infer_recurrence(x: TensorSpec, y: TensorSpec, *, axis: int) -> TensorSpec:
 
 
 def _recurrence(x: Array, y: Array, *, axis: int, out: Array = None) -> Array:
+    """r[i] = x[i] * r[i - 1] + y[i] along one axis, with r[0] = y[0]."""
     if out is None:
         out = np.empty(x.shape, np.result_type(x, y))
     factors, terms, results = (np.moveaxis(a, axis, 0) for a in (x, y, out))
@@ -108,7 +109,6 @@ linear_recurrence: Op = Op(
     family="reduction",
     arity=2,
     broadcasts=True,
-    doc="r[i] = x[i] * r[i - 1] + y[i] along one axis, with r[0] = y[0].",
 )
 
 

@@ -95,6 +95,7 @@ def _clipped(position: Size | None, size: Size, default: Size) -> Size:
 
 
 def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
+    """x[key] for ints, slices, None and Ellipsis, without copying."""
     view = x[*key, ...]  # with the Ellipsis a view even where one element is left
     if out is None:
         return view
@@ -103,6 +104,7 @@ def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
 
 
 def _place(g: Array, *, shape: Shape, key: Key, out: Array = None) -> Array:
+    """Zeros of `shape` with `g` written at `key`: the adjoint of getitem."""
     if out is None:
         out = np.zeros(shape, g.dtype)
     else:
@@ -112,6 +114,7 @@ def _place(g: Array, *, shape: Shape, key: Key, out: Array = None) -> Array:
 
 
 def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
+    """A copy of x with `value` written at a basic index: x[key] = value without changing x."""
     if out is None:
         out = np.array(x)
     else:
@@ -128,13 +131,7 @@ def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
 
 
 getitem: Op = movement(
-    "getitem",
-    _getitem,
-    _infer,
-    lambda g, x_shape, key: place(g, x_shape, key),
-    prepare=_prepare,
-    view=True,
-    doc="x[key] for ints, slices, None and Ellipsis, without copying.",
+    "getitem", _getitem, _infer, lambda g, x_shape, key: place(g, x_shape, key), prepare=_prepare, view=True
 )
 place: Op = movement(
     "place",
@@ -142,7 +139,6 @@ place: Op = movement(
     lambda g, *, shape, key: TensorSpec(shape, g.dtype),
     lambda g, key: getitem(g, key),
     prepare=lambda g, /, shape, key: ((as_operand(g),), {"shape": as_shape(shape), "key": key}),
-    doc="Zeros of `shape` with `g` written at `key`: the adjoint of getitem.",
 )
 setitem: Op = movement(
     "setitem",
@@ -153,5 +149,4 @@ setitem: Op = movement(
     prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
     broadcasts=True,
     arity=2,
-    doc="A copy of x with `value` written at a basic index: x[key] = value without changing x.",
 )

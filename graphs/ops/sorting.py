@@ -32,6 +32,7 @@ def _prepare_sort(x: Array, /, axis: int = -1, *, descending: bool = False, stab
 
 
 def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
+    """The elements in order along one axis, NaN counting as the largest; equal ones keep their gradients in order."""
     if out is None:
         out = np.array(x)
     else:
@@ -43,6 +44,7 @@ def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = N
 
 
 def _argsort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
+    """The indices that sort along one axis; equal elements keep their order when `stable`."""
     kind: Any = "stable" if stable else None
     if descending:
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind=kind), axis)
@@ -71,7 +73,6 @@ sort: Op = Op(
     prepare=_prepare_sort,
     cost=_sort_cost,
     family="sorting",
-    doc="The elements in order along one axis, NaN counting as the largest; equal ones keep their gradients in order.",
 )
 argsort: Op = Op(
     "argsort",
@@ -80,7 +81,6 @@ argsort: Op = Op(
     prepare=_prepare_sort,
     cost=_sort_cost,
     family="sorting",
-    doc="The indices that sort along one axis; equal elements keep their order when `stable`.",
 )
 
 
@@ -95,6 +95,7 @@ def _prepare_search(x1: Array, x2: Array, /, side: str = "left", sorter: Array |
 
 
 def _search(x: Array, y: Array, *, side: Any, out: Array = None) -> Array:
+    """Where each element of y belongs in the sorted x: before its equals, or after them with side='right'."""
     found = np.searchsorted(x, y, side=side)
     if out is None:
         return found
@@ -116,7 +117,6 @@ searchsorted: Op = Op(
     cost=lambda x, y, *, out, side: out.size * (x.size.bit_length() if isinstance(x.size, int) else 16),
     family="sorting",
     arity=2,
-    doc="Where each element of y belongs in the sorted x: before its equals, or after them with side='right'.",
 )
 
 

@@ -1,0 +1,12 @@
+"""Memory planning: offsets in one arena for buffers whose lifetimes are known.
+
+A buffer is `(lower, upper, size)`: it lives in the half-open interval of steps [lower, upper) and takes `size` bytes.
+Fast heuristics come first (`greedy`); what they leave is searched: small instances to the end (`exact`), others by
+beams over skylines (`beam`) for as long as the caller allows (`search`).
+"""
+
+from static.memory.buffers import Buffer, Plan, max_live
+from static.memory.greedy import MANY, best_fit, greedy_by_size
+from static.memory.planner import ALIGNMENT, plan
+
+__all__ = ["ALIGNMENT", "MANY", "Buffer", "Plan", "best_fit", "greedy_by_size", "max_live", "plan"]

@@ -1,0 +1,115 @@
+"""Heuristics that lay out thousands of buffers in milliseconds."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from static.memory.buffers import Buffer, peak
+
+MANY = 4000  # buffers above which the quadratic heuristics would dominate the compile time
+SOME = 600  # buffers up to which every order is tried
+
+
+def best(buffers: Sequence[Buffer], bound: int) -> list[int]:
+    """The offsets of the heuristic with the lowest peak; those that come later are left out once one meets `bound`."""
+    found: list[int] = []
+    for offsets in _candidates(buffers):
+        found = min(found or offsets, offsets, key=lambda offsets: peak(buffers, offsets))
+        if peak(buffers, found) <= bound:
+            break
+    return found
+
+
+def _candidates(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
+    yield best_fit(buffers)
+    if len(buffers) <= MANY:
+        yield greedy_by_size(buffers)
+    if len(buffers) <= SOME:
+        yield from (place(buffers, order) for order in _orders(buffers))
+
+
+def _orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
+    """Further orders that are known to work: by area, by lifetime, and by breadth (arXiv 2001.03288)."""
+    index = range(len(buffers))
+    yield sorted(index, key=lambda i: -(buffers[i][1] - buffers[i][0]) * buffers[i][2])
+    yield sorted(index, key=lambda i: (buffers[i][0] - buffers[i][1], -buffers[i][2]))
+    breadth = _breadths(buffers)
+    yield sorted(index, key=lambda i: (-breadth[i], -buffers[i][2]))
+
+
+def _breadths(buffers: Sequence[Buffer]) -> list[int]:
+    """For each buffer, the most bytes that are alive at a step of its life."""
+    lower, upper, size = np.array(buffers, np.int64).T
+    # Bytes alive rise only where a buffer starts, so the starts are all the steps that count.
+    live = ((lower <= lower[:, None]) & (lower[:, None] < upper)) @ size
+    inside = (lower[:, None] <= lower) & (lower < upper[:, None])
+    return [int(b) for b in np.where(inside, live, 0).max(axis=1)]
+
+
+def best_fit(buffers: Sequence[Buffer]) -> list[int]:
+    """Offsets as an allocator gives them in the order of time: the smallest hole that fits, else the end grows."""
+    offsets = [0] * len(buffers)
+    holes: dict[int, int] = {}  # start -> end, never adjacent
+    ending: list[tuple[int, int]] = []
+    end = 0
+    for i in sorted(range(len(buffers)), key=lambda i: (buffers[i][0], -buffers[i][2])):
+        lower, upper, size = buffers[i]
+        while ending and ending[0][0] <= lower:
+            done = heapq.heappop(ending)[1]
+            end = _free(holes, offsets[done], offsets[done] + buffers[done][2], end)
+        fitting = [(stop - start, start) for start, stop in holes.items() if stop - start >= size]
+        if fitting and size:
+            offsets[i] = min(fitting)[1]
+            stop = holes.pop(offsets[i])
+            if stop > offsets[i] + size:
+                holes[offsets[i] + size] = stop
+        else:
+            offsets[i], end = end, end + size
+        heapq.heappush(ending, (upper, i))
+    return offsets
+
+
+def _free(holes: dict[int, int], start: int, stop: int, end: int) -> int:
+    """Make [start, stop) a hole, joined with its neighbours; a hole at the end shrinks the arena's end."""
+    if start == stop:
+        return end
+    stop = holes.pop(stop, stop)
+    before = next((s for s, e in holes.items() if e == start), None)
+    if before is not None:
+        start = before
+        del holes[before]
+    if stop == end:
+        return start
+    holes[start] = stop
+    return end
+
+
+def greedy_by_size(buffers: Sequence[Buffer]) -> list[int]:
+    """The largest buffer first, each into the smallest gap that fits (Pisarchyk and Lee, arXiv 2001.03288)."""
+    return place(buffers, sorted(range(len(buffers)), key=lambda i: (-buffers[i][2], buffers[i][0] - buffers[i][1])))
+
+
+def place(buffers: Sequence[Buffer], order: Sequence[int]) -> list[int]:
+    """Each buffer, in order, into the smallest gap between the placed buffers that live at the same time."""
+    lower, upper, size = np.array(buffers, np.int64).reshape(-1, 3).T
+    offsets = np.zeros(len(buffers), np.int64)
+    placed = np.zeros(len(buffers), bool)
+    for i in order:
+        together = np.flatnonzero(placed & (lower < upper[i]) & (lower[i] < upper))
+        together = together[np.argsort(offsets[together], kind="stable")]
+        offsets[i] = _best_gap(offsets[together], size[together], int(size[i]))
+        placed[i] = True
+    return [int(o) for o in offsets]
+
+
+def _best_gap(starts: np.ndarray, sizes: np.ndarray, size: int) -> int:
+    if not len(starts):
+        return 0
+    ends = np.maximum.accumulate(starts + sizes)
+    before = np.concatenate([[0], ends[:-1]])
+    gaps = starts - before
+    fits = np.flatnonzero(gaps >= size)
+    return int(before[fits[np.argmin(gaps[fits])]]) if len(fits) else int(ends[-1])
