@@ -178,14 +178,16 @@ trunc: Op = elementwise("trunc", np.trunc, lambda g: multiply(g, 0), doc="x with
 
 
 def _round(x: Array, out: Array = None) -> Array:
-    # Integers are round already; np.rint would make floats of them.
     """The nearest integer, ties to even; gradient 0."""
+    # Integers are round already; np.rint would make floats of them.
     return (np.positive if dtype_of(x).kind in "iu" else np.rint)(x, out=out)
 
 
-round: Op = elementwise(
-    "round", _round, lambda g: multiply(g, 0), dtype=lambda x: x if x.kind in "iu" else ufunc_dtype(np.rint)(x)
-)
+def _round_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
+    return x if x.kind in "iu" else ufunc_dtype(np.rint)(x)
+
+
+round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_dtype)
 
 
 def _limits(x: Array, /, min: Array = None, max: Array = None) -> tuple[tuple[Any, ...], Attrs]:
@@ -226,9 +228,11 @@ def _sigmoid(x: Array, out: Array = None) -> Array:
     return np.reciprocal(out, out=out if isinstance(out, np.ndarray) else None)
 
 
-relu: Op = elementwise(
-    "relu", _relu, lambda g, out: where(less_equal(out, 0), 0, g), dtype=lambda x: np.result_type(x, 0)
-)
+def _relu_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(x, 0)
+
+
+relu: Op = elementwise("relu", _relu, lambda g, out: where(less_equal(out, 0), 0, g), dtype=_relu_dtype)
 sigmoid: Op = elementwise(
     "sigmoid",
     _sigmoid,

@@ -75,8 +75,8 @@ def _uniform(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: A
 
 
 def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
-    # Box and Muller, "A note on the generation of random normal deviates", 1958: two numbers from two.
     """Normal numbers of mean 0 and variance 1: `normal(key, shape=(), dtype='float64')`."""
+    # Box and Muller, "A note on the generation of random normal deviates", 1958: two numbers from two.
     wide = np.promote_types(dtype, np.float32)
     count = math.prod(shape)
     half = (count + 1) // 2

@@ -54,8 +54,8 @@ def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -> Array:
-    # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
+    # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     kind = np.result_type(x.dtype, 0.5)
     wide: np.dtype[Any] = np.dtype(np.float32) if kind.itemsize == 2 else kind  # float16 overflows at 65504
     result: Any = out if wide == kind else None
