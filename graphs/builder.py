@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.dims import Dim
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.spec import TensorSpec
@@ -23,6 +23,7 @@ class Builder:
         self.name = name
         self.parent = parent
         self.captured: dict[Node, Node] = {}  # the parent's nodes that this graph reads, as inputs of its own
+        self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
@@ -58,7 +59,7 @@ class Builder:
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes. Raises what the op's `infer` raises."""
-        return self._add(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), line))
+        return self._add(Node.of(op, sources, attrs, line))
 
     def finish(self, outputs: Sequence[Node]) -> Graph:
         """The verified graph with these outputs, without the identities.
@@ -67,7 +68,8 @@ class Builder:
         """
         same: dict[Node, Node] = {}
         for node in self.nodes:
-            node.inputs = tuple([same.get(s, s) for s in node.inputs])
+            if not same.keys().isdisjoint(node.inputs):
+                redirect(node, [same.get(s, s) for s in node.inputs])
             if node.op is identity:
                 same[node] = node.inputs[0]
         nodes = [node for node in self.nodes if node not in same]

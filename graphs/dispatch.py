@@ -17,15 +17,28 @@ if TYPE_CHECKING:
 
 Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
 Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
+Runner = Callable[["Op", Sequence[Any], "Attrs"], Any]
 
 interpreters: dict[type, Interpreter] = {}
 observers: list[Observer] = []
+runners: list[Runner] = []  # the last one calls kernels in place of everybody else, to give them memory to write to
+# Why shortcuts must stand aside: while this holds anything, ops go to the interpreter, and kernels to `execute`.
+detours: set[object] = set()
+_usual: dict[type, Interpreter] = {}
 _tracers: list[Callable[..., Any]] = []
 
 
 def interpret(kind: type, interpreter: Interpreter) -> None:
-    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
+    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`.
+
+    Shortcuts do what the first interpreter of their type does, and stand aside for any other.
+    """
     interpreters[kind] = interpreter
+    _detour(kind, interpreter is not _usual.setdefault(kind, interpreter))
+
+
+def _detour(why: object, needed: bool) -> None:
+    (detours.add if needed else detours.discard)(why)
 
 
 def trace_control(source: Callable[..., Any]) -> None:
@@ -63,7 +76,10 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     An error names the op, the specs, the rule and the user's line.
     """
     try:
-        out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
+        if runners:
+            out = runners[-1](op, arrays, attrs)
+        else:
+            out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
     except BROKEN_RULES as error:
         raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:
@@ -83,10 +99,12 @@ def tell(op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
 def observed(observer: Observer) -> Iterator[None]:
     """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block."""
     observers.append(observer)
+    _detour("observers", True)
     try:
         yield
     finally:
         observers.remove(observer)
+        _detour("observers", bool(observers))
 
 
 def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:

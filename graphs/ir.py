@@ -58,16 +58,44 @@ CONSTANT = Op(
 
 
 class Node:
-    """The result of one op: its inputs are other nodes, `source` is the user's line (`model.py:12`)."""
+    """The result of one op: its inputs are other nodes, `source` is the user's line (`model.py:12`).
 
-    __slots__ = ("attrs", "inputs", "op", "source", "spec")
+    Nothing in a node can be changed once it is made, so that the verifier needs to look at its spec only once:
+    `verified` tells that it has.
+    """
+
+    __slots__ = ("attrs", "inputs", "op", "source", "spec", "verified")
+    op: Op
+    inputs: tuple[Node, ...]
+    attrs: Attrs
+    spec: TensorSpec
+    source: str
+    verified: bool
 
     def __init__(self, op: Op, inputs: Sequence[Node], attrs: Attrs, spec: TensorSpec, source: str = "") -> None:
-        self.op = op
-        self.inputs = tuple(inputs)
-        self.attrs = attrs
-        self.spec = spec
-        self.source = source
+        _set_op(self, op)
+        _set_inputs(self, tuple(inputs))
+        _set_attrs(self, attrs)
+        _set_spec(self, spec)
+        _set_source(self, source)
+        _set_verified(self, False)
+
+    @classmethod
+    def of(cls, op: Op, inputs: Sequence[Node], attrs: Attrs, source: str = "") -> Node:
+        """The node with the spec that its op infers. Raises what `infer` raises."""
+        node = cls(op, inputs, attrs, infer(op, inputs, attrs), source)
+        _set_verified(node, op.arity is None or len(node.inputs) == op.arity)
+        return node
+
+    def on(self, inputs: Sequence[Node]) -> Node:
+        """The same op with the same spec on other inputs: looked at already where these have the specs of the old."""
+        node = Node(self.op, inputs, self.attrs, self.spec, self.source)
+        if self.verified and all(map(_has_same_spec, inputs, self.inputs)):
+            _set_verified(node, True)
+        return node
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a node cannot be changed, and so not its {name}; make another one")
 
     @property
     def subgraphs(self) -> tuple[Graph, ...]:
@@ -75,8 +103,56 @@ class Node:
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
         return tuple(value for value in values if isinstance(value, Graph))
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether its op, or one in its subgraphs, does something beside computing."""
+        return self.op.may_have_effect and (self.op.effect or any(inner.effects for inner in self.subgraphs))
+
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.spec}>"
+
+
+def _has_same_spec(one: Node, other: Node) -> bool:
+    return one.spec is other.spec
+
+
+# How `__init__` writes what nobody else can.
+_set_op, _set_inputs, _set_attrs, _set_spec, _set_source, _set_verified = (
+    Node.__dict__[name].__set__ for name in ("op", "inputs", "attrs", "spec", "source", "verified")
+)
+
+_inferred: dict[tuple[Any, ...], tuple[list[TensorSpec], TensorSpec]] = {}
+_specs: dict[TensorSpec, TensorSpec] = {}
+_MOST = 1 << 14
+
+
+def redirect(node: Node, inputs: Sequence[Node]) -> None:
+    """Let a node read other nodes of the same specs: for who is still making the graph, before anybody has it."""
+    _set_inputs(node, tuple(inputs))
+
+
+def infer(op: Op, inputs: Sequence[Node], attrs: Attrs) -> TensorSpec:
+    """The spec that an op gives on these inputs. Raises what its `infer` raises.
+
+    An op without options gives the same for the same specs, and so is asked once.
+    """
+    specs = [source.spec for source in inputs]
+    if attrs:
+        return _shared(op.infer(*specs, **attrs))
+    key = (op, *map(id, specs))
+    held = _inferred.get(key)
+    if held is None:
+        if len(_inferred) >= _MOST:
+            _inferred.clear()
+        held = _inferred[key] = specs, _shared(op.infer(*specs))  # holds the specs: no other then gets their ids
+    return held[1]
+
+
+def _shared(spec: TensorSpec) -> TensorSpec:
+    """The one object that stands for all equal specs."""
+    if len(_specs) >= _MOST:
+        _specs.clear()
+    return _specs.setdefault(spec, spec)
 
 
 class Graph:
@@ -106,6 +182,11 @@ class Graph:
     def calls(self) -> Iterator[Node]:
         """The nodes that compute something: all but inputs and constants."""
         return (node for node in self.nodes if node.op.family != "source")
+
+    @property
+    def effects(self) -> list[Node]:
+        """The nodes that are kept, and in this order, whoever reads them."""
+        return [node for node in self.nodes if node.op.may_have_effect and node.has_effect]
 
     def op_counts(self) -> dict[str, int]:
         """How often each op is called: the multiset of kernel calls of one run."""
@@ -140,17 +221,19 @@ def verify(graph: Graph) -> None:
     """Check every invariant of a graph; raises VerificationError naming the node and what is wrong.
 
     Each node follows its inputs and appears once; its op has that many inputs; the spec is what the op infers;
-    inputs and outputs belong to the graph, and its inputs are its input nodes, each once.
+    inputs and outputs belong to the graph, and its inputs are its input nodes, each once. The spec of a node is looked
+    at once, by the first graph that holds it.
     """
     seen: set[Node] = set()
     for number, node in enumerate(graph.nodes):
-        for source in node.inputs:
-            if source not in seen:
-                raise VerificationError(f"%{number} = {node.op.name}: reads {source} before it is computed")
+        if not seen.issuperset(node.inputs):
+            source = next(source for source in node.inputs if source not in seen)
+            raise VerificationError(f"%{number} = {node.op.name}: reads {source} before it is computed")
         if node in seen:
             raise VerificationError(f"%{number} = {node.op.name}: appears twice")
         seen.add(node)
-        _verify_spec(number, node)
+        if not node.verified:
+            _verify_spec(number, node)
     if len(set(graph.inputs)) < len(graph.inputs) or set(graph.inputs) != {n for n in seen if n.op is INPUT}:
         raise VerificationError(f"the inputs of graph {graph.name} are not its input nodes, each once")
     missing = [node for node in (*graph.inputs, *graph.outputs) if node not in seen]
@@ -162,11 +245,12 @@ def _verify_spec(number: int, node: Node) -> None:
     if node.op.arity is not None and len(node.inputs) != node.op.arity:
         raise VerificationError(f"%{number}: {node.op.name} has {len(node.inputs)} inputs, not {node.op.arity}")
     try:
-        expected = node.op.infer(*(source.spec for source in node.inputs), **node.attrs)
+        expected = infer(node.op, node.inputs, node.attrs)
     except (GraphError, TypeError, LookupError) as error:  # attributes may be missing, unknown or of another type
         raise VerificationError(f"%{number} = {node.op.name}: {error}") from error
-    if expected != node.spec:
+    if expected is not node.spec and expected != node.spec:
         raise VerificationError(f"%{number} = {node.op.name}: the spec says {node.spec}, the op gives {expected}")
+    _set_verified(node, True)
 
 
 def format_graph(graph: Graph) -> str:

@@ -30,7 +30,7 @@ Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
 Cost = Callable[..., Size]
-Saver = Callable[[Sequence[Any], Any, "Attrs"], tuple[Any, ...]]
+Shortcut = Callable[..., Any]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
 OUTPUT = -1
@@ -49,12 +49,16 @@ class Rule:
         self.apply = apply
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
-        source = f"lambda index, inputs, out, attrs: {self.fields('index')}"
+        fields = "".join(field + "," for field in self.fields("index"))
+        source = f"lambda index, inputs, out, attrs: ({fields})"
         self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(source)  # noqa: S307
 
-    def fields(self, index: str) -> str:
-        """The expression that captures the residuals: made of parameter names, and nothing else."""
-        return "(" + "".join(_expression(name, index) + "," for name in self.names) + ")"
+    def fields(self, index: str) -> tuple[str, ...]:
+        """The expression of each residual in `inputs`, `out` and `attrs`, for the input numbered `index`.
+
+        Made of parameter names, and nothing else.
+        """
+        return tuple([_expression(name, index) for name in self.names])
 
 
 def _expression(name: str, index: str) -> str:
@@ -77,6 +81,7 @@ class Op:
     doc       what the op does; the kernel's docstring where it is not given
     family    elementwise, reduction, movement, ...: what engines may assume about it
     arity     the number of inputs, None when it varies
+    effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class Op:
         broadcasts: bool = False,
         view: bool = False,
         infix: str = ", ",
+        effect: bool = False,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
@@ -106,19 +112,12 @@ class Op:
         self.broadcasts = broadcasts
         self.view = view
         self.infix = infix
+        self.effect = effect
+        self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__
-        self._savers: dict[tuple[int, int], Saver] = {}
+        # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.
+        self.shortcuts: dict[type, Shortcut] = {}
         register(self)
-
-    def saver(self, wanted: int, count: int) -> Saver:
-        """What captures the residuals of every input in the bit set `wanted`, of `count`: None for the others."""
-        saver = self._savers.get((wanted, count))
-        if saver is None:
-            rules = [self.rule(i) if wanted >> i & 1 else None for i in range(count)]
-            fields = ", ".join("None" if rule is None else rule.fields(str(i)) for i, rule in enumerate(rules))
-            # One compiled expression, because this runs for every recorded op.
-            saver = self._savers[wanted, count] = eval(f"lambda inputs, out, attrs: ({fields},)")  # noqa: S307
-        return saver
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -141,6 +140,13 @@ class Op:
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         """Run, record or trace the op, as the values decide. Raises ShapeError, DTypeError or TypeError."""
+        shortcut = self.shortcuts.get(type(args[0])) if args else None
+        if shortcut is not None and (self.prepare is not None or (len(args) == self.arity and not attrs)):
+            return shortcut(*args, **attrs)
+        return self.general(*args, **attrs)
+
+    def general(self, *args: Any, **attrs: Any) -> Any:
+        """The same without shortcuts."""
         if self.prepare is not None:
             try:
                 args, attrs = self.prepare(*args, **attrs)

@@ -22,7 +22,7 @@ def is_scalar(value: Any) -> bool:
 def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
     """The dtype a Python number, or a symbolic size, takes beside values that have a dtype."""
     kind: Any = int if isinstance(value, Dim) else type(value)
-    return _weak_dtype(kind, _dtype_numbers(others))
+    return weak_dtype(kind, _dtype_numbers(others))
 
 
 def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -33,11 +33,11 @@ def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
     kind: Any = type(value)
     if kind not in _SCALARS:
         return np.asarray(value)
-    numbers = _dtype_numbers(others)
+    beside = _dtype_numbers(others)
     if value and value == value:
-        return _cached(value, kind, numbers)
+        return numbers[value, kind, *beside]
     # 0.0 and -0.0 are the same key, and NaN is never found again: those are made anew.
-    return np.asarray(value, _weak_dtype(kind, numbers))
+    return np.asarray(value, weak_dtype(kind, beside))
 
 
 def _dtype_numbers(values: Sequence[Any]) -> tuple[int, ...]:
@@ -46,20 +46,40 @@ def _dtype_numbers(values: Sequence[Any]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _weak_dtype(kind: Any, numbers: tuple[int, ...]) -> np.dtype[Any]:
+def weak_dtype(kind: Any, numbers: tuple[int, ...]) -> np.dtype[Any]:
+    """The dtype that a Python number of type `kind` takes beside dtypes, given by their numbers."""
     # Under NEP 50 the result depends on what kind of number it is, never on its value.
     return np.result_type(kind(1), *(_DTYPES[number] for number in numbers))
 
 
-@functools.lru_cache(maxsize=4096)
-def _cached(value: float, kind: Any, numbers: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    dtype = _weak_dtype(kind, numbers)
-    try:
-        array = np.asarray(value, dtype)
-    except OverflowError:
-        raise DTypeError(f"{value} does not fit {dtype}; convert the tensor with astype first") from None
-    array.flags.writeable = False
-    return array
+class _Numbers(dict[tuple[Any, ...], np.ndarray[Any, Any]]):
+    """`numbers[value, type of the value, *numbers of the dtypes beside it]`: a Python number, not 0, as typed makes it.
+
+    Read-only 0-d arrays, each made once. Raises DTypeError when the number does not fit the dtype that it takes.
+    """
+
+    most = 4096
+
+    def __missing__(self, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+        value, kind, *others = key
+        dtype = weak_dtype(kind, tuple(others))
+        try:
+            array = np.asarray(value, dtype)
+        except OverflowError:
+            raise DTypeError(f"{value} does not fit {dtype}; convert the tensor with astype first") from None
+        array.flags.writeable = False
+        if len(self) >= self.most:
+            self.clear()
+        self[key] = array
+        return array
+
+
+numbers = _Numbers()
+
+
+def dtype_of_number(num: int) -> np.dtype[Any]:
+    """The dtype of that number, in the machine's byte order."""
+    return _DTYPES[num]
 
 
 _DTYPES: dict[int, np.dtype[Any]] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdg"}

@@ -31,12 +31,14 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
     On return `cotangents` holds what reached the entries that were not visited: the sources.
     """
     for entry in entries:
-        cotangent = cotangents.pop(entry, None)
-        if cotangent is None:
-            continue
-        for source, contribution in pull(entry, cotangent):
-            held = cotangents.get(source)
-            cotangents[source] = contribution if held is None else total(held, contribution)
+        if entry in cotangents:
+            for source, contribution in pull(entry, cotangents.pop(entry)):
+                arrive(cotangents, source, contribution)
+
+
+def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -> None:
+    """Add a contribution to the cotangent of a source."""
+    cotangents[source] = total(cotangents.pop(source), contribution) if source in cotangents else contribution
 
 
 class Parts(dict[int, Value]):
@@ -54,14 +56,24 @@ def conform(cotangent: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """A cotangent summed over the axes that broadcasting added or stretched, and cast back to the input's dtype."""
     if dtype_of(cotangent) != dtype:
         cotangent = astype(cotangent, dtype)
+    return unbroadcast(cotangent, shape)
+
+
+def unbroadcast(cotangent: Value, shape: Shape) -> Value:
+    """A cotangent summed over the axes that broadcasting added or stretched."""
     have = shape_of(cotangent)
     if dims.same_shape(have, shape):
         return cotangent
+    axes = broadcast_axes(have, shape)
+    summed = sum.apply((cotangent,), {"axis": axes, "keepdims": False})
+    return summed if len(have) - len(axes) == len(shape) else reshape.apply((summed,), {"shape": shape})
+
+
+def broadcast_axes(have: Shape, shape: Shape) -> tuple[int, ...]:
+    """The axes of `have` that broadcasting a value of `shape` added or stretched."""
     added = len(have) - len(shape)
     stretched = (i + added for i, s in enumerate(shape) if dims.same(s, 1) and not dims.same(have[i + added], 1))
-    axes = (*range(added), *stretched)
-    summed = sum.apply((cotangent,), {"axis": axes, "keepdims": False})
-    return reshape.apply((summed,), {"shape": shape})
+    return (*range(added), *stretched)
 
 
 def check_seed(output: Value, seed: Value | None) -> None:

@@ -1,6 +1,7 @@
 """The static engine: a function is traced to a fixed graph, compiled ahead of time, and run without Python."""
 
 from static import (
+    buckets,
     control,  # noqa: F401  (imported for what it registers: the tracing of control flow)
     control_gradients,  # noqa: F401  (and its gradients)
     debug,
@@ -8,6 +9,7 @@ from static import (
 )
 from static.artifact import load
 from static.compile import compile
+from static.define import Graph
 from static.executable import Executable
 from static.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from static.jit import Jitted, jit
@@ -16,8 +18,10 @@ from static.trace import trace
 
 __all__ = [
     "Executable",
+    "Graph",
     "Jitted",
     "Symbol",
+    "buckets",
     "compile",
     "debug",
     "grad",

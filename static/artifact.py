@@ -121,13 +121,21 @@ def _encode_graph(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> dict[str,
         {
             "op": node.op.name,
             "inputs": [number[s] for s in node.inputs],
-            "attrs": {key: _encode(value, arrays) for key, value in node.attrs.items()},
+            "attrs": {key: _encode_attr(node, value, arrays) for key, value in node.attrs.items()},
             "source": node.source,
         }
         for node in graph.nodes
     ]
     inputs, outputs = ([number[n] for n in chosen] for chosen in (graph.inputs, graph.outputs))
     return {"name": graph.name, "nodes": nodes, "inputs": inputs, "outputs": outputs}
+
+
+def _encode_attr(node: Node, value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if callable(value) and not isinstance(value, Graph):
+        name = getattr(value, "__name__", "one")
+        where = f" ({node.source})" if node.source else ""
+        raise ArtifactError(f"{node.op.name} holds a Python function, {name}{where}; take it out before saving")
+    return _encode(value, arrays)
 
 
 def _numbered(structure: tree.Structure) -> Any:

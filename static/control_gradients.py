@@ -21,17 +21,39 @@ from graphs.ops.movement import identity
 from graphs.spec import TensorSpec
 from static.control import Subgraph, Tracer, building, emit, finished, nodes_of, part_of
 from static.differentiate import Call, joint_rules, recording
+from static.passes.rewrite import replaced
 from static.symbol import Symbol
 
 
 def inline(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
-    """Append the nodes of a graph to the one being traced, on these inputs; returns its outputs."""
+    """Append the nodes of a graph, without effects, to the one being traced, on these inputs; returns its outputs."""
     builder = building()
+    graph = silenced(graph)
     made: dict[Node, Node] = dict(zip(graph.inputs, nodes_of(values), strict=True))
     for node in graph.nodes:
         if node not in made:
             made[node] = builder.append(node.op, [made[s] for s in node.inputs], node.attrs, node.source)
     return [Symbol(builder, made[output]) for output in graph.outputs]
+
+
+def silenced(graph: Graph) -> Graph:
+    """The graph without its effects: what a gradient computes again is not shown a second time."""
+    if not graph.effects:
+        return graph
+    instead = {node: _silenced(node) for node in graph.effects if not node.op.effect}
+    nodes = [node for node in graph.nodes if not node.op.effect]
+    return replaced(Graph(graph.name, graph.inputs, nodes, graph.outputs), instead)
+
+
+def _silenced(node: Node) -> Node:
+    attrs = {key: _without_effects(value) for key, value in node.attrs.items()}
+    return Node.of(node.op, node.inputs, attrs, node.source)
+
+
+def _without_effects(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_without_effects(part) for part in value])
+    return silenced(value) if isinstance(value, Graph) else value
 
 
 def pulled(graph: Graph, values: Sequence[Any], cotangents: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,41 +13,79 @@ import numpy as np
 from graphs import dims, dispatch, tree
 from graphs.anomaly import anomaly
 from graphs.builder import Builder
-from graphs.errors import GraphError, ShapeError
 from graphs.ir import Graph, Node
-from static.backends.numpy import resolve
+from static.backends.sizes import resolve
 from static.executable import Executable
+from static.stepping import stepped
 
 
 class Step(NamedTuple):
-    """One node that has run: `node.op`, `node.spec` and `node.source` (the user's line), its inputs and its value."""
+    """One node that has run: `node.op`, `node.spec` and `node.source` (the user's line), its inputs and its value.
+
+    `values` holds what the graph of the node has computed so far, by node; `inside` are the nodes of control flow
+    around it, the outermost first.
+    """
 
     node: Node
     inputs: tuple[Any, ...]
     value: Any
+    values: Mapping[Node, Any]
+    inside: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        within = "".join(f"{node.op.name} > " for node in self.inside)
+        line = f"  # {self.node.source}" if self.node.source else ""
+        return f"{within}{self.node.op.name}: {self.node.spec}{line}"
 
 
 Visit = Callable[[Step], None]
 
 
-def run(executable: Executable, *args: Any, visit: Visit) -> Any:
+def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = False) -> Any:
     """Run the graph as it was traced, node by node, calling `visit` after each; the result is that of a call.
 
     Inside branches and loop bodies every node is visited as often as it runs, before the node that holds them.
-    Whatever `visit` raises ends the run. Nothing is planned or fused, so that each node has a value of its own.
+    Whatever `visit` raises ends the run. Nothing is planned, so that each node has a value of its own. With
+    `optimised` the graph that the passes made of it runs instead, and fused groups are visited node by node.
     """
     arrays = executable._inputs(args)
-    graph = executable.traced.graph
+    graph = executable.graph if optimised else executable.traced.graph
     expected = [(str(node.attrs["name"]), node.spec.shape) for node in graph.inputs]
     sizes = dims.solve(expected, [array.shape for array in arrays])
-    return tree.unflatten(executable.traced.outputs, list(_walk(graph, arrays, sizes, visit)))
+    return tree.unflatten(executable.traced.outputs, list(_Walk(sizes, visit).run(graph, arrays, ())))
 
 
-def steps(executable: Executable, *args: Any) -> list[Step]:
-    """All that a run computes, in order: what a debugger would show one step at a time."""
-    found: list[Step] = []
-    run(executable, *args, visit=found.append)
-    return found
+def steps(executable: Executable, *args: Any, optimised: bool = False) -> Generator[Step, None, None]:
+    """Each step of a run when it is asked for: the node has run, and those after it have not.
+
+    for step in static.debug.steps(exe, x):
+        print(step, step.value)
+    """
+    return _steps(executable, args, optimised)
+
+
+def _steps(executable: Executable, args: tuple[Any, ...], optimised: bool) -> Generator[Step, None, None]:
+    return stepped(functools.partial(run, executable, *args, optimised=optimised))
+
+
+def until(
+    executable: Executable,
+    *args: Any,
+    op: str | None = None,
+    line: str | None = None,
+    when: Callable[[Step], Any] | None = None,
+    optimised: bool = False,
+) -> Step | None:
+    """The first step of an op of this name, of a line (`model.py:12`) and for which `when(step)` holds.
+
+    Nothing after it runs. None when the run ends before.
+    """
+    with contextlib.closing(_steps(executable, args, optimised)) as found:
+        for step in found:
+            fits = op in (None, step.node.op.name) and line in (None, step.node.source)
+            if fits and (when is None or when(step)):
+                return step
+    return None
 
 
 def check(executable: Executable, *args: Any, infinite: bool = True) -> Any:
@@ -74,31 +113,35 @@ def traced_before(error: BaseException) -> list[Node]:
     return [node for builder in found for node in builder.nodes]
 
 
-def _walk(graph: Graph, arrays: Sequence[Any], sizes: Mapping[str, int], visit: Visit) -> tuple[Any, ...]:
-    values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
-    for node in graph.nodes:
-        if node not in values:
-            inputs = tuple([values[source] for source in node.inputs])
-            values[node] = _computed(node, inputs, sizes, visit)
-            if node.op.family != "source":  # constants compute nothing
-                visit(Step(node, inputs, values[node]))
-    return tuple(values[output] for output in graph.outputs)
+class _Walk:
+    """A run node by node, at these sizes."""
 
+    def __init__(self, sizes: Mapping[str, int], visit: Visit) -> None:
+        self._sizes = sizes
+        self._visit = visit
 
-def _computed(node: Node, inputs: Sequence[Any], sizes: Mapping[str, int], visit: Visit) -> Any:
-    attrs = {key: _resolved(value, sizes, visit) for key, value in node.attrs.items()}
-    try:
-        value = node.op.kernel(*inputs, **attrs)
-    except Exception as error:  # noqa: BLE001  (whatever a kernel raises is explained, and raised again)
-        rule = error if isinstance(error, GraphError) else ShapeError(f"{type(error).__name__}: {error}")
-        raise dispatch.explained(node.op, inputs, rule, node.source) from None
-    return value if isinstance(value, (tuple, list)) else np.asarray(value)
+    def run(self, graph: Graph, arrays: Sequence[Any], inside: tuple[Node, ...]) -> tuple[Any, ...]:
+        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
+        for node in graph.nodes:
+            if node not in values:
+                inputs = tuple([values[source] for source in node.inputs])
+                values[node] = self._computed(node, inputs, inside)
+                if node.op.family != "source":  # constants compute nothing
+                    self._visit(Step(node, inputs, values[node], values, inside))
+        return tuple(values[output] for output in graph.outputs)
 
+    def _computed(self, node: Node, inputs: Sequence[Any], inside: tuple[Node, ...]) -> Any:
+        attrs = {key: self._resolved(value, (*inside, node)) for key, value in node.attrs.items()}
+        try:
+            value = node.op.kernel(*inputs, **attrs)
+        except dispatch.BROKEN_RULES as error:
+            raise dispatch.explained(node.op, inputs, dispatch.as_graph_error(error), node.source) from None
+        return value if isinstance(value, (tuple, list)) else np.asarray(value)
 
-def _resolved(value: Any, sizes: Mapping[str, int], visit: Visit) -> Any:
-    """An attribute with numbers for symbolic sizes; a subgraph becomes a function that is run node by node too."""
-    if isinstance(value, Graph):
-        return lambda *arrays: _walk(value, arrays, sizes, visit)
-    if isinstance(value, tuple):
-        return tuple(_resolved(part, sizes, visit) for part in value)
-    return resolve(value, sizes)
+    def _resolved(self, value: Any, inside: tuple[Node, ...]) -> Any:
+        """An attribute with numbers for symbolic sizes; a subgraph becomes a function that is run like the graph."""
+        if isinstance(value, Graph):
+            return lambda *arrays: self.run(value, arrays, inside)
+        if isinstance(value, tuple):
+            return tuple(self._resolved(part, inside) for part in value)
+        return resolve(value, self._sizes)

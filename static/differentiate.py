@@ -86,14 +86,15 @@ def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backwar
     start = len(builder.nodes)
     builder.saving += 1
     try:
-        yield lambda outputs, cotangents: _pull_back(builder, start, variables, outputs, cotangents)
+        yield lambda outputs, cotangents: pull_back(builder, start, variables, outputs, cotangents)
     finally:
         builder.saving -= 1
 
 
-def _pull_back(
+def pull_back(
     builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
 ) -> list[Any]:
+    """The cotangent, or None, of each variable, through the nodes of the builder from number `start` on."""
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
     cotangents: dict[Node, Any] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static import memory
-from static.backends.numpy import Binding, Program, bind, lower
+from static import layout, memory
+from static.backends.numpy import Binding, Program, bind, lay_out, lower
+from static.backends.results import KEPT
+from static.backends.sizes import resolve
 from static.passes import pipeline
 from static.report import Report, make_report
 from static.schedule import schedule
@@ -24,19 +26,40 @@ from static.trace import Traced, is_traced, static_key
 BINDINGS = 16  # sizes of one symbolic executable whose arenas are kept
 
 
+def planned_peak(graph: Graph) -> int:
+    """The bytes of the arena that a graph is planned to take, with sizes that are numbers."""
+    return lay_out(lower(graph, schedule(graph)), {}).plan.peak
+
+
+def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphError:
+    """What is wrong with these sizes: the rule of an op that they break, which names it, as its `infer` tells."""
+    for node in (node for inner in graph.nested() for node in inner.calls if node.op.family != "control"):
+        given = [source.spec for source in node.inputs]
+        try:
+            specs = [TensorSpec(resolve(spec.shape, sizes), spec.dtype) for spec in given]
+            node.op.infer(*specs, **{key: resolve(value, sizes) for key, value in node.attrs.items()})
+        except GraphError as broken:
+            return dispatch.explained(node.op, given, broken, node.source)
+    return dispatch.as_graph_error(error)
+
+
 class Executable:
     """A compiled function. Call it with arguments laid out like those it was compiled for.
 
     One executable is used by one thread at a time: its calls share one arena.
     """
 
-    def __init__(self, traced: Traced, graph: Graph, steps: Sequence[pipeline.Step], *, arena: bool = True) -> None:
+    def __init__(
+        self, traced: Traced, graph: Graph, steps: Sequence[pipeline.Step], *, arena: bool = True, recycle: bool = True
+    ) -> None:
         self.traced = traced
         self.graph = graph
         self.steps = tuple(steps)
         self._arena = arena
+        self._kept = KEPT if arena and recycle else 0
         self._program: Program = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
+        self._direct = layout.caller(traced.inputs, traced.outputs, [spec.dtype for spec in self._specs])
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
         if not any(spec.symbols for spec in self._specs):
             self._binding(tuple(spec.shape for spec in self._specs))
@@ -48,21 +71,30 @@ class Executable:
 
         Raises ShapeError or DTypeError when an argument is not what the graph was compiled for.
         """
+        try:
+            result = self._direct(self._bindings, args)
+            return self._closely(args) if result is NotImplemented else result
+        except dispatch.BROKEN_RULES as error:
+            raise self._placed(error) from None
+
+    def _closely(self, args: tuple[Any, ...]) -> Any:
+        """A call whose arguments have to be looked at closer: laid out otherwise, no arrays, or of other sizes."""
         arrays = self._inputs(args)
         shapes = tuple([a.shape for a in arrays])
         binding = self._bindings.get(shapes) or self._binding(shapes)
-        try:
-            outputs = binding.run(*arrays)
-        except dispatch.BROKEN_RULES as error:
-            raise self._placed(error) from None
-        return tree.unflatten(self.traced.outputs, list(outputs))
+        return tree.unflatten(self.traced.outputs, list(binding.run(*arrays)))
 
     def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
+        """The arguments as arrays. Raises ShapeError or DTypeError for what was not compiled for."""
         leaves, structure = tree.flatten(args)
         if structure != self.traced.inputs:
             raise ShapeError(
                 located(f"{self.graph.name}: arguments laid out as {structure}, compiled for {self.traced.inputs}")
             )
+        return self._checked(leaves)
+
+    def _checked(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves as arrays, without the static values. Raises ShapeError or DTypeError for what does not fit."""
         arrays = []
         for leaf, static in zip(leaves, self.traced.static, strict=True):
             if static is None and (is_traced(leaf) or not isinstance(leaf, (str, bytes))):
@@ -93,16 +125,20 @@ class Executable:
             raise ShapeError(located(f"{self.graph.name}: {error}")) from None
         if len(self._bindings) >= BINDINGS:
             self._bindings.pop(next(iter(self._bindings)))
-        binding = self._bindings[shapes] = bind(self._program, sizes)
+        try:
+            known = {key: result for one in self._bindings.values() for key, result in one.results.items()}
+            binding = self._bindings[shapes] = bind(self._program, sizes, known, self._kept)
+        except dispatch.BROKEN_RULES as error:
+            raise _misfit(self.traced.graph, sizes, error) from None
         return binding
 
     def _placed(self, error: Exception) -> Exception:
         """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
-        programs = {program.code: program for program in self._program.nested()}
+        programs = {id(program.code): program for program in self._program.nested()}  # equal code may be of two groups
         traceback, node = error.__traceback__, None
         while traceback is not None:  # the innermost line: in the body of a loop, not the loop
-            if traceback.tb_frame.f_code in programs:
-                node = programs[traceback.tb_frame.f_code].lines[traceback.tb_lineno - 2]
+            if id(traceback.tb_frame.f_code) in programs:
+                node = programs[id(traceback.tb_frame.f_code)].lines[traceback.tb_lineno - 2]
             traceback = traceback.tb_next
         if node is None:
             return error
@@ -135,14 +171,28 @@ class Executable:
     @property
     def plan(self) -> memory.Plan:
         """The memory plan for the sizes planned last. Raises GraphError before the first call of a symbolic graph."""
+        return self._last().plan
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of the symbolic sizes planned last. Raises GraphError before the first call of such a graph."""
+        return self._last().sizes
+
+    def _last(self) -> Binding:
         if not self._bindings:
             raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
-        return next(reversed(self._bindings.values())).plan
+        return next(reversed(self._bindings.values()))
 
     @property
     def arena_bytes(self) -> int:
         """The bytes of all arenas held."""
-        return sum(binding.arena_bytes for binding in self._bindings.values())
+        return sum(binding.plan.peak for binding in self._bindings.values())
+
+    @property
+    def result_bytes(self) -> int:
+        """The bytes kept to write large results into again, once nobody sees the last ones."""
+        results = {id(result): result for binding in self._bindings.values() for result in binding.results.values()}
+        return sum(result.nbytes for result in results.values())
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in the order they run."""

@@ -14,9 +14,10 @@ import numpy as np
 from graphs import tree
 from graphs.errors import ShapeError, ShapeLimitError, located
 from static import shapes as policies
+from static.buckets import optimal
 from static.compile import compile
 from static.executable import Executable
-from static.padding import Cropping, check_padding
+from static.padding import Cropping, bounds, check_padding, prove_padding
 from static.shapes import Names, Policy, Specialised
 from static.trace import is_traced, static_key
 
@@ -62,6 +63,7 @@ class Jitted:
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
         self._croppings: dict[Hashable, Cropping] = {}
+        self._proved: set[Hashable] = set()
 
     def __call__(self, *args: Any) -> Any:
         """Run, compiling first when these arguments are of a new kind.
@@ -129,9 +131,19 @@ class Jitted:
         cropping = self._croppings[kind]
         cropped = cropping(result, call.true)
         if self.check and dict(call.true) != dict(call.padded):
-            check_padding(self.f, executable, arguments, call, traced, names, cropped, cropping)
-            self.check = False
+            if not self._proved:
+                check_padding(self.f, executable, arguments, call, traced, names, cropped, cropping)
+            self._prove(kind, executable, call, traced, names)
         return cropped
+
+    def _prove(
+        self, kind: Hashable, executable: Executable, call: Specialised, traced: list[Any], names: list[Names]
+    ) -> None:
+        at_most = bounds(traced, names, call.true)
+        key = kind, tuple(call.true.items()), tuple(call.padded.items()), at_most
+        if key not in self._proved:
+            prove_padding(executable, call, names, at_most, self._croppings[kind])
+            self._proved.add(key)
 
     __name__: str
 
@@ -143,7 +155,8 @@ def jit(
     limit: int | None = 8,
     strict: bool = False,
     dims: Sequence[Any] | None = None,
-    buckets: Sequence[int] | None = None,
+    buckets: Sequence[int] | int | None = None,
+    lengths: Sequence[int] | None = None,
     check: bool = True,
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
@@ -151,12 +164,22 @@ def jit(
     Array leaves are traced; every other leaf is a static value. `dims` names the axes that vary, an entry per
     argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept,
     the one used longest ago is dropped, or with `strict` ShapeLimitError is raised. `buckets` gives the sizes to pad
-    to. The first call that pads is checked against the unpadded function, unless `check` is False.
-    Raises ValueError for a limit below 1 and for an unknown policy.
+    to, or how many there shall be: those that waste least for the `lengths` that are expected. The first call that
+    pads is compared with the unpadded function, and for each size it is proved that padding reaches no result
+    (ShapeError if it may), unless `check` is False.
+    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
-    return Jitted(f, shapes, limit, strict, dims, buckets, check)
+    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check)
+
+
+def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:
+    if isinstance(buckets, int) and lengths is not None:
+        return optimal(lengths, buckets)
+    if isinstance(buckets, int) or lengths is not None:
+        raise ValueError("buckets are as many as you say for the lengths you expect: give both, buckets=4, lengths=...")
+    return buckets
 
 
 def _policy(shapes: str, buckets: Sequence[int] | None) -> Policy:

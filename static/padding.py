@@ -1,4 +1,8 @@
-"""Padding that cannot be seen in the result: cropped outputs, and a check against the unpadded function."""
+"""Padding that cannot be seen in the result: cropped outputs, a comparison, and a proof.
+
+How many elements there are may change a result (a mean counts them): the first padded call is compared with the
+unpadded function. What stands in them may too: that it reaches no result is proved for each size (`static/taint.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import tree
-from graphs.errors import ShapeError
+from graphs.errors import ShapeError, located
 from graphs.spec import TensorSpec
+from static import taint
 from static.compile import compile
 from static.executable import Executable
 from static.shapes import Names, Specialised, pad_axes
@@ -76,6 +81,45 @@ def check_padding(
                 f"{executable.graph.name}: padding {dict(call.true)} to {dict(call.padded)} changes the result; "
                 "mask the padding with a bool argument over the padded axis, or use shapes='exact'"
             )
+
+
+Bounds = tuple[str | None, ...]
+
+
+def bounds(traced: Sequence[Any], names: Sequence[Names], true: Mapping[str, int]) -> Bounds:
+    """For each argument of integers the smallest true size that none of them is above, as a length would be."""
+    return tuple([_bound(array, axes, true) for array, axes in zip(traced, names, strict=True)])
+
+
+def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
+    if array.dtype.kind not in "iu" or not array.size:
+        return None
+    largest = array.max()
+    fitting = [name for name, size in true.items() if largest <= size and name not in axes]
+    return min(fitting, key=lambda name: true[name], default=None)
+
+
+def prove_padding(
+    executable: Executable, call: Specialised, names: Sequence[Names], at_most: Bounds, crop: Cropping
+) -> None:
+    """Raise ShapeError unless nothing that may stand in the padding of these sizes can reach a result."""
+    graph = executable.traced.graph
+    marks = []
+    for spec, axes, bound in zip(call.specs, names, at_most, strict=True):
+        true = [size if name is None else call.true[name] for name, size in zip(axes, spec.shape, strict=True)]
+        upper = None if bound is None else float(call.true[bound])
+        marks.append(taint.padded(spec.shape, spec.dtype, true)._replace(upper=upper))
+    found = taint.follow(graph, marks)
+    for output, axes in zip(graph.outputs, crop.axes, strict=True):
+        mark = found[output].at(tuple(slice(call.true[name]) if name else slice(None) for name in axes))
+        if (mark.taint | mark.extra).any():
+            node = taint.culprit(graph, found, output)
+            rule = (
+                f"padding {dict(call.true)} to {dict(call.padded)} may change the result: what stands in the padding "
+                f"reaches it by {node.op.name}"
+            )
+            remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
+            raise ShapeError(located(f"{graph.name}: {rule}; {remedy}", node.source))
 
 
 def _other_fill(array: Any) -> float:

@@ -33,7 +33,11 @@ class Report(NamedTuple):
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure"]
         lines.append(f"  constants: {self.constant_bytes:,} bytes")
-        lines += [f"  {step.name}: {step.before} -> {step.after} nodes" for step in self.steps]
+        lines += [f"  {step}" for step in self.steps if step.changed]
+        busy = {step.name for step in self.steps if step.changed}
+        idle = dict.fromkeys(step.name for step in self.steps if step.name not in busy)
+        if idle:
+            lines.append(f"  nothing to do for {', '.join(idle)}")
         if self.plan is not None:
             above = f"{self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
             lines.append(f"  arena: {self.plan.peak:,} bytes, {above}")

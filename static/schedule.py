@@ -2,63 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from graphs.dims import same
+from graphs import dims
 from graphs.ir import Graph, Node
-from graphs.ops.movement import permute_dims, reshape
-from graphs.spec import TupleSpec
-from static import memory
+from graphs.spec import TensorSpec
+from static import memory, ordering, sharing
+from static.sharing import Place
+
+TYPICAL = 64  # what a symbolic size is taken to be while nobody knows it
+PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
 
 
 class Schedule(NamedTuple):
-    """The nodes in the order they run, and for each node the node that owns the memory it looks at."""
+    """The nodes in the order they run, for each the node that owns the memory it looks at, and where owners lie.
+
+    What has no place is allocated by its kernel: what the caller gets, and what control flow returns.
+    """
 
     order: tuple[Node, ...]
-    owner: dict[Node, Node]
+    owner: Mapping[Node, Node]
+    place: Mapping[Node, Place]
 
-    def last_use(self) -> dict[Node, int]:
-        """For each owner, the step after which nobody reads its memory."""
-        last: dict[Node, int] = {}
-        for step, node in enumerate(self.order):
-            for value in (node, *node.inputs):
-                last[self.owner[value]] = step
-        return last
+    @property
+    def buffers(self) -> list[Node]:
+        """The nodes whose buffers make up the arena."""
+        return list(dict.fromkeys(place.buffer for place in self.place.values()))
 
 
 def schedule(graph: Graph) -> Schedule:
-    """The graph's own order: that in which the user's code, and then backward, computed it."""
-    return Schedule(graph.nodes, _owners(graph.nodes))
+    """The order of the user's code, or one made for little memory where that pays, with what shares memory in it."""
+    seen = sharing.views(graph.nodes)
+    planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
+    sizes = {node: _typical_bytes(node.spec) for node in planned}
+    best = _placed(graph.nodes, seen, planned, sizes)
+    other = _placed(ordering.leanest(graph, *_written(seen.owner, sizes)), seen, planned, sizes)
+    best = other if other[0] < PAYS * best[0] else best
+    if any(not dims.same(place.offset, 0) for place in best[1].place.values()):
+        best = min(best, _placed(best[1].order, seen, planned, sizes, join=False), key=lambda one: one[0])
+    return best[1]
 
 
-def _owners(nodes: Sequence[Node]) -> dict[Node, Node]:
-    owner: dict[Node, Node] = {}
-    contiguous: dict[Node, bool] = {}
-    for node in nodes:
-        shares = node.op.view and (node.op is not reshape or contiguous[node.inputs[0]])
-        owner[node] = owner[node.inputs[0]] if shares else node
-        contiguous[node] = not shares or (contiguous[node.inputs[0]] and _keeps_order(node))
-    return owner
+def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
+    """Owners and sizes as the nodes that write see them: one that has several results writes them all at once."""
+    written: dict[Node, int] = {}
+    for node, size in sizes.items():
+        written[sharing.writer(node)] = written.get(sharing.writer(node), 0) + size
+    return {node: sharing.writer(own) if own in sizes else own for node, own in owner.items()}, written
 
 
-def _keeps_order(node: Node) -> bool:
-    """Whether a view of contiguous memory is certainly contiguous itself."""
-    if node.op is permute_dims:
-        moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
-        return moved == sorted(moved)
-    return node.op is reshape or node.op.name == "stop_gradient"
+def _placed(
+    order: Sequence[Node], seen: sharing.Views, planned: Sequence[Node], sizes: Mapping[Node, int], join: bool = True
+) -> tuple[int, Schedule]:
+    """The schedule of an order, after the most bytes that are live in it."""
+    made = Schedule(tuple(order), seen.owner, sharing.places(order, seen, planned, join))
+    buffers = made.buffers
+    return memory.max_live(lifetimes(buffers, made, [sizes[node] for node in buffers])), made
 
 
-def planned(graph: Graph, plan_of: Schedule) -> list[Node]:
-    """The nodes that get a place in the arena: they own memory, compute, and are not handed to the caller."""
-    kept = {plan_of.owner[output] for output in graph.outputs}
-    owners = (n for n in plan_of.order if plan_of.owner[n] is n and n not in kept)
-    return [n for n in owners if n.op.family != "source" and not isinstance(n.spec, TupleSpec)]
+def _typical_bytes(spec: TensorSpec) -> int:
+    return dims.evaluate(spec.nbytes, dict.fromkeys(spec.symbols, TYPICAL))
 
 
-def lifetimes(nodes: Sequence[Node], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:
-    """For each node, the half-open interval of steps in which its memory is in use, and its bytes."""
+def lifetimes(buffers: Sequence[Node], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:
+    """For each buffer, the half-open interval of steps in which it is in use, and its bytes."""
     step = {node: i for i, node in enumerate(plan_of.order)}
-    last = plan_of.last_use()
-    return [(step[n], last[n] + 1, size) for n, size in zip(nodes, sizes, strict=True)]
+    last = sharing.last_use(plan_of.order, plan_of.owner)
+    lower: dict[Node, int] = {}
+    upper: dict[Node, int] = {}
+    for node, (buffer, _) in plan_of.place.items():
+        first = step[sharing.writer(node)]
+        lower[buffer] = min(lower.get(buffer, first), first)
+        upper[buffer] = max(upper.get(buffer, 0), last[node] + 1)
+    return [(lower[b], upper[b], size) for b, size in zip(buffers, sizes, strict=True)]
+
+
+def spans(users: Sequence[Sequence[Node]], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:
+    """For each memory that only these nodes use, and only while they run: from the first of them to the last."""
+    step = {node: i for i, node in enumerate(plan_of.order)}
+    steps = [[step[node] for node in nodes] for nodes in users]
+    return [(min(used), max(used) + 1, size) for used, size in zip(steps, sizes, strict=True)]

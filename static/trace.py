@@ -98,7 +98,7 @@ def static_key(leaf: Any) -> tuple[type, Any]:
 
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
     """Append a node to the graph being traced: the interpreter for symbols."""
-    builder = _builder_of(op)
+    builder = _builder_of(op, args)
     try:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
@@ -108,8 +108,8 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         raise dispatch.explained(op, args, error) from None
 
 
-def _builder_of(op: Op) -> Builder:
-    builder = current()
+def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
+    builder = current() or next((a.builder for a in args if isinstance(a, Symbol) and a.builder.open), None)
     if builder is None:
         raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
     return builder
@@ -131,7 +131,7 @@ def _own_node(builder: Builder, symbol: Symbol) -> Node:
     if symbol.builder is builder:
         return symbol.node
     if builder.parent is None:
-        raise ControlFlowError("a symbol of another trace; pass it to this function as an argument")
+        raise ControlFlowError("a symbol of another trace or graph; pass it to this function as an argument")
     return builder.capture(_own_node(builder.parent, symbol))
 
 

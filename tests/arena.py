@@ -1,73 +1,132 @@
-"""An independent check of a memory plan: run the program step by step and look whether anything is overwritten."""
+"""An independent check of a memory plan: run the code with garbage in all memory that nobody should need."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import sys
+from collections.abc import Iterator, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from graphs.ir import Node
 from static import Executable
+from static.backends.numpy import Program
+
+GARBAGE = 0xFF  # NaN in every float
+Span = tuple[int, int]
 
 
 def check_arena(exe: Executable, arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Run an executable's steps in its own buffers; returns the outputs.
+    """Run an executable line by line, with every byte that is not live overwritten before each line.
 
-    It knows nothing of owners, views or lifetimes: it holds that no kernel may change a value that somebody still
-    reads. Raises AssertionError naming the step and the value, for a buffer given out twice at the same time, and for
-    a plan whose peak is less than what is live.
+    It knows nothing of owners, lifetimes or places: from the graph it works out which values are still to be read,
+    and from the addresses of their arrays where they lie. Raises AssertionError naming the line and the value where
+    one that is still to be read has changed, where more is live than the plan says, where an input was written to, or
+    a result lies in the arena. Returns the results, which are right only if nobody has read a byte of garbage.
     """
-    return _Replay(exe, arrays).run()
+    (binding,) = exe._bindings.values()
+    # By identity: equal code may be of two subgraphs.
+    watched = {id(one.code): _Reads(one) for one in exe._program.nested() if isinstance(one, Program)}
+    before = [array.tobytes() for array in arrays]
+    check = _Check(watched, exe._program.code, binding.arena)
+    tracing = sys.gettrace()
+    sys.settrace(check.enter)
+    try:
+        results = list(binding.run(*arrays))
+    finally:
+        sys.settrace(tracing)
+    assert check.most <= exe.plan.lower_bound <= exe.plan.peak, f"{check.most} bytes live at once, {exe.plan}"
+    assert [array.tobytes() for array in arrays] == before, "an input was written to"
+    assert not any(np.shares_memory(result, binding.arena) for result in results), "a result lies in the arena"
+    return results
 
 
-class _Replay:
-    def __init__(self, exe: Executable, arrays: Sequence[np.ndarray]) -> None:
-        self.graph, self.plan, self.order = exe.graph, exe.plan, exe.nodes()
-        (binding,) = exe._bindings.values()
-        program, defaults = exe._program, binding.run.__defaults__
-        held = {name: default for (name, _, _), default in zip(program.slots, defaults, strict=True)}
-        number = {node: i for i, node in enumerate(self.order)}
-        self.attrs = {n: {key: held.get(f"c{number[n]}_{key}", v) for key, v in n.attrs.items()} for n in self.order}
-        self.planned = {n: held[f"b{number[n]}"] for n in program.planned if f"b{number[n]}" in held}
-        self.values: dict[Node, Any] = dict(zip(self.graph.inputs, arrays, strict=True))
-        self.fixed = {n: held[f"b{number[n]}"] for n in program.fixed if f"b{number[n]}" in held}
-        self.last = dict(number)
-        for i, node in enumerate(self.order):
-            self.last |= dict.fromkeys(node.inputs, i)
-        self.last |= dict.fromkeys(self.graph.outputs, len(self.order))
+class _Reads:
+    """For each value with memory of a name: the line that writes it, and the last that reads it."""
 
-    def run(self) -> list[Any]:
-        before: dict[Node, bytes] = {}
-        for step, node in enumerate(self.order):
-            self._live_buffers_are_apart(step, node)
-            self.values[node] = self._value(node)
-            before = {n: data for n, data in before.items() if self.last[n] > step}
-            for held, data in before.items():
-                assert self.values[held].tobytes() == data, f"step {step}, {node}, overwrites {held}"
-            if isinstance(self.values[node], np.ndarray):
-                before[node] = self.values[node].tobytes()
-        return [np.array(self.values[node]) for node in self.graph.outputs]
+    def __init__(self, program: Program) -> None:
+        end = len(program.lines) - 1
+        line: dict[Node, int] = {}
+        for i, (node, text) in enumerate(zip(program.lines, program.source.splitlines()[1:], strict=True)):
+            if node is not None and not text.lstrip().startswith("del "):
+                line[node] = i
+        self.names = {node: name for name, node, what in program.slots if what == "b"}
+        self.last = dict.fromkeys(program.graph.outputs, end)
+        for node in reversed(program.schedule.order):
+            read = line.get(node, -1)
+            if node not in line or (node.op.view and node not in self.names):  # another name for its input's memory
+                read = max(read, self.last.get(node, -1))
+            for source in node.inputs:
+                self.last[source] = max(self.last.get(source, -1), read)
+        # The results of a group are written by the group's line.
+        results = {node: line[node.inputs[0]] for node in self.last if node.inputs and node.inputs[0] in line}
+        self.written = results | line
 
-    def _value(self, node: Node) -> Any:
-        if node in self.values:
-            return self.values[node]
-        inputs = [self.values[source] for source in node.inputs]
-        if node in self.planned:
-            return node.op.kernel(*inputs, out=self.planned[node], **self.attrs[node])
-        return self.fixed[node] if node in self.fixed else node.op.kernel(*inputs, **self.attrs[node])
-
-    def _live_buffers_are_apart(self, step: int, node: Node) -> None:
-        """What is planned, made by now and read at this step or later; the node's own buffer is written at it."""
-        made = [n for n in self.planned if n is node or (n in self.values and self.last[n] >= step)]
-        spans = sorted(_span(self.planned[n]) for n in made if self.planned[n].size)
-        for (_, end), (start, _) in pairwise(spans):
-            assert end <= start, f"step {step}, {node}: two live buffers overlap"
-        live = sum(end - start for start, end in spans)
-        assert live <= self.plan.lower_bound <= self.plan.peak, f"step {step}: {live} bytes live, {self.plan}"
+    def live(self, line: int) -> Iterator[tuple[Node, str]]:
+        """What has been written before this line, and is read by it or later."""
+        for node, name in self.names.items():
+            if self.written.get(node, line) < line <= self.last.get(node, -1):
+                yield node, name
 
 
-def _span(buffer: np.ndarray) -> tuple[int, int]:
-    start = buffer.__array_interface__["data"][0]
-    return start, start + buffer.nbytes
+class _Check:
+    """What is done at each new line of the graph's code, and of the code of its subgraphs."""
+
+    def __init__(self, watched: dict[int, _Reads], outermost: CodeType, arena: np.ndarray) -> None:
+        self.watched, self.outermost, self.arena, self.most = watched, outermost, arena, 0
+
+    def enter(self, frame: FrameType, event: str, arg: Any) -> Any:
+        reads = self.watched.get(id(frame.f_code))
+        if reads is None:
+            return None
+        arrays = {name: value for name, value in frame.f_locals.items() if name in set(reads.names.values())}
+        held: dict[Node, bytes] = {}
+        furthest = -1
+
+        def at_line(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal held, furthest
+            line = frame.f_lineno - 2
+            if event == "line" and line > furthest:
+                furthest = line
+                live = {node: arrays[name] for node, name in reads.live(line)}
+                held = self._unchanged(line, live, held)
+                spans = _union(_span(array) for array in live.values() if np.shares_memory(array, self.arena))
+                if frame.f_code is self.outermost:
+                    self.most = max(self.most, sum(stop - start for start, stop in spans))
+                    self._spoil(_union([_span(self.arena)]), spans)
+                else:
+                    self._spoil(_union(_span(array) for array in arrays.values()), spans)
+            return at_line
+
+        return at_line
+
+    @staticmethod
+    def _unchanged(line: int, live: dict[Node, np.ndarray], held: dict[Node, bytes]) -> dict[Node, bytes]:
+        now = {node: array.tobytes() for node, array in live.items()}
+        for node, data in now.items():
+            assert held.get(node, data) == data, f"the line before {line} overwrites {node}, which is still to be read"
+        return now
+
+    def _spoil(self, spans: list[Span], live: list[Span]) -> None:
+        """Garbage in every byte of the arena that is in one of `spans` and not live."""
+        base, end = _span(self.arena)
+        inside = np.zeros(len(self.arena), bool)
+        for marks, among in ((True, spans), (False, live)):
+            for start, stop in among:
+                inside[max(start, base) - base : max(min(stop, end) - base, 0)] = marks
+        self.arena[inside] = GARBAGE
+
+
+def _span(array: np.ndarray) -> Span:
+    return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+
+
+def _union(spans: Any) -> list[Span]:
+    found: list[Span] = []
+    for start, stop in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        elif start < stop:
+            found.append((start, stop))
+    return found

@@ -7,23 +7,23 @@ import pytest
 import graphs as g
 import static
 from compare import workloads
-from graphs.ir import Graph
 from static.passes import pipeline
 from static.passes.algebra import simplify_algebra
 from static.passes.common_subexpressions import merge_common_subexpressions
 from static.passes.constant_folding import fold_constants
 from static.passes.dead_code import remove_dead_code
+from static.passes.views import eliminate_views
+from tests.printed import shown
 
 X = g.TensorSpec((2, 3))
 
 
-def shown(graph: Graph) -> list[str]:
-    """The nodes without the user's lines."""
-    return [line.split("#")[0].strip() for line in str(graph).splitlines()[1:]]
+def lines(graph):
+    return [line.strip() for line in shown(graph).splitlines()]
 
 
 def after(one, f, *specs):
-    return shown(remove_dead_code(one(static.trace(f, *specs))))
+    return lines(remove_dead_code(one(static.trace(f, *specs))))
 
 
 def test_dead_code_goes_and_inputs_stay():
@@ -31,14 +31,14 @@ def test_dead_code_goes_and_inputs_stay():
         g.exp(x)
         return x * 2
 
-    assert shown(static.trace(f, X, X)) == [
+    assert lines(static.trace(f, X, X)) == [
         "%2: f32[2,3] = exp(%0)",
         "%3: f32[] = constant(value=2.0, dtype=float32)",
         "%4: f32[2,3] = multiply(%0, %3)",
         "return %4",
     ]
     graph = remove_dead_code(static.trace(f, X, X))
-    assert shown(graph) == [
+    assert lines(graph) == [
         "%2: f32[] = constant(value=2.0, dtype=float32)",
         "%3: f32[2,3] = multiply(%0, %2)",
         "return %3",
@@ -51,7 +51,7 @@ def test_constants_are_folded():
         return x * g.pow(g.ones_like(x), 2) - g.sum(x) * x.shape[0]
 
     b = static.trace(static.grad(g.mean), X)
-    assert shown(remove_dead_code(fold_constants(b))) == [
+    assert lines(remove_dead_code(fold_constants(b))) == [
         "%1: f32[2,3] = constant(value=<f32[2,3]>, dtype=float32)",
         "return %1",
     ]
@@ -93,7 +93,7 @@ def test_symbolic_and_large_results_are_not_folded():
     ],
 )
 def test_what_changes_nothing_goes(f):
-    assert after(simplify_algebra, f, X) == ["return %0"]
+    assert after(lambda graph: simplify_algebra(eliminate_views(graph)), f, X) == ["return %0"]
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_what_changes_nothing_goes(f):
     ],
 )
 def test_what_changes_something_stays(f, op):
-    assert op in simplify_algebra(static.trace(f, X)).op_counts()
+    assert op in simplify_algebra(eliminate_views(static.trace(f, X))).op_counts()
 
 
 def test_reshapes_and_permutations_are_composed():
-    graph = remove_dead_code(simplify_algebra(static.trace(lambda x: g.reshape(g.reshape(x, (6,)), (3, 2)), X)))
+    graph = remove_dead_code(eliminate_views(static.trace(lambda x: g.reshape(g.reshape(x, (6,)), (3, 2)), X)))
     assert graph.op_counts() == {"reshape": 1}
     cube = g.TensorSpec((2, 3, 4))
     f = lambda x: g.permute_dims(g.permute_dims(x, (1, 2, 0)), (1, 0, 2))  # noqa: E731
-    graph = remove_dead_code(simplify_algebra(static.trace(f, cube)))
+    graph = remove_dead_code(eliminate_views(static.trace(f, cube)))
     assert graph.op_counts() == {"permute_dims": 1}
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     np.testing.assert_array_equal(graph(values)[0], f(values))
@@ -148,27 +148,18 @@ def test_a_result_returned_twice_is_two_arrays():
 
 
 @pytest.mark.parametrize("name", workloads.names())
-def test_every_rung_gives_the_same_bits(name):
+def test_every_exact_rung_gives_the_same_bits(name):
     workload = workloads.get(name)
     case = workload.case("small")
     step = static.value_and_grad(case.static_loss or case.loss)
     example = case.examples[0]
-    arms = [
-        static.compile(step, case.params, *example, passes=(), arena=False),
-        static.compile(step, case.params, *example, passes=pipeline.REPLAY, arena=False),
-        static.compile(step, case.params, *example, passes=pipeline.REPLAY),
-        static.compile(step, case.params, *example, passes=pipeline.SIMPLIFY),
-    ]
+    # Without an arena: how an operand lies in memory decides which of its kernels BLAS runs.
+    rungs = [(), pipeline.REPLAY, pipeline.SIMPLIFY, pipeline.SIMPLIFY * 2]
+    arms = [static.compile(step, case.params, *example, passes=passes, arena=False) for passes in rungs]
     expected, *others = [optree.tree_leaves(exe(case.params, *example)) for exe in arms]
     for other in others:
         for a, b in zip(expected, other, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_the_report_says_what_each_pass_did():
-    text = str(static.compile(lambda x: (x * 1).T.T, X).report())
-    assert [line.split(":")[0].strip() for line in text.splitlines()[2:6]] == [one.__name__ for one in pipeline.DEFAULT]
-    assert "remove_dead_code: 3 -> 1 nodes" in text
 
 
 def test_passes_reach_into_the_bodies_of_loops():
@@ -181,7 +172,7 @@ def test_passes_reach_into_the_bodies_of_loops():
 
     (inner,) = next(n for n in static.trace(f, g.TensorSpec((4,))).nodes if n.subgraphs).subgraphs
     assert inner.op_counts() == {"exp": 1, "multiply": 1, "cos": 2, "add": 2}
-    exe = static.compile(f, g.TensorSpec((4,)))
+    exe = static.compile(f, g.TensorSpec((4,)), passes=pipeline.SIMPLIFY)
     (inner,) = next(n for n in exe.graph.nodes if n.subgraphs).subgraphs
     assert inner.op_counts() == {"cos": 1, "add": 2}
     xs = np.linspace(0, 1, 4, dtype=np.float32)

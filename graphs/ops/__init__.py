@@ -57,6 +57,7 @@ from graphs.ops.dtypes import (
     uint32,
     uint64,
 )
+from graphs.ops.effects import breakpoint, print
 from graphs.ops.einsum import einsum
 from graphs.ops.elementwise import (
     abs,
@@ -228,6 +229,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "bool",
+    "breakpoint",
     "broadcast_arrays",
     "broadcast_to",
     "can_cast",
@@ -344,6 +346,7 @@ __all__ = [
     "place",
     "positive",
     "pow",
+    "print",
     "prod",
     "random_key",
     "reciprocal",

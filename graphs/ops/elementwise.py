@@ -8,6 +8,7 @@ import numpy as np
 
 from graphs.op import Attrs, Op
 from graphs.ops.families import elementwise, ufunc_dtype
+from graphs.ops.select import select
 from graphs.ops.shapes import as_operand, dtype_of
 
 Array = Any
@@ -242,18 +243,9 @@ sigmoid: Op = elementwise(
 )
 
 
-def _where(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
-    """x where the condition holds, else y: `where(condition, x, y)`."""
-    if out is None:
-        return np.where(condition, x, y)
-    np.copyto(out, y)
-    np.copyto(out, x, where=np.asarray(condition, bool))
-    return out
-
-
 where: Op = elementwise(
     "where",
-    _where,
+    select,
     None,
     lambda g, x: where(x, g, 0),
     lambda g, x: where(x, 0, g),

@@ -59,7 +59,7 @@ def _infer_reshape(x: TensorSpec, *, shape: Shape) -> TensorSpec:
 def _reshape(x: Array, *, shape: Shape, out: Array = None) -> Array:
     """The same elements, in row-major order, in another shape; one size may be -1. `copy=True` never shares memory."""
     if out is None:
-        return np.reshape(x, shape)
+        return x.reshape(shape)
     np.copyto(out.reshape(x.shape), x)  # the planned buffer is contiguous, so that this copies once
     return out
 
@@ -82,7 +82,7 @@ def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared
 
 permute_dims: Op = movement(
     "permute_dims",
-    lambda x, *, axes, out=None: _copied(np.transpose(x, axes), out),
+    lambda x, *, axes, out=None: x.transpose(axes) if out is None else _copied(x.transpose(axes), out),
     lambda x, *, axes: TensorSpec([x.shape[a] for a in axes], x.dtype),
     lambda g, axes: permute_dims(g, [axes.index(i) for i in range(len(axes))]),
     prepare=_prepare_permute,

@@ -76,12 +76,13 @@ def sliced_size(part: slice, size: Size) -> Size:
     """How many elements a slice selects from an axis, also of a symbolic size."""
     if not any(isinstance(v, Dim) for v in (part.start, part.stop, part.step, size)):
         return len(range(*part.indices(size)))
-    if part.step not in (None, 1):
-        if part == slice(None, None, -1):
-            return size
-        raise ShapeError(f"a step of {part.step} on the symbolic size {size} is not supported; slice a fixed size")
+    if part == slice(None, None, -1):
+        return size
+    step = 1 if part.step is None else part.step
+    if step <= 0:
+        raise ShapeError(f"a step of {step} on the symbolic size {size} is not supported; slice a fixed size")
     start, stop = _clipped(part.start, size, 0), _clipped(part.stop, size, size)
-    return dims.maximum(stop - start, 0)
+    return (dims.maximum(stop - start, 0) + step - 1) // step
 
 
 def _clipped(position: Size | None, size: Size, default: Size) -> Size:

@@ -8,6 +8,7 @@ from typing import Any
 from graphs import op as registry
 from graphs.errors import GraphError
 from graphs.testing import movement, reductions
+from graphs.testing.effects import EFFECTS
 from graphs.testing.elementwise import elementwise
 from graphs.testing.indexing import INDEXING
 from graphs.testing.linalg import LINALG
@@ -18,7 +19,15 @@ from graphs.testing.sorting import SORTING
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 Maker = Callable[[registry.Op, Values], Iterator[Call]]
 
-_MAKERS: dict[str, Maker] = {**movement.MOVEMENT, **reductions.REDUCTIONS, **INDEXING, **LINALG, **SORTING, **NEURAL}
+_MAKERS: dict[str, Maker] = {
+    **EFFECTS,
+    **movement.MOVEMENT,
+    **reductions.REDUCTIONS,
+    **INDEXING,
+    **LINALG,
+    **SORTING,
+    **NEURAL,
+}
 
 
 def samples(op_name: str) -> list[Sample]:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 from static.memory.buffers import Buffer, max_live, peak
 
-FEW = 12  # buffers of an instance that is searched to the end
-NODES = 3000  # placements tried before it gives up, a few tens of milliseconds
+FEW = 32  # buffers of an instance that is searched, to the end where that does not take too long
+WORK = 36_000  # placements tried, times the number of buffers, before it gives up: a few tens of milliseconds
 
 
 class _GaveUpError(Exception):
     """More placements than allowed."""
 
 
-def solve(buffers: Sequence[Buffer], offsets: Sequence[int], nodes: int = NODES) -> tuple[list[int], bool]:
-    """Offsets with the least peak, no worse than the given ones, and whether that was proven within `nodes`.
+def solve(buffers: Sequence[Buffer], offsets: Sequence[int], nodes: int | None = None) -> tuple[list[int], bool]:
+    """Offsets with the least peak, no worse than the given ones, and whether that was proven with so many placements.
 
     Buffers must not be empty in time or in size. The search is over canonical layouts, as in MiniMalloc (Moffitt,
     ASPLOS 2023): each buffer rests on 0 or on another one, and they are placed in the order of their offsets.
     """
-    search = _Search(buffers, list(offsets), nodes)
+    search = _Search(buffers, list(offsets), WORK // max(1, len(buffers)) if nodes is None else nodes)
     try:
         search.visit(frozenset(range(len(buffers))), {}, [0] * len(buffers))
     except _GaveUpError:

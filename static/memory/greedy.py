@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -11,24 +11,38 @@ from static.memory.buffers import Buffer, peak
 
 MANY = 4000  # buffers above which the quadratic heuristics would dominate the compile time
 SOME = 600  # buffers up to which every order is tried
+ROUNDS = 8  # in which an order is improved
+WORK = 100_000  # pairs of buffers that all rounds of an order may compare, about
 
 
 def best(buffers: Sequence[Buffer], bound: int) -> list[int]:
     """The offsets of the heuristic with the lowest peak; those that come later are left out once one meets `bound`."""
     found: list[int] = []
-    for offsets in _candidates(buffers):
+    for offsets in _candidates(buffers, bound):
         found = min(found or offsets, offsets, key=lambda offsets: peak(buffers, offsets))
         if peak(buffers, found) <= bound:
             break
     return found
 
 
-def _candidates(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
+def _candidates(buffers: Sequence[Buffer], bound: int) -> Iterator[list[int]]:
     yield best_fit(buffers)
     if len(buffers) <= MANY:
         yield greedy_by_size(buffers)
+        yield greedy_by_start(buffers, int)
+        yield greedy_by_start(buffers, int.bit_length)
     if len(buffers) <= SOME:
-        yield from (place(buffers, order) for order in _orders(buffers))
+        orders = list(_orders(buffers))
+        for _ in range(max(1, min(ROUNDS, WORK // len(buffers) ** 2))):
+            for number, order in enumerate(orders):
+                offsets = place(buffers, order)
+                yield offsets
+                orders[number] = _high_first(buffers, offsets, order, bound)
+
+
+def _high_first(buffers: Sequence[Buffer], offsets: Sequence[int], order: Sequence[int], bound: int) -> list[int]:
+    """The order in which what came to lie above the bound comes first."""
+    return sorted(order, key=lambda i: offsets[i] + buffers[i][2] <= bound)
 
 
 def _orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
@@ -90,6 +104,12 @@ def _free(holes: dict[int, int], start: int, stop: int, end: int) -> int:
 def greedy_by_size(buffers: Sequence[Buffer]) -> list[int]:
     """The largest buffer first, each into the smallest gap that fits (Pisarchyk and Lee, arXiv 2001.03288)."""
     return place(buffers, sorted(range(len(buffers)), key=lambda i: (-buffers[i][2], buffers[i][0] - buffers[i][1])))
+
+
+def greedy_by_start(buffers: Sequence[Buffer], magnitude: Callable[[int], int]) -> list[int]:
+    """The same, but of those of like magnitude the one that starts first: what is equal is packed perfectly."""
+    order = sorted(range(len(buffers)), key=lambda i: (-magnitude(buffers[i][2]), buffers[i][0]))
+    return place(buffers, order)
 
 
 def place(buffers: Sequence[Buffer], order: Sequence[int]) -> list[int]:

@@ -13,12 +13,17 @@ from static.passes.rewrite import rewrite
 def merge_common_subexpressions(graph: Graph) -> Graph:
     """The graph with equal computations merged; ops are functions of their inputs, so the bits stay the same."""
     seen: dict[Any, Node] = {}
-    return rewrite(graph, lambda node: None if node.op is INPUT else seen.setdefault(_key(node), node))
+    return rewrite(graph, lambda node: seen.setdefault(_key(node), node) if _is_mergeable(node) else None)
+
+
+def _is_mergeable(node: Node) -> bool:
+    return node.op is not INPUT and not node.has_effect
 
 
 def _key(node: Node) -> Any:
-    attrs = tuple((name, _comparable(value)) for name, value in sorted(node.attrs.items()))
-    return node.op.name, tuple(map(id, node.inputs)), attrs
+    if not node.attrs:
+        return node.op, node.inputs
+    return node.op, node.inputs, *[(name, _comparable(value)) for name, value in sorted(node.attrs.items())]
 
 
 def _comparable(value: Any) -> Any:

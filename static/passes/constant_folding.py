@@ -38,6 +38,8 @@ def _folded(node: Node, known: dict[Node, Any]) -> Node | None:
 
 
 def _foldable(node: Node, known: dict[Node, Any]) -> bool:
-    if not node.inputs or node.op.family == "control" or any(map(is_symbolic, node.attrs.values())):
+    if not node.inputs or not known.keys() >= set(node.inputs):
         return False
-    return all(source in known for source in node.inputs) and (node.op.view or node.spec.nbytes <= LARGEST)
+    if node.op.may_have_effect or any(map(is_symbolic, node.attrs.values())):
+        return False
+    return node.op.view or node.spec.nbytes <= LARGEST

@@ -2,51 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from graphs.dims import Size, same
 from graphs.ir import Graph, Node
+from static.fused import fused
 from static.passes.algebra import simplify_algebra
+from static.passes.batching import batch_steps
+from static.passes.broadcasting import push_broadcasts
 from static.passes.common_subexpressions import merge_common_subexpressions
 from static.passes.constant_folding import fold_constants
+from static.passes.contraction import contract
 from static.passes.dead_code import remove_dead_code
-from static.passes.rewrite import rewrite
+from static.passes.flattening import flatten_products
+from static.passes.fusion import fuse
+from static.passes.loops import hoist_invariants, prune_loops
+from static.passes.products import merge_products
+from static.passes.reassociation import reassociate
+from static.passes.rewrite import replaced
+from static.passes.slices import merge_slices
+from static.passes.sums import merge_sums
+from static.passes.views import eliminate_views
 
 Pass = Callable[[Graph], Graph]
 
-# The rungs of the ladder. Each gives the same bits as the one before.
+# The rungs of the ladder. The first two give the same bits.
 REPLAY: tuple[Pass, ...] = (remove_dead_code,)
-SIMPLIFY: tuple[Pass, ...] = (simplify_algebra, fold_constants, merge_common_subexpressions, remove_dead_code)
-DEFAULT = SIMPLIFY
+SIMPLIFY: tuple[Pass, ...] = (
+    remove_dead_code,
+    eliminate_views,
+    push_broadcasts,
+    simplify_algebra,
+    fold_constants,
+    merge_common_subexpressions,
+    hoist_invariants,
+    prune_loops,
+    remove_dead_code,
+)
+# Sums and products in another order: results differ from those of the rungs below by rounding.
+RESTRUCTURE: tuple[Pass, ...] = (
+    flatten_products,
+    reassociate,
+    merge_common_subexpressions,
+    remove_dead_code,
+    reassociate,
+    merge_sums,
+    merge_slices,
+    merge_products,
+    batch_steps,
+)
+# Groups that run in blocks. The sums in them are left to them; those outside become products.
+FUSE: tuple[Pass, ...] = (fuse,)
+CONTRACT: tuple[Pass, ...] = (contract,)
+CLEAN: tuple[Pass, ...] = (eliminate_views, remove_dead_code)
+DEFAULT = SIMPLIFY + RESTRUCTURE + SIMPLIFY + FUSE + CONTRACT + CLEAN
+
+# The passes that may change bits.
+INEXACT: frozenset[Pass] = frozenset(RESTRUCTURE + FUSE + CONTRACT) - frozenset(SIMPLIFY)
 
 
 class Step(NamedTuple):
-    """One pass that ran: its name, and the number of nodes before and after."""
+    """One pass that ran: its name, nodes and bytes of intermediate results before and after, and if it keeps bits.
+
+    Nodes and bytes are those of the graph and of the subgraphs in it; the bytes are symbolic where sizes are.
+    `changed` tells whether the pass did anything.
+    """
 
     name: str
     before: int
     after: int
+    bytes_before: Size
+    bytes_after: Size
+    exact: bool
+    changed: bool
+
+    def __str__(self) -> str:
+        nodes, held = f"{self.before} -> {self.after} nodes", f"{_thousands(self.bytes_before)}"
+        held = held if same(self.bytes_before, self.bytes_after) else f"{held} -> {_thousands(self.bytes_after)}"
+        return f"{self.name}: {nodes}, {held} bytes{'' if self.exact else ', may change bits'}"
 
 
+def _thousands(size: Size) -> str:
+    return f"{size:,}" if isinstance(size, int) else str(size)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let no garbage collector look for cycles: nodes are in none, and it would walk over all of them many times."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_without_collector()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Step]]:
-    """The graph after all passes, its subgraphs first, and what each pass did to the graph itself."""
-    graph = rewrite(graph, lambda node: _with_subgraphs(node, passes))
+    """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []
+    nodes, held = _measured(graph)
+    left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
     for one in passes:
-        before, graph = graph, one(graph)
-        steps.append(Step(one.__name__, len(before), len(graph)))
+        before, after = (nodes, held), graph if left.get(one) is graph else apply(one, graph)
+        nodes, held = before if after is graph else _measured(after)
+        if after is graph:
+            left[one] = graph
+        steps.append(Step(one.__name__, before[0], nodes, before[1], held, one not in INEXACT, after is not graph))
+        graph = after
     return graph, steps
 
 
-def _with_subgraphs(node: Node, passes: Sequence[Pass]) -> Node | None:
-    """A control-flow node with its branches and bodies after the passes; None for any other node."""
-    if not node.subgraphs:
-        return None
-    attrs = {key: _optimized(value, passes) for key, value in node.attrs.items()}
-    return Node(node.op, node.inputs, attrs, node.spec, node.source)
+def apply(one: Pass, graph: Graph) -> Graph:
+    """The graph after one pass on its subgraphs, the innermost first, and on itself."""
+    changed = {node: _with_subgraphs(node, one) for node in _holders(graph)}
+    return one(replaced(graph, {node: new for node, new in changed.items() if new is not node}))
 
 
-def _optimized(value: Any, passes: Sequence[Pass]) -> Any:
+def _holders(graph: Graph) -> list[Node]:
+    """The nodes of control flow. What is in a fused group is what it runs block by block, and stays."""
+    return [node for node in graph.nodes if node.op.family == "control" and node.op is not fused]
+
+
+def _with_subgraphs(node: Node, one: Pass) -> Node:
+    """A control-flow node with its branches and bodies after the pass; the node itself where nothing changes."""
+    attrs = {key: _applied(value, one) for key, value in node.attrs.items()}
+    if all(attrs[key] is value for key, value in node.attrs.items()):
+        return node
+    return Node.of(node.op, node.inputs, attrs, node.source)
+
+
+def _applied(value: Any, one: Pass) -> Any:
     if isinstance(value, Graph):
-        return run(value, passes)[0]
-    return tuple(_optimized(v, passes) for v in value) if isinstance(value, tuple) else value
+        return apply(one, value)
+    if not isinstance(value, tuple):
+        return value
+    parts = tuple(_applied(v, one) for v in value)
+    return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+
+
+def _measured(graph: Graph) -> tuple[int, Size]:
+    """How many nodes there are, and the bytes of what they compute.
+
+    Views compute nothing, and of a fused group only the results: the rest is never in memory as a whole.
+    """
+    specs = [n.spec for n in graph.nodes if not n.op.view and n.op.family != "source" and n.op is not fused]
+    often = Counter(map(id, specs))  # most nodes share their spec with others, and symbolic bytes are slow to add
+    held = sum((spec.nbytes * often[key] for key, spec in {id(spec): spec for spec in specs}.items()), 0)
+    nodes = len(graph)
+    for node in graph.nodes:
+        if node.op.family == "control" and node.op is not fused:
+            for inner in node.subgraphs:
+                more = _measured(inner)
+                nodes, held = nodes + more[0], held + more[1]
+    return nodes, held

@@ -1,0 +1,144 @@
+"""Effects: `print` shows a value while a graph runs, and `breakpoint` stops there. Both return their input.
+
+    h = graphs.print(graphs.tanh(x @ w), "h")        # h: f32[2,2] (model.py:12) ...
+    graphs.breakpoint(loss, when=np.isnan)           # Python's debugger, at the first loss that is NaN
+
+The value itself goes on untouched, so that its gradient passes; what has the effect is a node that reads it and that
+nobody reads. Ops that say `effect` are kept though nothing depends on them, run as often as written, and in the order
+of the user's code among themselves: in branches and loop bodies as often as these run. What a gradient computes again
+(the inside of a branch or a step) is not shown a second time. An array that Python knows while a graph is traced is
+shown at that moment, and not by the graph.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.dims import Size
+from graphs.errors import GraphError, user_line
+from graphs.op import Attrs, Op
+from graphs.ops.families import movement
+from graphs.ops.shapes import as_operand
+from graphs.spec import TensorSpec, spec_of
+
+Array = Any
+
+
+class Stop(NamedTuple):
+    """Where a breakpoint stopped: its label, the user's line (`model.py:12`), and a copy of the value."""
+
+    label: str
+    line: str
+    value: Array
+
+
+When = Callable[[Array], Any]
+Hook = Callable[[Stop], Any]
+
+
+def print(x: Array, /, label: str = "", *, gradient: bool = False) -> Array:
+    """Show a value, with its label, spec and the user's line, on the standard error stream; returns it.
+
+    With `gradient` its cotangent is shown too, when backward comes to it.
+    """
+    x, line = as_operand(x), user_line()
+    if gradient:
+        x = observe.apply((x,), {"label": label, "line": line})
+    print_op.apply((x,), {"label": label, "line": line})
+    return x
+
+
+def breakpoint(x: Array, /, label: str = "", *, when: When | None = None, hook: Hook | None = None) -> Array:
+    """Stop where a value has been computed, if `when(array)` holds; returns the value.
+
+    Python's `breakpoint()` is called, or `hook(stop)` with a `Stop`: label, line, value. What it raises ends the run.
+    A graph that holds one is not saved to a file, since it holds Python functions.
+    """
+    x = as_operand(x)
+    attrs = {"label": label, "line": user_line(), "when": when or _always, "hook": hook or _debug}
+    breakpoint_op.apply((x,), attrs)
+    return x
+
+
+# The ops ----------------------------------------------------------------------------------------------------------
+
+
+def _nothing(out: Array) -> Array:
+    return np.empty(0, np.bool_) if out is None else out
+
+
+def _print(x: Array, *, label: str, line: str, out: Array = None) -> Array:
+    """Shows its input; the result is empty."""
+    where = f" ({line})" if line else ""
+    text = np.array2string(x, separator=", ")
+    value = f"\n{text}" if "\n" in text else f" {text}"
+    sys.stderr.write(f"{label or 'value'}: {spec_of(x)}{where}{value}\n")
+    return _nothing(out)
+
+
+def _stop(x: Array, *, label: str, line: str, when: When, hook: Hook, out: Array = None) -> Array:
+    """Stops at its input where a condition holds; the result is empty."""
+    if np.any(when(x)):
+        hook(Stop(label, line, np.array(x)))
+    return _nothing(out)
+
+
+def _always(value: Array) -> bool:
+    return True
+
+
+def _debug(stop: Stop) -> None:
+    sys.breakpointhook()  # noqa: T100  (what Python's `breakpoint` calls: here on purpose, and `stop` is in sight)
+
+
+def _infer_print(x: TensorSpec, *, label: Any, line: Any) -> TensorSpec:
+    if not (isinstance(label, str) and isinstance(line, str)):
+        raise GraphError("a label is a string; make it one")
+    return TensorSpec((0,), np.bool_)
+
+
+def _infer_stop(x: TensorSpec, *, label: Any, line: Any, when: Any, hook: Any) -> TensorSpec:
+    if not (callable(when) and callable(hook)):
+        raise GraphError("when and hook are functions; give functions, or leave them out")
+    return _infer_print(x, label=label, line=line)
+
+
+def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., TensorSpec]) -> Op:
+    def prepare(x: Array, /, **attrs: Any) -> tuple[tuple[Any, ...], Attrs]:
+        return (as_operand(x),), attrs
+
+    def cost(*_: TensorSpec, **__: Any) -> Size:
+        return 0
+
+    return Op(name, kernel, infer, prepare=prepare, cost=cost, family="effect", effect=True)
+
+
+print_op: Op = _effect("print", _print, _infer_print)
+breakpoint_op: Op = _effect("breakpoint", _stop, _infer_stop)
+
+
+def _observed(x: Array, *, label: str, line: str, out: Array = None) -> Array:
+    """The same values, whose cotangent is printed when backward comes to it."""
+    if out is None:
+        return x.view()
+    np.copyto(out, x)
+    return out
+
+
+def _shown(g: Array, label: str, line: str) -> Array:
+    print_op.apply((g,), {"label": f"gradient of {label or 'value'}", "line": line})
+    return g
+
+
+observe: Op = movement(
+    "observe",
+    _observed,
+    lambda x, *, label, line: x,
+    lambda g, label, line: _shown(g, label, line),
+    prepare=lambda x, /, **attrs: ((as_operand(x),), attrs),
+    view=True,
+)

@@ -1,0 +1,97 @@
+"""How a kernel is called in generated code: the shortest way that computes the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.ir import Node
+from graphs.op import Op
+from graphs.ops import elementwise, movement, reductions
+from graphs.ops.linalg import matmul
+
+# What the kernels of these call themselves.
+_REDUCERS: dict[Op, np.ufunc] = {
+    reductions.sum: np.add,
+    reductions.prod: np.multiply,
+    reductions.max: np.maximum,
+    reductions.min: np.minimum,
+    reductions.any: np.logical_or,
+    reductions.all: np.logical_and,
+}
+_BY_KEYWORD = (elementwise.maximum, elementwise.minimum)  # ufuncs that do not want a buffer by position
+NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
+
+
+# Views as methods, which are called faster than functions; only of arrays, not of the scalars that NumPy returns.
+_METHODS: dict[Op, tuple[Any, str]] = {
+    movement.permute_dims: (np.ndarray.transpose, "axes"),
+    movement.reshape: (np.ndarray.reshape, "shape"),
+}
+
+
+def kernel(node: Node, out: bool = True) -> Any:
+    """The function that generated code calls for a node, with or without a buffer for the result."""
+    if is_reducer(node):
+        return _REDUCERS.get(node.op, np.add).reduce
+    if _is_method(node, out):
+        return _METHODS[node.op][0]
+    if is_dot(node):
+        return np.ndarray.dot
+    return node.op.kernel
+
+
+def _is_method(node: Node, out: bool) -> bool:
+    return not out and node.op in _METHODS and node.inputs[0].spec.ndim > 0
+
+
+def is_dot(node: Node) -> bool:
+    """Whether a product is one call of BLAS, for which `dot` takes half as long as `matmul` to get ready."""
+    specs = [node.spec, *(source.spec for source in node.inputs)]
+    return node.op is matmul and all(s.ndim <= 2 and s.dtype == node.spec.dtype and s.dtype.char in "fd" for s in specs)
+
+
+def is_reducer(node: Node) -> bool:
+    """Whether a node is the reduction of a ufunc, or such a sum divided: a mean that needs no wider dtype."""
+    return node.op in _REDUCERS or is_divided(node)
+
+
+def is_divided(node: Node) -> bool:
+    """Whether a node is a mean, and the sum in its own dtype divided."""
+    same = bool(node.inputs) and node.spec.dtype == node.inputs[0].spec.dtype
+    return node.op is reductions.mean and same and node.spec.dtype.itemsize >= 4
+
+
+def attribute(node: Node, key: str) -> Any:
+    """What `attr` stands for: an attribute, or the number of elements that a mean is taken of."""
+    if key == "count" and is_divided(node):
+        return dims.product(node.inputs[0].spec.shape[axis] for axis in node.attrs["axis"])
+    return node.attrs[key]
+
+
+def call(node: Node, name: str, given: Sequence[str], out: str, attr: Callable[[str], str]) -> str:
+    """An expression that computes the node; `name` holds `kernel(node)`, `attr` names attributes, `out` may be empty.
+
+    NumPy reads arguments by position faster than by keyword.
+    """
+    if is_reducer(node):
+        return _reduction(node, name, given[0], out, attr)
+    if _is_method(node, bool(out)):
+        return f"{name}({given[0]}, {attr(_METHODS[node.op][1])})"
+    arguments = list(given)
+    if out:
+        positional = node.op not in _BY_KEYWORD and (isinstance(kernel(node), np.ufunc) or is_dot(node))
+        arguments.append(out if positional else f"out={out}")
+    arguments += [f"{key}={attr(key)}" for key in node.attrs]
+    return f"{name}({', '.join(arguments)})"
+
+
+def _reduction(node: Node, name: str, x: str, out: str, attr: Callable[[str], str]) -> str:
+    dtype = attr("dtype") if "dtype" in node.attrs else "None"
+    reduced = f"{name}({x}, {attr('axis')}, {dtype}, {out or 'None'}, {attr('keepdims')})"
+    if not is_divided(node):
+        return reduced
+    return f"divide({reduced}, {attr('count')}{', ' + out if out else ''})"

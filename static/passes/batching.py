@@ -1,0 +1,181 @@
+"""Batching: what the steps of a scan do apart from the state is done for all of them at once.
+
+x_t @ w in each step              one product of all x with w before the scan, whose rows the steps read
+dw = dw + x_t^T @ dz_t            one product of all x and all dz after the scan; the steps only write their dz
+db = db + sum(dz_t, axis=0)       one sum after the scan
+
+The first takes what depends on the entries of sequences and on values that no step changes; the second states that
+are only added to. Both keep an array for all steps where the loop kept one for each. **This changes bits**: products
+and sums are made in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphs.dims import Shape
+from graphs.ir import Graph, Node
+from graphs.ops import elementwise, movement, reductions
+from graphs.ops.linalg import matmul
+from static.passes.dead_code import remove_dead_code
+from static.passes.factors import sides
+from static.passes.flattening import rows_of
+from static.passes.rewrite import Uses, count_uses, replaced, rewrite_with_uses
+from static.passes.scans import Scan, State, pick, scans_of
+from static.passes.steps import Batched
+from static.passes.sums import terms
+from static.passes.views import permuted, reshaped
+
+
+def batch_steps(graph: Graph) -> Graph:
+    """The graph with the work of scans that needs no state done outside them, for all steps."""
+    instead: dict[Node, Node] = {}
+    for scan in scans_of(graph):
+        _state_last(scan)
+        batched = Batched(scan)
+        ahead = _ahead(scan, batched)
+        later = _later(scan, batched)
+        if not ahead and not later:
+            continue
+        made = scan.build()
+        instead |= scan.parts_of(made, {one: finish(made) for one, finish in later.items()})
+    return replaced(graph, instead)
+
+
+# In the scan ------------------------------------------------------------------------------------------------------
+
+
+def _state_last(scan: Scan) -> None:
+    """(x + h) + b -> (x + b) + h in the body, where h alone depends on the state."""
+    states = {state.inside for state in scan.states}
+    of_state = set(states)
+    for node in scan.body.nodes:
+        if not of_state.isdisjoint(node.inputs):
+            of_state.add(node)
+
+    body = rewrite_with_uses(scan.body, lambda uses: lambda node: _reordered(node, uses, of_state))
+    scan.change(remove_dead_code(body))
+
+
+def _reordered(node: Node, uses: Uses, of_state: set[Node]) -> Node | None:
+    if node.op is not elementwise.add or not node.spec.is_float:
+        return None
+    for total, b in sides(node):
+        if total.op is not elementwise.add or uses[total] > 1 or b in of_state or total not in of_state:
+            continue
+        for h, x in sides(total):
+            if h in of_state and x not in of_state and h.spec == node.spec and x.spec.dtype == b.spec.dtype:
+                first = Node.of(elementwise.add, [x, b], {}, node.source)
+                return Node.of(elementwise.add, [first, h], {}, node.source)
+    return None
+
+
+# Before the scan --------------------------------------------------------------------------------------------------
+
+
+def _ahead(scan: Scan, batched: Batched) -> bool:
+    """Let the steps read what was computed for all of them; whether that is any work."""
+    values = batched.values
+    given = {x.inside for x in scan.xs} | {o.inside for o in scan.outer}
+    kept = [node for node in scan.body.nodes if node not in values]
+    read = {source for node in kept for source in node.inputs} | set(scan.body.outputs)
+    frontier = [n for n in scan.body.nodes if n in read and n in values and values[n].each and n not in given]
+    frontier = [node for node in frontier if _is_work(node, given)]
+    instead = {node: scan.add_sequence(values[node].node) for node in frontier}
+    if instead:
+        scan.change(replaced(scan.collect(), instead))
+    return bool(instead)
+
+
+def _is_work(node: Node, given: set[Node]) -> bool:
+    """Whether a node is more than a view of what is given."""
+    while node.op.view and node not in given:
+        node = node.inputs[0]
+    return node not in given
+
+
+# After the scan ---------------------------------------------------------------------------------------------------
+
+Finish = Callable[[Node], Node]
+
+
+def _later(scan: Scan, batched: Batched) -> dict[Node, Finish]:
+    """Take the states that are only added to out of a scan; for the part that each was, what makes it of the new."""
+    if scan.save:
+        return {}
+    found: dict[Node, Finish] = {}
+    uses = count_uses(scan.collect())
+    for number, state in enumerate(scan.old_states):
+        added = _added_to(state, uses)
+        if added is None or not all(_can_wait(term, uses) for term in added):
+            continue
+        stacks = [_stacks(scan, batched, term) for term in added]
+        parts = [one for one in scan.parts if scan.part_of(one.attrs["number"]) == ("state", number)]
+        scan.states = [kept for kept in scan.states if kept is not state]
+        for one in parts:
+            found[one] = _finisher(state, added, stacks)
+    return found
+
+
+def _added_to(state: State, uses: Uses) -> list[Node] | None:
+    """What a step adds to a state that it does nothing else with; None for any other state."""
+    if state.after.op is not elementwise.add or uses[state.inside] != 1 or uses[state.after] != 1:
+        return None
+    added = terms(state.after, uses, set())
+    if state.inside not in added or not state.after.spec.is_float:
+        return None
+    return [term for term in added if term is not state.inside]
+
+
+def _can_wait(term: Node, uses: Uses) -> bool:
+    """Whether the sum of a term over all steps is one product or one sum."""
+    if uses[term] != 1:
+        return False
+    if term.op is matmul:
+        x, y = term.inputs
+        return x.op is movement.permute_dims and x.spec.ndim == y.spec.ndim == 2
+    return term.op is reductions.sum and term.spec.dtype == term.inputs[0].spec.dtype
+
+
+def _stacks(scan: Scan, batched: Batched, term: Node) -> list[Finish]:
+    """For each operand of a term, what gives its values in all steps, of which some become outputs of the scan."""
+    operands = [term.inputs[0].inputs[0], term.inputs[1]] if term.op is matmul else [term.inputs[0]]
+    return [_stack(scan, batched, operand) for operand in operands]
+
+
+def _stack(scan: Scan, batched: Batched, operand: Node) -> Finish:
+    sequences = {x.inside: x.value for x in scan.xs}
+    known = sequences.get(operand)
+    if known is None and operand in batched.values and batched.values[operand].each:
+        known = batched.values[operand].node
+    if known is not None:
+        return lambda _: known
+    if not any(y is operand for y in scan.ys):
+        scan.ys.append(operand)
+    return lambda made: pick(made, len(scan.states) + _place(scan.ys, operand), operand.source)
+
+
+def _place(ys: Sequence[Node], wanted: Node) -> int:
+    return next(i for i, y in enumerate(ys) if y is wanted)
+
+
+def _finisher(state: State, added: Sequence[Node], stacks: Sequence[Sequence[Finish]]) -> Finish:
+    def finish(made: Node) -> Node:
+        total = state.start
+        for term, operands in zip(added, stacks, strict=True):
+            over = _over_steps(term, [operand(made) for operand in operands])
+            total = Node.of(elementwise.add, [total, over], {}, term.source)
+        return total
+
+    return finish
+
+
+def _over_steps(term: Node, operands: Sequence[Node]) -> Node:
+    """The sum of a term over all steps, of the values of its operands in all steps."""
+    if term.op is matmul:
+        x, y = map(rows_of, operands)
+        return Node.of(matmul, [permuted(x, (1, 0)), y], {}, term.source)
+    shape: Shape = term.spec.shape
+    axis = (0, *(a + 1 for a in term.attrs["axis"]))
+    total = Node.of(reductions.sum, [operands[0]], {**term.attrs, "axis": axis, "keepdims": False}, term.source)
+    return reshaped(total, shape, term.source)

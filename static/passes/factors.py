@@ -1,0 +1,100 @@
+"""What rules over sums and products look at: who reads a product, its smaller factor, what is known already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape
+from graphs.ir import Node
+from graphs.ops import elementwise
+from graphs.spec import broadcast_shapes
+from static.passes.algebra import call, number, value_of
+from static.passes.rewrite import Uses
+from static.passes.views import reshaped
+
+
+class Facts:
+    """How often nodes are read, and what is computed already: products by their two factors, and reciprocals."""
+
+    def __init__(self, uses: Uses) -> None:
+        self.uses = uses
+        self.products: dict[frozenset[Node], Node] = {}
+        self._reciprocals: dict[Node, Node] = {}
+
+    def note(self, node: Node) -> None:
+        """Enter a node that stays as it is."""
+        if node.op is elementwise.multiply:
+            self.products.setdefault(frozenset(node.inputs), node)
+        elif node.op is elementwise.reciprocal:
+            self._reciprocals.setdefault(node.inputs[0], node)
+
+    def owns(self, product: Node) -> bool:
+        """Whether a node is a product that one node alone reads."""
+        return product.op is elementwise.multiply and self.uses[product] <= 1  # 0: a rule has just made it
+
+    def product(self, x: Node, y: Node) -> Node | None:
+        """x * y, where that is computed already, and read by somebody."""
+        found = self.products.get(frozenset((x, y)))
+        return found if found is not None and self.uses[found] else None
+
+    def has_inverse(self, x: Node) -> bool:
+        """Whether 1 / x is computed already."""
+        return x in self._reciprocals and self.uses[self._reciprocals[x]] > 0
+
+    def inverse(self, x: Node, source: str) -> Node | None:
+        """1 / x, which may be computed already; of a number, a number, or None where that is beyond its dtype."""
+        divisor = value_of(x)
+        if divisor is None:
+            if x not in self._reciprocals:
+                self._reciprocals[x] = call(elementwise.reciprocal, x, source=source)
+            return self._reciprocals[x]
+        with np.errstate(all="ignore"):
+            value = np.reciprocal(divisor)
+        return _of_rank(value, x.spec.ndim, x.source) if _is_harmless(value) else None
+
+
+def fills(node: Node, shape: Shape) -> bool:
+    """Whether a factor of something of this shape is not repeated along any axis of it."""
+    return node.spec.shape is shape or dims.same_shape(node.spec.shape, shape)  # equal specs are mostly one object
+
+
+def sides(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The two inputs of a node, either first."""
+    x, y = node.inputs
+    yield x, y
+    if x is not y:
+        yield y, x
+
+
+def split(product: Node) -> tuple[Node, Node] | None:
+    """A product as its full factor and its smaller one; None where it has no such factors."""
+    shape = product.spec.shape
+    for x, s in sides(product):
+        if fills(x, shape) and not fills(s, shape) and x.spec.dtype == product.spec.dtype:
+            return x, s
+    return None
+
+
+def times(x: Node, y: Node, source: str) -> Node | None:
+    """The product; of two numbers, their product, or None where that is beyond their dtype."""
+    one, other = value_of(x), value_of(y)
+    if one is None or other is None:
+        return call(elementwise.multiply, x, y, source=source)
+    with np.errstate(all="ignore"):
+        value = np.multiply(one, other)
+    if not _is_harmless(value) and one and other:
+        return None
+    return _of_rank(value, len(broadcast_shapes(x.spec.shape, y.spec.shape)), source)
+
+
+def _is_harmless(value: Any) -> bool:
+    """Whether a number that was computed ahead lost nothing to the limits of its dtype."""
+    return bool(np.isfinite(value) and abs(value) >= np.finfo(value.dtype).tiny)
+
+
+def _of_rank(value: Any, ndim: int, source: str) -> Node:
+    return reshaped(number(value, value.dtype, source), (1,) * ndim, source)

@@ -1,0 +1,198 @@
+"""Slices merged: the same op on every entry of one array is that op on the array.
+
+xs[0] @ w, xs[1] @ w, ...           y = reshape(xs) @ w; y[0], y[1], ...
+tanh(y[0]), tanh(y[1]), ...         z = tanh(y); z[0], z[1], ...
+(y[t] + q) + b for every t          (y[t] + b) + q, and then the sums y[t] + b are one
+square(h1), square(h2), ...         z = square(c); the parts of z, where c = concat([h1, h2, ...]) is there anyway
+
+This is the loop over time steps that a trace unrolls: what its steps do apart from the state, they do at once.
+**This changes bits**: a product of more rows is summed in another order, and so is what is reordered.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from graphs import dims
+from graphs.dims import Shape, Size
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops import elementwise, movement
+from graphs.ops.linalg import matmul
+from graphs.ops.slicing import getitem
+from static.passes.factors import sides
+from static.passes.joining import entry_of, section
+from static.passes.rewrite import Uses, replaced, rewrite_with_uses
+from static.passes.views import reshaped, slice_of
+
+FEWEST = 4  # entries: fewer are not worth a view of each
+ROUNDS = 8  # how many ops, one on the other, are merged at most
+
+
+def merge_slices(graph: Graph) -> Graph:
+    """The graph with equal work on the entries of one array done on the array."""
+    for _ in range(ROUNDS):
+        before, graph = graph, _merged(rewrite_with_uses(graph, lambda uses: lambda node: _entry_first(node, uses)))
+        if graph is before:
+            break
+    return graph
+
+
+class Part(NamedTuple):
+    """A part along the first axis of an array: `base[start:stop]`, or `base[start]` where it is an entry."""
+
+    base: Node
+    start: Size
+    stop: Size
+    entry: bool
+
+
+def _entry_first(node: Node, uses: Uses) -> Node | None:
+    """(y[t] + q) + b -> (y[t] + b) + q, for a smaller b."""
+    if node.op is not elementwise.add or not node.spec.is_float:
+        return None
+    for total, b in sides(node):
+        if total.op is not elementwise.add or uses[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
+            continue
+        for entry, q in sides(total):
+            if entry_of(entry) is not None and entry_of(q) is None and entry.spec == node.spec == q.spec:
+                first = Node.of(elementwise.add, [entry, b], {}, node.source)
+                return Node.of(elementwise.add, [first, q], {}, node.source)
+    return None
+
+
+def _merged(graph: Graph) -> Graph:
+    parts = _parts(graph)
+    groups: dict[Any, list[Node]] = defaultdict(list)
+    for position, node in enumerate(graph.nodes):
+        for key in _keys(node, position, parts):
+            groups[key].append(node)
+    instead: dict[Node, Node] = {}
+    for key, members in groups.items():
+        rest = [node for node in members if node not in instead]
+        if len(rest) >= FEWEST:
+            instead |= _at_once(key, rest, parts)
+    return replaced(graph, instead)
+
+
+class _Parts(NamedTuple):
+    """The parts that nodes are, and after which position in the graph they can be read from their base."""
+
+    of: dict[Node, list[Part]]
+    after: dict[Node, int]
+
+
+def _parts(graph: Graph) -> _Parts:
+    """The views of parts, and what concats are made of.
+
+    A part of a concat is there before the concat is. An op on it may read the concat instead if it comes after all
+    that the concat is made of, since it can then be no part of that.
+    """
+    parts = _Parts(defaultdict(list), {})
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        entry = entry_of(node)
+        base, (start, stop) = slice_of(node, 0)
+        if entry is not None:
+            parts.of[node].append(Part(entry[0], entry[1], entry[1] + 1, True))
+        elif base is not None:
+            parts.of[node].append(Part(base, start, stop, False))
+        elif node.op is movement.concat and node.attrs["axis"] == 0 and len(node.inputs) >= FEWEST:
+            parts.after[node] = max(position[source] for source in node.inputs)
+            for source, bounds in zip(node.inputs, _bounds(node.inputs), strict=True):
+                parts.of[source].append(Part(node, *bounds, False))
+    return parts
+
+
+def _bounds(nodes: Sequence[Node]) -> Iterator[tuple[Size, Size]]:
+    start: Size = 0
+    for node in nodes:
+        yield start, start + node.spec.shape[0]
+        start = start + node.spec.shape[0]
+
+
+def _keys(node: Node, position: int, parts: _Parts) -> Iterator[Any]:
+    """What nodes have in common that one op on an array can stand for: once for each part that the node reads."""
+    if not _is_mergeable(node):
+        return
+    for i, source in enumerate(node.inputs):
+        for part in parts.of.get(source, ()) if i == 0 or node.op is not matmul else ():
+            others = (*node.inputs[:i], *node.inputs[i + 1 :])
+            if _is_free(others, part, position, parts) and all(o.spec.ndim <= source.spec.ndim for o in others):
+                yield node.op, part.base, part.entry, i, others, str(source.spec.shape)
+
+
+def _is_mergeable(node: Node) -> bool:
+    if node.op is matmul:
+        return node.inputs[0].spec.ndim == 2 and node.inputs[1].spec.ndim == 2
+    return node.op.family == "elementwise" and bool(node.spec.ndim)
+
+
+def _is_free(others: Sequence[Node], part: Part, position: int, parts: _Parts) -> bool:
+    """Whether the op on the whole base depends on nothing that comes of an op on a part."""
+    after = parts.after.get(part.base)
+    if after is None:
+        return True  # the op on a view comes after its base, and after the others
+    return position > after and all(other.op in (INPUT, CONSTANT) for other in others)
+
+
+def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:
+    """What stands for each of the members: its part of one op on the base, or on a slice of it."""
+    op, base, entry, index, others, _ = key
+    found = [(part, node) for node in members for part in parts.of[node.inputs[index]] if part.base is base]
+    runs = _runs([(part, node) for part, node in found if part.entry == entry])
+    made: dict[Node, Node] = {}
+    for run in runs:
+        if len(run) >= FEWEST:
+            made |= _run_at_once(run, op, index, others)
+    return made
+
+
+def _runs(found: Sequence[tuple[Part, Node]]) -> list[list[tuple[Part, Node]]]:
+    """Members on parts that follow on each other, each part once."""
+    by_start = {str(part.start): (part, node) for part, node in reversed(found)}
+    ends = {str(part.stop) for part, _ in by_start.values()}
+    runs = []
+    for start, (part, node) in by_start.items():
+        if start in ends:
+            continue
+        run = [(part, node)]
+        while str(run[-1][0].stop) in by_start and len(run) <= len(by_start):
+            run.append(by_start[str(run[-1][0].stop)])
+        runs.append(run)
+    return runs
+
+
+def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: Sequence[Node]) -> dict[Node, Node]:
+    first, node = run[0]
+    base = section(first.base, first.start, run[-1][0].stop)
+    inputs = [*others[:index], base, *others[index:]]
+    if op is matmul:
+        whole = _rows_times(base, others[0], node.source)
+    elif any(o.spec.ndim > node.inputs[index].spec.ndim for o in others):
+        return {}
+    else:
+        whole = Node.of(op, inputs, {}, node.source)
+    if not dims.same(whole.spec.shape[0], base.spec.shape[0]):
+        return {}
+    made = {}
+    for part, member in run:
+        view = _part_of(whole, part, first.start)
+        if view.spec != member.spec:
+            return {}
+        made[member] = view
+    return made
+
+
+def _rows_times(x: Node, w: Node, source: str) -> Node:
+    rows: Shape = x.spec.shape[:-1]
+    flat = reshaped(x, (dims.product(rows), x.spec.shape[-1]))
+    return reshaped(Node.of(matmul, [flat, w], {}, source), (*rows, w.spec.shape[-1]), source)
+
+
+def _part_of(whole: Node, part: Part, start: Size) -> Node:
+    first = part.start - start
+    rest = [slice(None)] * (whole.spec.ndim - 1)
+    key = (first, *rest) if part.entry else (slice(first, part.stop - start), *rest)
+    return Node.of(getitem, [whole], {"key": key}, whole.source)

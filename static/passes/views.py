@@ -1,0 +1,224 @@
+"""Views: compositions of reshape, permute_dims, broadcast_to and getitem become one, and those that undo another go.
+
+reshape of a reshape               one reshape; none where the shape is that of the start
+reshape of columns of a matrix     the same part of the matrix reshaped, which needs no copy
+permute_dims of a permute_dims     one permutation; none where the axes are in order again
+broadcast_to of a broadcast_to     one, also of a reshape that only put axes of size 1 in front
+flip of the same flip              neither
+getitem of all                     its input
+getitem of one part of a concat    the part
+concat of all parts of an array    the array; of one array: it
+sum(keepdims=False), then reshape  sum(keepdims=True), and the other way round
+stop_gradient                      its input: nothing is differentiated any more
+
+Expanding and squeezing are reshapes. Bits stay, since no element is computed. A transposed operand of a matmul stays
+too: BLAS reads it as it lies, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphs import dims
+from graphs.dims import Size
+from graphs.ir import Graph, Node
+from graphs.op import Op
+from graphs.ops import movement, reductions
+from graphs.ops.shapes import reduced_shape
+from graphs.ops.slicing import getitem
+from static.passes.rewrite import Rule, Uses, rewrite_with_uses
+
+
+def eliminate_views(graph: Graph) -> Graph:
+    """The graph with every rule applied where it fits."""
+
+    def rules(uses: Uses) -> Rule:
+        return lambda node: _reshape(node, uses) if node.op is movement.reshape else _simplified(node)
+
+    return rewrite_with_uses(graph, rules)
+
+
+def _simplified(node: Node) -> Node | None:
+    rule = _RULES.get(node.op)
+    return rule(node) if rule is not None else None
+
+
+def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
+    """`x` in another shape; `x` itself where it has that shape."""
+    if dims.same_shape(x.spec.shape, shape):
+        return x
+    return Node.of(movement.reshape, [x], {"shape": tuple(shape)}, source or x.source)
+
+
+def permuted(x: Node, axes: Sequence[int], source: str = "") -> Node:
+    """`x` with its axes in another order; `x` itself where that is the same order."""
+    if tuple(axes) == tuple(range(len(axes))):
+        return x
+    return Node.of(movement.permute_dims, [x], {"axes": tuple(axes)}, source or x.source)
+
+
+def _reshape(node: Node, uses: Uses) -> Node | None:
+    source = node.inputs[0]
+    if source.spec == node.spec:
+        return source
+    if source.op is movement.reshape:
+        return reshaped(source.inputs[0], node.spec.shape, node.source)
+    if source.op is getitem:
+        return _columns(node, source)
+    return _kept_dims(node, source) if source.op in _KEEPING and uses[source] == 1 else None
+
+
+def _columns(node: Node, part: Node) -> Node | None:
+    """A reshape that splits some columns of an array, as a part of the array split in the same way: then a view."""
+    found, (start, stop) = slice_of(part, part.spec.ndim - 1)
+    if found is None or not all(isinstance(size, int) for size in (start, stop, found.spec.shape[-1])):
+        return None
+    sizes = [start, stop, found.spec.shape[-1]]
+    shape, count = list(node.spec.shape), stop - start
+    at = next((i for i in range(len(shape)) if dims.same(dims.product(shape[i:]), count)), None)
+    if at is None or dims.same(count, 0):
+        return None
+    inner = dims.product(shape[at + 1 :])
+    if not all(dims.same(size % inner, 0) for size in sizes):
+        return None
+    whole = reshaped(found, (*shape[:at], sizes[2] // inner, *shape[at + 1 :]), node.source)
+    rows, rest = [slice(None)] * at, [slice(None)] * (len(shape) - at - 1)
+    return Node.of(getitem, [whole], {"key": (*rows, slice(start // inner, stop // inner), *rest)}, node.source)
+
+
+def _kept_dims(node: Node, reduction: Node) -> Node | None:
+    """The reduction with `keepdims` the other way, where that gives the shape it is brought to."""
+    axis, keepdims = reduction.attrs["axis"], reduction.attrs["keepdims"]
+    shape = reduced_shape(reduction.inputs[0].spec.shape, axis, not keepdims)
+    if not dims.same_shape(shape, node.spec.shape):
+        return None
+    return Node.of(reduction.op, reduction.inputs, {**reduction.attrs, "keepdims": not keepdims}, reduction.source)
+
+
+_KEEPING = frozenset([reductions.sum, reductions.mean, reductions.prod, reductions.max, reductions.min])
+
+
+def _permute(node: Node) -> Node | None:
+    source, axes = node.inputs[0], node.attrs["axes"]
+    if axes == tuple(range(len(axes))):
+        return source
+    if source.op is not movement.permute_dims:
+        return None
+    return permuted(source.inputs[0], [source.attrs["axes"][a] for a in axes], node.source)
+
+
+def _broadcast(node: Node) -> Node | None:
+    source = node.inputs[0]
+    if source.spec == node.spec:
+        return source
+    if source.op is movement.broadcast_to or (source.op is movement.reshape and _only_prepends(source)):
+        return Node.of(node.op, source.inputs, node.attrs, node.source)
+    return None
+
+
+def _only_prepends(node: Node) -> bool:
+    before, after = node.inputs[0].spec.shape, node.spec.shape
+    added = len(after) - len(before)
+    return added > 0 and dims.same_shape(after, (*[1] * added, *before))
+
+
+def _flip(node: Node) -> Node | None:
+    source = node.inputs[0]
+    return source.inputs[0] if source.op is movement.flip and source.attrs == node.attrs else None
+
+
+def _part(node: Node) -> Node | None:
+    source, key = node.inputs[0], node.attrs["key"]
+    if all(entry == slice(None) for entry in key if isinstance(entry, slice) or entry is None) and _whole(key):
+        return source
+    return _part_of_concat(source, key) if source.op is movement.concat else None
+
+
+def _whole(key: Sequence[object]) -> bool:
+    return all(isinstance(entry, slice) for entry in key)
+
+
+def _part_of_concat(concat: Node, key: Sequence[object]) -> Node | None:
+    axis = concat.attrs["axis"]
+    if len(key) != concat.spec.ndim or not _whole(key):
+        return None
+    cut = key[axis]
+    others = all(entry == slice(None) for i, entry in enumerate(key) if i != axis)
+    if not others or not isinstance(cut, slice) or cut.step not in (None, 1) or cut.start is None or cut.stop is None:
+        return None
+    start: Size = 0
+    for part in concat.inputs:
+        stop = start + part.spec.shape[axis]
+        if dims.same(start, cut.start) and dims.same(stop, cut.stop) and part.spec.dtype == concat.spec.dtype:
+            return part
+        start = stop
+    return None
+
+
+def _concat(node: Node) -> Node | None:
+    if len(node.inputs) == 1:
+        return node.inputs[0]
+    whole = whole_of(node.inputs, node.attrs["axis"])
+    return whole if whole is not None and whole.spec == node.spec else None
+
+
+def whole_of(parts: Sequence[Node], axis: int) -> Node | None:
+    """The array whose consecutive parts along `axis` these are, from the first element to the last.
+
+    Parts are slices, or reshapes of single entries along the first axis.
+    """
+    base, position = slice_of(parts[0], axis)
+    if base is None or not dims.same(position[0], 0):
+        return None
+    for part in parts:
+        found, (start, stop) = slice_of(part, axis)
+        if found is not base or not dims.same(start, position[0]):
+            return None
+        position = (stop, stop)
+    return base if dims.same(position[0], base.spec.shape[axis]) else None
+
+
+def slice_of(part: Node, axis: int) -> tuple[Node | None, tuple[Size, Size]]:
+    """The array that a node is a slice of along an axis, and from where to where; None for any other node."""
+    nothing: tuple[Node | None, tuple[Size, Size]] = (None, (0, 0))
+    if part.op is movement.reshape and part.inputs[0].op is getitem:
+        return _entry(part, axis) or nothing
+    if part.op is not getitem or len(part.attrs["key"]) != part.inputs[0].spec.ndim or axis >= part.spec.ndim:
+        return nothing
+    base, key = part.inputs[0], part.attrs["key"]
+    if not _whole(key) or any(entry != slice(None) for i, entry in enumerate(key) if i != axis):
+        return nothing
+    start, stop, step = key[axis].start, key[axis].stop, key[axis].step
+    if step not in (None, 1) or _may_count_backwards(start) or _may_count_backwards(stop):
+        return nothing
+    start = 0 if start is None else start
+    return base, (start, start + part.spec.shape[axis])
+
+
+def _may_count_backwards(position: object) -> bool:
+    return isinstance(position, int) and position < 0
+
+
+def _entry(part: Node, axis: int) -> tuple[Node, tuple[Size, Size]] | None:
+    """`base[i]` with its first axis back as one of size 1: what `stack` makes of an entry."""
+    entry = part.inputs[0]
+    base, key = entry.inputs[0], entry.attrs["key"]
+    if axis or not key or not isinstance(key[0], int) or key[0] < 0 or any(k != slice(None) for k in key[1:]):
+        return None
+    if not dims.same_shape(part.spec.shape, (1, *base.spec.shape[1:])):
+        return None
+    return base, (key[0], key[0] + 1)
+
+
+def _input(node: Node) -> Node:
+    return node.inputs[0]
+
+
+_RULES: Mapping[Op, Rule] = {
+    movement.permute_dims: _permute,
+    movement.broadcast_to: _broadcast,
+    movement.flip: _flip,
+    movement.concat: _concat,
+    movement.stop_gradient: _input,
+    getitem: _part,
+}

@@ -1,0 +1,129 @@
+"""How kernels are called: the same bits as the kernel itself, whatever the shortest way is."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import graphs as g
+import static
+from graphs.ops.select import select
+from static.passes import pipeline
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint16", "float16", "float32", "float64", "complex128"]
+SHAPES = [
+    ((5, 4), (5, 4), (5, 4)),
+    ((5, 4), (), (5, 4)),
+    ((5, 4), (5, 4), ()),
+    ((5, 1), (4,), (5, 4)),
+    ((0, 3), (3,), ()),
+]
+
+
+def drawn(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    values = np.random.default_rng(seed).normal(size=shape) * 3
+    if np.dtype(dtype).kind in "fc":
+        values = np.where(values > 2, np.nan, np.where(values < -2, -0.0, values))
+    else:
+        values = abs(values)
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_select_gives_the_bits_of_where(dtype, shapes):
+    condition = drawn(shapes[0], "float64", 0) > 0
+    for x in (drawn(shapes[1], dtype, 1), np.zeros((), dtype), np.asarray(-0.0).astype(dtype)):
+        for y in (drawn(shapes[2], dtype, 2), np.zeros((), dtype)):
+            expected = np.where(condition, x, y)
+            out = np.empty(expected.shape, dtype)
+            for got in (select(condition, x, y), select(condition, x, y, out=out)):
+                assert got.dtype == expected.dtype
+                assert got.tobytes() == expected.tobytes()
+
+
+def test_select_may_write_over_its_last_operand():
+    condition = np.arange(20) % 3 == 0
+    for x in (np.zeros((), np.float32), np.arange(20, dtype=np.float32) - 30):
+        y = np.arange(20, dtype=np.float32)
+        expected = np.where(condition, x, y)
+        assert select(condition, x, y, out=y) is y
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_select_of_several_dtypes_promotes_as_where_does():
+    condition, x, y = np.array([True, False]), np.array([1, 2]), np.array([0.5, 1.5])
+    assert select(condition, x, y).tolist() == [1.0, 1.5]
+    assert select(np.array([2, 0]), y, y * 2).tolist() == [0.5, 3.0]
+    assert select(condition, x, y, out=np.empty(2)).tolist() == [1.0, 1.5]
+
+
+@pytest.mark.parametrize("arena", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "bool"])
+def test_reductions_are_called_as_their_kernels_call_themselves(dtype, arena):
+    x = drawn((6, 5), dtype, 0)
+    x = np.nan_to_num(x)
+
+    def f(x):
+        rows = [op(x, axis=1, keepdims=True) for op in (g.sum, g.mean, g.max, g.min, g.prod, g.any, g.all)]
+        return [g.mean(x), g.sum(x, dtype="float64"), *rows, *[g.astype(r, "float64") + 1 for r in rows]]
+
+    exe = static.compile(f, x, passes=pipeline.SIMPLIFY, arena=arena)
+    for got, expected in zip(exe(x), f(x), strict=True):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_have_the_bits_of_matmul(dtype, transposed):
+    def f(x, y):
+        y = y.T if transposed else y
+        return g.tanh(x @ y) + 0.5, x @ y, x[0] @ y, y.T @ x[0] * 3, g.sum(x[0] @ y[:, 0]) * 2
+
+    for m, k, n in itertools.product((1, 2, 33), (1, 5, 64), (1, 9)):
+        x, y = drawn((m, k), "float64", m), drawn((n, k) if transposed else (k, n), "float64", n)
+        x, y = (np.nan_to_num(a * 5).astype(dtype) for a in (x, y))
+        exe = static.compile(f, x, y, passes=pipeline.REPLAY)
+        for got, expected in zip(exe(x, y), f(x, y), strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("arena", [True, False])
+def test_views_of_scalars_and_arrays_that_are_allocated(arena):
+    def f(x):
+        total = g.sum(x)
+        return total, g.reshape(total, (1, 1)) + x, g.permute_dims(g.tanh(x), (1, 0)), g.reshape(x, (-1,))
+
+    x = np.arange(6.0).reshape(2, 3)
+    for got, expected in zip(static.compile(f, x, passes=pipeline.SIMPLIFY, arena=arena)(x), f(x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_every_ufunc_takes_its_buffer_without_a_warning():
+    x = np.linspace(0.1, 0.9, 12).reshape(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for op in (g.add, g.maximum, g.minimum, g.pow, g.atan2, g.hypot, g.logaddexp):
+            exe = static.compile(lambda x, op=op: op(x, x * 2) * 1.5, x, passes=pipeline.REPLAY)
+            np.testing.assert_array_equal(exe(x), op(x, x * 2) * 1.5)
+
+
+def test_the_short_way_in_lets_nothing_through():
+    exe = static.compile(lambda p, n: p["x"] * n, {"x": np.ones(3, np.float32)}, 2)
+    assert exe({"x": np.ones(3, np.float32)}, 2).tolist() == [2, 2, 2]
+    with pytest.raises(g.DTypeError, match="compiled for"):
+        exe({"x": np.ones(3)}, 2)
+    with pytest.raises(g.ShapeError, match="static value"):
+        exe({"x": np.ones(3, np.float32)}, 3)
+    with pytest.raises(g.ShapeError, match="laid out"):
+        exe([np.ones(3, np.float32)], 2)
+    plain = static.compile(lambda x: x * 2, np.ones(3, np.float32))
+    with pytest.raises(g.DTypeError):
+        plain(np.ones(3, ">f4"))
+    with pytest.raises(g.ShapeError):
+        plain(np.ones(4, np.float32))
+    with pytest.raises(g.DTypeError):
+        plain(1)
