@@ -25,6 +25,8 @@ from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     zeros_like,
 )
 from dynamic.anomaly import detect_anomaly
+from dynamic.backward import backward, grad_of
+from dynamic.batching import batched, cell
 
 from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip  # noqa: F401  (named in _ops)
     all,
@@ -45,20 +47,36 @@ from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip
     sum,
     unsqueeze,
 )
+from dynamic.checkpoint import checkpoint
+from dynamic.entry import Entry
 from dynamic.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from dynamic.inspect import TapeStats, tape_stats
-from dynamic.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from dynamic.listing import Tape, tape_of
+from dynamic.mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from dynamic.pool import PoolStats, pool
 from dynamic.recorder import record
-from dynamic.tape import Entry
 from dynamic.tensor import Tensor
 
 __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "Entry",
+    "PoolStats",
+    "Tape",
     "TapeStats",
     "Tensor",
     "arange",
     "as_tensor",
+    "backward",
+    "batched",
     "bool",
+    "cell",
+    "checkpoint",
     "detect_anomaly",
     "enable_grad",
     "eye",
@@ -69,21 +87,26 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "full",
     "full_like",
     "grad",
+    "grad_of",
     "hessian",
     "hvp",
+    "inference_mode",
     "int16",
     "int32",
     "int64",
     "int8",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "jacobian",
     "jvp",
     "linspace",
     "no_grad",
     "ones",
     "ones_like",
+    "pool",
     "record",
     "set_grad_enabled",
+    "tape_of",
     "tape_stats",
     "tensor",
     "uint8",

@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynamic.backward import _Walk
-from dynamic.tape import Entry
+from dynamic.backward import walk
+from dynamic.entry import Entry
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.anomaly import anomaly
 from graphs.errors import user_line
 from graphs.op import Attrs, Op
 
-_PULL = _Walk._pull.__code__  # the frame of backward that is busy with one entry, its local `entry`
+_WALK = walk.__code__  # the frame of backward that is busy with one entry, its local `entry`
 
 
 @contextmanager
@@ -70,8 +70,8 @@ class Lines:
 
         def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
             result = interpreter(op, args, attrs)
-            entry = getattr(result, "_entry", None)
-            if entry is not None:
+            entry = getattr(result, "_edge", None)
+            if type(entry) is Entry:
                 self._lines.setdefault(entry, self.place(sys._getframe(1))[1])
             return result
 
@@ -81,7 +81,7 @@ class Lines:
         """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
         frame: FrameType | None = start
         while frame is not None:
-            if frame.f_code is _PULL:
+            if frame.f_code is _WALK:
                 entry = frame.f_locals["entry"]
                 return f" in the gradient of {entry.op.name}", self._lines.get(entry, "")
             frame = frame.f_back
@@ -89,7 +89,7 @@ class Lines:
 
     def note(self, error: Exception) -> None:
         """Say on an error which forward line backward was busy with; nothing where it was not."""
-        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _PULL]
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _WALK]
         if frames:
             entry = frames[-1].f_locals["entry"]
             error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(entry, 'recorded elsewhere')})")

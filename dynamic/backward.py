@@ -2,185 +2,268 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Container, Sequence
+from typing import Any
 
 import numpy as np
 
 from dynamic import inplace, mode
-from dynamic.tape import Edge, Entry, entries_before, wrap
+from dynamic.entry import Edge, Entry, Leaf
+from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor
-from graphs import reverse
-from graphs.errors import NotDifferentiableError, located
-from graphs.op import OUTPUT, Rule
+from graphs import dispatch, reverse
+from graphs.errors import NotDifferentiableError, ShapeError, located
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, identity
 from graphs.spec import spec_of
 
 Array = Any
+Tensors = Tensor | Sequence[Tensor]
 
 
 def backward(
-    outputs: Sequence[Tensor],
-    seeds: Sequence[Any],
+    outputs: Tensors,
+    gradients: Any = None,
     *,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    inputs: Tensors | None = None,
 ) -> None:
-    """Add the gradient of the outputs to the `grad` of every leaf that they depend on.
+    """Add the gradient of the outputs to the `grad` of every leaf that they depend on, or of `inputs` alone.
 
-    Raises NotDifferentiableError when an output has no history, when a seed is missing or has the wrong shape,
+    `gradients` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar.
+    Raises NotDifferentiableError when an output has no history, when a cotangent is missing or has the wrong shape,
     and when the graph has been freed; InplaceError when a saved value was changed.
     """
-    walk = _Walk(outputs, seeds, create_graph=create_graph, retain=_retained(retain_graph, create_graph))
+    roots = _listed(outputs)
+    wanted = None if inputs is None else _edges(_listed(inputs))
+    reached = pulled(roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph)
     given: set[int] = set()
-    for leaf, cotangent in walk.run().items():
-        if isinstance(leaf, Tensor):
+    for edge, cotangent in reached.items():
+        leaf = edge.tensor() if type(edge) is Leaf else None
+        if leaf is not None:
             _deposit(leaf, cotangent, given)
+    for tensor in () if inputs is None else _listed(inputs):
+        if not tensor.is_leaf and tensor._edge in reached:
+            _deposit(tensor, reached[tensor._edge], given)
 
 
 def grad_of(
-    outputs: Sequence[Tensor],
-    inputs: Sequence[Tensor],
-    seeds: Sequence[Any],
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
     *,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-) -> list[Any]:
-    """The gradients of the outputs with respect to the inputs, leaving every `grad` as it is.
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of the outputs, summed, in each input, leaving every `grad` as it is: `torch.autograd.grad`.
 
-    A gradient is None where the outputs do not depend on the input.
+    `grad_outputs` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar. With
+    `create_graph` the gradients can be differentiated again. An input that the outputs do not depend on has the
+    gradient None if `allow_unused`, and zeros if `materialize_grads`.
+    Raises NotDifferentiableError where it has neither, and as `backward` does.
     """
-    wanted: list[Edge] = [t._entry if t._entry is not None else t for t in inputs]
-    walk = _Walk(
-        outputs,
-        seeds,
-        create_graph=create_graph,
-        retain=_retained(retain_graph, create_graph),
-        wanted=set(wanted),
+    roots, sources = _listed(outputs), _listed(inputs)
+    edges = _edges(sources)
+    seeds = _seeds(roots, grad_outputs)
+    reached = pulled(roots, seeds, edges, retain_graph=retain_graph, create_graph=create_graph)
+    given: set[int] = set()
+    return tuple(
+        [
+            _gradient(reached, i, source, given, allow_unused or False, materialize_grads)
+            for i, source in enumerate(sources)
+        ]
     )
-    reached = walk.run()
-    return [reached.get(edge) for edge in wanted]
 
 
-def _retained(retain_graph: bool | None, create_graph: bool) -> bool:
-    return create_graph if retain_graph is None else retain_graph
+def _gradient(
+    reached: dict[Any, Any], number: int, source: Tensor, given: set[int], unused: bool, zeros: bool
+) -> Tensor | None:
+    found = reached.get(source._edge)
+    if found is not None:
+        return found if isinstance(found, Tensor) else wrap(owned(found, given))
+    if zeros:
+        return wrap(np.zeros(source.shape, source.dtype))
+    if unused:
+        return None
+    raise NotDifferentiableError(
+        located(f"the outputs do not depend on input {number}; leave it out, or pass allow_unused=True")
+    )
 
 
-class _Walk:
-    """One pass of cotangents over the tape."""
+def _listed(tensors: Tensors) -> Sequence[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
-    def __init__(
-        self,
-        outputs: Sequence[Tensor],
-        seeds: Sequence[Any],
-        *,
-        create_graph: bool,
-        retain: bool,
-        wanted: set[Edge] | None = None,
-    ) -> None:
-        self.create_graph, self.retain, self.wanted = create_graph, retain, wanted
-        self.cotangents: dict[Any, Any] = {}
-        for output, seed in zip(outputs, seeds, strict=True):
-            self._start(output, seed)
-        self.entries = entries_before([e for e in self.cotangents if type(e) is Entry])
-        self.useful = None if wanted is None else _leading_to(wanted, self.entries)
-        self.reached: dict[Any, Any] = {}
 
-    def _start(self, output: Tensor, seed: Any) -> None:
-        edge: Edge = output._entry if output._entry is not None else (output if output._requires_grad else None)
-        if edge is None:
+def _edges(inputs: Sequence[Tensor]) -> list[Edge]:
+    for number, source in enumerate(inputs):
+        if source._edge is None:
             raise NotDifferentiableError(
-                located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
+                located(f"input {number} requires no gradient; create it with requires_grad=True")
             )
-        inplace.check_view(output)
+    return [source._edge for source in inputs]
+
+
+def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
+    if gradients is None:
+        return [None] * len(outputs)
+    seeds = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+    if len(seeds) != len(outputs):
+        raise ShapeError(located(f"{len(seeds)} cotangents for {len(outputs)} outputs; give one for each, or None"))
+    return seeds
+
+
+def pulled(
+    outputs: Sequence[Tensor],
+    seeds: Sequence[Any],
+    wanted: Collection[Edge] | None = None,
+    past: History | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> dict[Any, Any]:
+    """The cotangents of all leaves that the outputs depend on; or of what is `wanted`, leaves or not, and no others.
+
+    `past` is the history of the outputs, or of more, if somebody knows it. Entries that are not retained leave it.
+    """
+    cotangents: dict[Any, Any] = {}
+    for output, seed in zip(outputs, seeds, strict=True):
+        _start(cotangents, output, seed, create_graph)
+    past = history(cotangents) if past is None else past
+    useful = None if wanted is None else _useful(set(wanted), past)
+    visited = frozenset() if wanted is None else frozenset([e for e in wanted if type(e) is Entry])
+    retain = create_graph if retain_graph is None else retain_graph
+    entries = past.entries.copy() if retain else past.entries
+    if create_graph and not mode.is_grad_enabled():
+        with mode.enable_grad():
+            reached = walk(entries, cotangents, visited, useful, retain=retain, create_graph=create_graph)
+    else:
+        reached = walk(entries, cotangents, visited, useful, retain=retain, create_graph=create_graph)
+    for edge, cotangent in cotangents.items():
+        reached[edge] = _hooked(edge, cotangent) if edge.hooks else cotangent
+    return reached
+
+
+def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: bool) -> None:
+    edge = output._edge
+    if edge is None:
+        raise NotDifferentiableError(
+            located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
+        )
+    inplace.check_view(output)
+    if seed is not None or output._data.shape != ():  # a tensor that needs a gradient is floating
         reverse.check_seed(output, seed)
-        cotangent = self._as_cotangent(seed, output)
-        held = self.cotangents.get(edge)
-        self.cotangents[edge] = cotangent if held is None else add(held, cotangent)
-
-    def _as_cotangent(self, seed: Any, output: Tensor) -> Any:
-        if isinstance(seed, Tensor) and self.create_graph:
-            return seed
-        array = np.ones(output.shape, output.dtype) if seed is None else _copy(seed, output.dtype)
-        return wrap(array) if self.create_graph else array
-
-    def run(self) -> dict[Any, Any]:
-        """The cotangents that reached leaves and wanted entries."""
-        with mode.set_grad_enabled(self.create_graph):
-            reverse.accumulate(self._latest_first(), self.cotangents, self._pull)
-            self.reached.update((edge, _hooked(edge, g)) for edge, g in self.cotangents.items())
-        return self.reached
-
-    def _latest_first(self) -> Iterator[Entry]:
-        # Popped, so that an entry is freed as soon as it has been visited.
-        self.entries.reverse()
-        while self.entries:
-            yield self.entries.pop()
-
-    def _pull(self, entry: Entry, cotangent: Any) -> Iterator[tuple[Edge, Any]]:
-        if entry.residuals is None:
-            raise NotDifferentiableError(
-                located(
-                    f"{entry.op.name}: backward a second time through a graph that was freed; "
-                    "pass retain_graph=True the first time"
-                )
-            )
-        if entry.sequence < inplace.clock.latest:
-            inplace.check_saved(entry)
-        if entry.hooks:
-            cotangent = _hooked(entry, cotangent)
-        if self.wanted is not None and entry in self.wanted:
-            self.reached[entry] = cotangent
-        useful = self.useful
-        for index, edge in enumerate(entry.edges):
-            if edge is not None and (useful is None or edge in useful):
-                yield edge, self._contribution(entry, index, cotangent)
-        if not self.retain:
-            entry.release()
-
-    def _contribution(self, entry: Entry, index: int, cotangent: Any) -> Any:
-        rule = cast("Rule", entry.op.rule(index))  # an edge is only recorded where there is a rule
-        residuals = entry.residuals[index]
-        if self.create_graph:
-            residuals = _as_tensors(entry, rule, residuals)
-        contribution = rule.apply(cotangent, *residuals)
-        spec = entry.specs and entry.specs[index]
-        return reverse.conform(contribution, *spec) if spec else contribution
+    reverse.arrive(cotangents, edge, _as_cotangent(seed, output, create_graph))
 
 
-def _leading_to(wanted: set[Edge], entries: Sequence[Entry]) -> set[Edge]:
-    """The wanted edges and every entry from which one of them is reached."""
+def _as_cotangent(seed: Any, output: Tensor, create_graph: bool) -> Any:
+    if isinstance(seed, Tensor) and create_graph:
+        return seed
+    if seed is None:
+        array = np.empty_like(output._data)
+        array.fill(1)
+    else:
+        array = _copy(seed, output.dtype)
+    return wrap(array) if create_graph else array
+
+
+def _useful(wanted: set[Edge], past: History) -> set[Edge] | None:
+    """The wanted edges and every entry from which one is reached; None where that is all of them.
+
+    An entry that was freed counts as well, for nobody knows where it led.
+    """
+    if past.leaves <= wanted:
+        return None
     useful = set(wanted)
-    for entry in reversed(entries):
-        if any(edge in useful for edge in entry.edges):
+    for entry in past.entries:
+        if entry.saved is None or any(edge in useful for edge in entry.edges):
             useful.add(entry)
     return useful
 
 
-def _as_tensors(entry: Entry, rule: Rule, residuals: Sequence[Any]) -> list[Any]:
-    """Residuals as tensors with their history, so that what the rule does with them is recorded."""
-    return [_restored(entry, source, value) for source, value in zip(rule.sources, residuals, strict=True)]
+def walk(
+    entries: list[Entry],
+    cotangents: dict[Any, Any],
+    wanted: Container[Entry],
+    useful: Container[Edge] | None,
+    *,
+    retain: bool,
+    create_graph: bool,
+) -> dict[Any, Any]:
+    """Visit the entries, the latest first, until `cotangents` holds those of the leaves; those of `wanted` entries.
+
+    Each entry is freed as soon as it has been visited, unless they are to be retained.
+    """
+    reached = {}
+    clock, detours = inplace.clock, dispatch.detours
+    by_rules = create_graph or useful is not None
+    while entries:
+        entry = entries.pop()
+        if entry not in cotangents:
+            continue
+        saved = entry.saved
+        if saved is None:
+            raise NotDifferentiableError(_freed(entry))
+        if entry.sequence < clock.latest:
+            inplace.check_saved(entry)
+        if entry.hooks or type(saved) is not tuple:
+            _attend(entry, cotangents)
+        if entry in wanted:
+            reached[entry] = cotangents[entry]
+        del saved
+        if by_rules or detours:
+            _pull(entry, cotangents, useful, retain, create_graph)
+        else:
+            entry.pullback.apply(entry, cotangents.pop(entry), retain, cotangents)
+    return reached
 
 
-def _restored(entry: Entry, source: int | None, value: Any) -> Any:
-    if source is None:
-        return value
-    edge: Edge = entry if source == OUTPUT else entry.edges[source]
-    return edge if isinstance(edge, Tensor) else wrap(value, edge)
+def _attend(entry: Entry, cotangents: dict[Any, Any]) -> None:
+    """Fill in what `checkpoint` let go of, and call hooks."""
+    while type(entry.saved) is not tuple:
+        entry.saved.fill()  # type: ignore[union-attr]
+    if entry.hooks:
+        cotangents[entry] = _hooked(entry, cotangents.pop(entry))
 
 
-def _hooked(edge: Edge, cotangent: Any) -> Any:
+def _pull(
+    entry: Entry, cotangents: dict[Any, Any], useful: Container[Edge] | None, retain: bool, create_graph: bool
+) -> None:
+    """Carry a cotangent to the inputs of an entry by the rules of its op."""
+    edges, values = entry.edges, _as_tensors(entry) if create_graph else list(entry.saved or ())
+    values.append(cotangents.pop(entry))
+    if not retain:
+        entry.release()
+    entry.pullback.pull(edges, values, cotangents, useful)
+
+
+def _freed(entry: Entry) -> str:
+    return located(
+        f"{entry.op.name}: backward a second time through a graph that was freed; pass retain_graph=True the first time"
+    )
+
+
+def _as_tensors(entry: Entry) -> list[Any]:
+    """What was saved as tensors with their history, so that what the rules do with them is recorded."""
+    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in entry.edges], entry]
+    return [
+        value if source is None else wrap(value, edges[source])  # `OUTPUT` is the last
+        for source, value in zip(entry.pullback.sources, entry.saved or (), strict=True)
+    ]
+
+
+def _hooked(edge: Entry | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
-    hooks = edge.hooks if type(edge) is Entry else edge._hooks  # type: ignore[union-attr]
-    if not hooks:
-        return cotangent
-    given = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent)
-    for hook in list(hooks):
-        replaced = hook(given)
-        if replaced is not None:
-            given = _checked(given, replaced)
-    return identity(given if isinstance(cotangent, Tensor) else given._data)  # apart from what a hook may keep
+    recorded = isinstance(cotangent, Tensor)
+    given = cotangent if recorded else wrap(cotangent)
+    with mode.set_grad_enabled(recorded):
+        for hook in list(edge.hooks or ()):
+            replaced = hook(given)
+            if replaced is not None:
+                given = _checked(given, replaced)
+        return identity(given if recorded else given._data)  # apart from what a hook may keep
 
 
 def _checked(given: Tensor, replaced: Any) -> Tensor:
@@ -212,7 +295,7 @@ def _copy(seed: Any, dtype: np.dtype[Any]) -> Array:
 
 def owned(cotangent: Array, given: set[int]) -> Array:
     """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
-    if cotangent.base is not None or id(cotangent) in given or not cotangent.flags.writeable:
+    if inplace.is_view(cotangent) or id(cotangent) in given or not cotangent.flags.writeable:
         cotangent = identity(cotangent)
     given.add(id(cotangent))
     return cotangent

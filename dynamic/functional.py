@@ -7,14 +7,18 @@ the result. All nest: an outer transform differentiates the inner one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from dynamic import mode
-from dynamic.backward import grad_of, owned
-from dynamic.tape import entries_before, wrap
+from dynamic.backward import owned, pulled
+from dynamic.batching.deferred import settled
+from dynamic.entry import Entry, Leaf
+from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
 from graphs.errors import NotDifferentiableError, located
@@ -92,25 +96,27 @@ def _recorded(
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
     call, seen = _Call(args, positions), mode.is_grad_enabled()
-    with mode.enable_grad():
-        leaves, structure = tree.flatten(f(*call.args))
+    with nullcontext() if seen else mode.enable_grad():
+        output = f(*call.args)
+        leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
         results = [_result(leaf, call.variables) for leaf in leaves]
-    for variable in call.variables:
-        variable._requires_grad = False  # what it stood for is done: nobody else can ask for its gradient
-    nested = seen and _reaches_beyond(results, call.variables)
+    edges = call.close()
+    past = history([r._edge for r in results if _is_recorded(r)])
+    nested = seen and _reaches_beyond(past, edges)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         seeds = {i: g for i, g in cotangents.items() if _is_recorded(results[i])}
         again = mode.is_grad_enabled() and (nested or any(map(_is_recorded, seeds.values())))
-        reached = [results[i] for i in seeds]
-        found = grad_of(reached, call.variables, list(seeds.values()), retain_graph=retain or again, create_graph=again)
-        gradients = [_zeros(v) if g is None else g for g, v in zip(found, call.variables, strict=True)]
-        plain = call.plain and not any(type(g) is Tensor for g in seeds.values())
-        return call.regrouped(gradients if again else _owned(gradients, set(), plain))
+        outputs = [results[i] for i in seeds]
+        found = pulled(outputs, list(seeds.values()), edges, past, retain_graph=retain or again, create_graph=again)
+        gradients = (found.pop(e) if e in found else _zeros(e) for e in edges)  # each let go of once it is owned
+        plain = call.plain and Tensor not in map(type, seeds.values())
+        return call.regrouped(list(gradients) if again else _owned(gradients, set(), plain))
 
     # Whoever gets the outputs may write to them, so that they share no memory with a tape that is read again.
-    given = {id(r._data) for r in results if type(r) is Tensor and (retain or r._entry is None)}
-    return tree.unflatten(structure, results if nested else _owned(results, given, call.plain)), pull
+    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
+    given_out = results if nested else _owned(results, given, call.plain)
+    return given_out[0] if structure is None else tree.unflatten(structure, given_out), pull
 
 
 _recorded_once = functools.partial(_recorded, retain=False)
@@ -128,8 +134,11 @@ class _Call:
         variables: dict[int, list[Tensor]] = {}
         structures: dict[int, tree.Structure] = {}
         for position, arg in enumerate(args):
+            if position not in positions and type(arg) is np.ndarray:
+                self.args.append(_data(arg))
+                continue
             leaves, structure = tree.flatten(arg)
-            self.plain = self.plain and not any(type(leaf) is Tensor for leaf in leaves)
+            self.plain = self.plain and Tensor not in map(type, leaves)
             if position in positions:
                 structures[position] = structure
                 leaves = variables[position] = [_variable(leaf) for leaf in leaves]
@@ -139,10 +148,19 @@ class _Call:
         self.variables = [variable for position in positions for variable in variables[position]]
         self._structures = [structures[position] for position in positions]
 
+    def close(self) -> list[Any]:
+        """Where the gradients of the variables arrive. Nobody else can ask for them from now on."""
+        edges = [variable._edge for variable in self.variables]
+        for variable in self.variables:
+            if type(variable._edge) is Leaf:
+                variable._edge.closed = True
+                variable._edge = None
+        return edges
+
     def regrouped(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
         rest = iter(gradients)
-        return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in self._structures])
+        return tuple([tree.unflatten(s, list(itertools.islice(rest, s.num_leaves))) for s in self._structures])
 
 
 def _data(leaf: Any) -> Any:
@@ -152,18 +170,22 @@ def _data(leaf: Any) -> Any:
 
 def _variable(leaf: Any) -> Tensor:
     """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
-    if isinstance(leaf, Tensor) and leaf.requires_grad and mode.is_grad_enabled():
-        return identity(leaf)
-    array = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
-    if array.dtype.kind != "f":
-        raise NotDifferentiableError(located(f"gradient with respect to {array.dtype} values; convert them to a float"))
-    variable = wrap(array)
-    variable._requires_grad = True
+    if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
+        if isinstance(leaf, Tensor) and leaf.requires_grad and mode.is_grad_enabled():
+            return identity(leaf)
+        leaf = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
+        if leaf.dtype.kind != "f":
+            raise NotDifferentiableError(
+                located(f"gradient with respect to {leaf.dtype} values; convert them to a float")
+            )
+    variable = wrap(leaf)
+    variable._edge = Leaf(variable)
     return variable
 
 
 def _result(leaf: Any, variables: Sequence[Tensor]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
+    leaf = settled(leaf)  # inside `batched`, what has not run yet
     if type(leaf) is Tensor:
         return identity(leaf) if any(leaf is variable for variable in variables) else leaf
     known = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
@@ -171,26 +193,19 @@ def _result(leaf: Any, variables: Sequence[Tensor]) -> Any:
 
 
 def _is_recorded(value: Any) -> bool:
-    return type(value) is Tensor and value.requires_grad
+    return type(value) is Tensor and value._edge is not None
 
 
-def _owned(results: Sequence[Any], given: set[int], plain: bool) -> list[Any]:
+def _owned(results: Iterable[Any], given: set[int], plain: bool) -> list[Any]:
     """Results as arrays, or as tensors without a history, that share no memory with each other or what is `given`."""
     arrays = [owned(r._data if type(r) is Tensor else r, given) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
-def _zeros(variable: Tensor) -> Tensor:
-    return wrap(np.zeros(variable.shape, variable.dtype))
+def _zeros(edge: Entry | Leaf) -> Tensor:
+    return wrap(np.zeros(edge.shape, edge.dtype))
 
 
-def _reaches_beyond(results: Sequence[Any], variables: Sequence[Tensor]) -> bool:
-    """Whether a result also depends on tensors that somebody else differentiates."""
-    recorded = [r for r in results if _is_recorded(r)]
-    if any(v._entry is not None for v in variables):
-        return bool(recorded)
-    own = {id(v) for v in variables}
-    leaves = [r for r in recorded if r._entry is None]
-    for entry in entries_before([r._entry for r in recorded if r._entry is not None]):
-        leaves += [edge for edge in entry.edges if type(edge) is Tensor]
-    return any(leaf._requires_grad and id(leaf) not in own for leaf in leaves)
+def _reaches_beyond(past: History, own: Sequence[Entry | Leaf]) -> bool:
+    """Whether what led to the results includes what somebody else differentiates."""
+    return any(not leaf.closed for leaf in past.leaves) or (Entry in map(type, own) and bool(past.entries))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
+from dynamic.entry import Entry
 from dynamic.tensor import Hook, Tensor
 from graphs.errors import NotDifferentiableError, located
 
@@ -23,13 +23,10 @@ class Handle:
 
 def register_hook(tensor: Tensor, hook: Hook) -> Handle:
     """Call `hook(gradient)` when backward reaches the tensor. Raises NotDifferentiableError where it never will."""
-    if not tensor.requires_grad:
+    edge = tensor._edge
+    if edge is None:
         raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
-    holder: Any = tensor if tensor._entry is None else tensor._entry
-    name = "_hooks" if tensor._entry is None else "hooks"
-    if getattr(holder, name) is None:
-        setattr(holder, name, [])
-    hooks: list[Hook] = getattr(holder, name)
+    hooks = edge.hooks = edge.hooks or []
     hooks.append(hook)
     hooks.sort(key=lambda one: isinstance(one, _Keep))  # what is kept is the gradient after every other hook
     return Handle(hooks, hook)
@@ -37,9 +34,9 @@ def register_hook(tensor: Tensor, hook: Hook) -> Handle:
 
 def retain_grad(tensor: Tensor) -> None:
     """Store the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
-    if tensor._entry is None:
+    if type(tensor._edge) is not Entry:
         return  # a leaf keeps its gradient anyway
-    if not any(isinstance(hook, _Keep) for hook in tensor._entry.hooks or ()):
+    if not any(isinstance(hook, _Keep) for hook in tensor._edge.hooks or ()):
         register_hook(tensor, _Keep(tensor))
 
 

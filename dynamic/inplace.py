@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dynamic import mode
+from dynamic.entry import Entry, Leaf
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
 
 if TYPE_CHECKING:
-    from dynamic.tape import Entry
     from dynamic.tensor import Tensor
 
 
@@ -33,22 +33,40 @@ class Change(NamedTuple):
 
 
 class _Clock:
-    """Orders recorded ops and in-place changes; `latest` is the time of the latest change of all."""
+    """Orders recorded ops and in-place changes.
+
+    latest       the time of the latest change of all
+    rewritten    the time of the latest change that changed a history as well
+    """
+
+    __slots__ = ("latest", "rewritten", "tick")
 
     def __init__(self) -> None:
         self.tick: Callable[[], int] = itertools.count(1).__next__  # atomic, so that threads may share it
         self.latest = 0
+        self.rewritten = 0
 
 
 clock = _Clock()
 _changes: dict[int, Change] = {}
 
 
+class Memory(np.ndarray[Any, Any]):
+    """Memory that outlives the arrays over it, each of which owns it while it lives: see `dynamic/pool.py`."""
+
+    __slots__ = ()
+
+
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array that owns the memory a view looks at."""
-    while isinstance(array.base, np.ndarray):
+    while isinstance(array.base, np.ndarray) and type(array.base) is not Memory:
         array = array.base
     return array
+
+
+def is_view(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array looks at memory that something else owns."""
+    return array.base is not None and type(array.base) is not Memory
 
 
 def assign(tensor: Tensor, result: Tensor) -> Tensor:
@@ -65,19 +83,19 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
     result = _fitted(data, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    entry = result._entry if mode.is_grad_enabled() else None
+    entry = result._edge if type(result._edge) is Entry and mode.is_grad_enabled() else None
     _note(data, clock.tick(), rewrites=entry is not None)
     if entry is not None:
-        tensor._entry = entry
+        tensor._edge = entry
         entry.sequence = clock.tick()
         _check_residuals(entry, data)
     return tensor
 
 
 def _refuse(tensor: Tensor, result: Tensor) -> None:
-    if tensor._requires_grad:
+    if type(tensor._edge) is Leaf:
         raise InplaceError(located("in-place change of a leaf that requires a gradient; wrap it in no_grad()"))
-    if result._entry is not None and tensor._data.base is not None:
+    if result._edge is not None and is_view(tensor._data):
         raise InplaceError(
             located("in-place change of a view that is part of a graph; change the whole tensor, or use where")
         )
@@ -101,12 +119,14 @@ def _fitted(data: np.ndarray[Any, Any], result: Tensor) -> Tensor:
 
 def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
     """Mark an entry that saved the very value its own in-place result has overwritten."""
-    if any(r is data for residuals in entry.residuals if residuals for r in residuals):
+    if any(value is data for value in entry.saved or ()):
         entry.sequence = 0
 
 
 def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
     clock.latest = time
+    if rewrites:
+        clock.rewritten = time
     owner = owner_of(data)
     key = id(owner)
     before = _changes.get(key)
@@ -124,19 +144,23 @@ def _change_since(array: Any, time: int) -> Change | None:
 
 def check_saved(entry: Entry) -> None:
     """Raise InplaceError when a value that this entry saved was changed after it was recorded."""
-    for residuals in entry.residuals:
-        for value in residuals or ():
-            change = _change_since(value, entry.sequence)
-            if change is not None:
-                raise InplaceError(
-                    f"{entry.op.name}: a value that backward needs was changed in place ({change.line}); "
-                    "change a clone(), or write the operation out of place"
-                )
+    check_unchanged(entry.op.name, entry.saved or (), entry.sequence)
+
+
+def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
+    """Raise InplaceError, in the name of an op, when one of the values was changed after a time."""
+    for value in values:
+        change = _change_since(value, time)
+        if change is not None:
+            raise InplaceError(
+                f"{name}: a value that backward needs was changed in place ({change.line}); "
+                "change a clone(), or write the operation out of place"
+            )
 
 
 def check_view(tensor: Tensor) -> None:
     """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
-    time = tensor._entry.sequence if tensor._entry else 0
+    time = tensor._edge.sequence if tensor._edge is not None else 0
     change = _change_since(tensor._data, time)
     if change is not None and change.rewritten > time > 0:
         raise InplaceError(

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic.entry import Entry
 from dynamic.inplace import owner_of
-from dynamic.tape import Entry, entries_before
+from dynamic.tape import history
 from dynamic.tensor import Tensor
 
 
@@ -22,26 +23,22 @@ class TapeStats(NamedTuple):
 
 def tape_stats(tensor: Tensor) -> TapeStats:
     """Count the history of a tensor. Memory shared by several saved arrays is counted once; leaves are not saved."""
-    if tensor._entry is None:
+    if tensor._edge is None:
         return TapeStats(0, 0, 0)
-    entries = entries_before([tensor._entry])
-    leaves = {id(owner_of(e._data)) for entry in entries for e in entry.edges if isinstance(e, Tensor)}
+    entries, ends = history([tensor._edge])
+    leaves = {id(owner_of(leaf._data)) for end in ends if (leaf := end.tensor()) is not None}
     owners = {id(o): o.nbytes for entry in entries for o in _saved(entry) if id(o) not in leaves}
     return TapeStats(len(entries), sum(map(_structure_bytes, entries)), sum(owners.values()))
 
 
 def _saved(entry: Entry) -> list[Any]:
-    values = [v for residuals in entry.residuals or () for v in residuals or ()]
-    return [owner_of(v) for v in values if isinstance(v, np.ndarray)]
+    return [owner_of(value) for value in entry.saved or () if isinstance(value, np.ndarray)]
 
 
 def _structure_bytes(entry: Entry) -> int:
-    parts: list[Any] = [
-        entry,
-        entry.edges,
-        entry.attrs,
-        entry.specs,
-        entry.residuals,
-        *(entry.residuals or ()),
-    ]
-    return sum(sys.getsizeof(part) for part in parts if part is not None)
+    """The entry and what it alone holds, but for the arrays."""
+    saved = [value for value in entry.saved or () if isinstance(value, tuple)]
+    parts: list[Any] = [entry, entry.edges, entry.saved, entry.shape, entry.sequence, *saved]
+    if entry.attrs:
+        parts.append(entry.attrs)
+    return sum(sys.getsizeof(part) for part in parts if part is not None and part != ())

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dynamic import printing
+from dynamic import copying, printing
+from dynamic.entry import Edge, Entry, Leaf
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
+from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-
-if TYPE_CHECKING:
-    from dynamic.tape import Entry
 
 Array = np.ndarray[Any, Any]
 Hook = Callable[["Tensor"], "Tensor | None"]
@@ -28,21 +27,18 @@ class Tensor(Surface):
     accumulated, for leaves that require one.
     """
 
-    __slots__ = ("__weakref__", "_data", "_entry", "_hooks", "_requires_grad", "grad")
+    __slots__ = ("__weakref__", "_data", "_edge", "grad")
 
     _data: Array
-    _entry: Entry | None
-    _hooks: list[Hook] | None
-    _requires_grad: bool
+    _edge: Edge  # where its gradient goes: the entry that made it, or the leaf that it is, or nowhere
     grad: Tensor | None
 
     def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> None:
         self._data = as_array(data, dtype)
-        self._entry = None
-        self._hooks = None
-        self._requires_grad = False
+        self._edge = None
         self.grad = None
-        self.requires_grad_(requires_grad)
+        if requires_grad:
+            self.requires_grad_()
 
     # What it is ---------------------------------------------------------------------------------------------
 
@@ -73,7 +69,7 @@ class Tensor(Surface):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
-        return self._requires_grad or self._entry is not None
+        return self._edge is not None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -82,12 +78,12 @@ class Tensor(Surface):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
-        return self._entry is None
+        return type(self._edge) is not Entry
 
     @property
     def grad_fn(self) -> Entry | None:
         """The recorded op that made this tensor."""
-        return self._entry
+        return self._edge if type(self._edge) is Entry else None
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Start or stop recording operations on this leaf, and return it.
@@ -98,10 +94,10 @@ class Tensor(Surface):
             raise DTypeError(
                 located(f"only floating point tensors can require gradients, not {self.dtype}; use astype")
             )
-        if not requires_grad and self._entry is not None:
+        if not requires_grad and not self.is_leaf:
             raise NotDifferentiableError(located("only a leaf can stop requiring gradients; use detach()"))
-        if self._entry is None:
-            self._requires_grad = requires_grad
+        if requires_grad is not self.requires_grad:
+            self._edge = Leaf(self) if requires_grad else None
         return self
 
     # Its values ---------------------------------------------------------------------------------------------
@@ -144,8 +140,9 @@ class Tensor(Surface):
         return int(self.item())
 
     def __repr__(self) -> str:
+        grad_fn = self.grad_fn
         return printing.format_tensor(
-            self._data, requires_grad=self._requires_grad, grad_fn=self._entry.name() if self._entry else None
+            self._data, requires_grad=self.requires_grad, grad_fn=None if grad_fn is None else grad_fn.name()
         )
 
     def __format__(self, spec: str) -> str:
@@ -174,6 +171,8 @@ class Tensor(Surface):
     @data.setter
     def data(self, value: Any) -> None:
         self._data = as_array(value, None)
+        if type(self._edge) is Leaf:  # what was recorded keeps the leaf as it was
+            self._edge = self._edge.renewed(self)
 
     def clone(self) -> Tensor:
         """A copy that keeps the history."""
@@ -193,6 +192,18 @@ class Tensor(Surface):
         from dynamic.hooks import register_hook
 
         return register_hook(self, hook)
+
+    def __getitem__(self, key: Any) -> Self:
+        # A number is an index of the simplest kind, and what loops over a first axis are made of.
+        return getitem(self, key) if type(key) is int else super().__getitem__(key)
+
+    # Copies -------------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copying.reduced(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return copying.deep_copied(self, memo)
 
     # In place -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,217 @@
+"""A batch: the ops that were deferred inside one `batched` block, and running them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from dynamic import mode
+from dynamic.batching import groups
+from dynamic.batching.deferred import Deferred, become, deferred
+from dynamic.batching.layout import arrange, separate
+from dynamic.batching.memory import value_of
+from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
+from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
+from dynamic.batching.switch import install, redirected, running
+from dynamic.tape import wrap
+from dynamic.tensor import Tensor
+from graphs import dispatch, promotion
+from graphs.errors import GraphError, located, user_line
+from graphs.op import Attrs, Op
+from graphs.ops.movement import identity
+from graphs.spec import TensorSpec, spec_of
+
+
+@dataclass
+class BatchStats:
+    """What a batch has done so far.
+
+    ops      deferred ops that have run; views (reshape, x[i]) are none
+    groups   the groups they ran in
+    single   how many of them have no batching rule, and so ran one by one
+    """
+
+    ops: int = 0
+    groups: int = 0
+    single: int = 0
+
+    @property
+    def mean_batch(self) -> float:
+        """Ops a group."""
+        return self.ops / self.groups if self.groups else 0.0
+
+
+class Batch:
+    """Ops that wait to run together, until somebody needs a value or the block ends."""
+
+    def __init__(self, strategy: str) -> None:
+        if strategy not in SCHEDULES:
+            raise ValueError(f"batched: the strategy is one of {', '.join(SCHEDULES)}, not {strategy!r}")
+        forget_rare()
+        self.stats = BatchStats()
+        self._schedule = SCHEDULES[strategy]
+        self._failed = False
+        self._levels: list[Level] = []
+        self.values: list[Deferred] = []
+        self.nothing = Level(self, None, 0)
+        self.known: dict[int, Deferred] = {}
+        self._kept: list[Any] = []
+        self._constant_kinds: dict[Kind, Kind] = {}
+        self._signatures: dict[Hashable, Signature] = {}
+        self._bundles: dict[Hashable, Bundle] = {}
+        self.cells: dict[Hashable, Any] = {}  # what `cells` knows of the functions that were called
+
+    # Deferring ----------------------------------------------------------------------------------------------
+
+    def defer(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
+        """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
+        key: list[Any] = [op, mode.state.recording]
+        inputs: list[Run] = []
+        depth = 0
+        for arg in args:
+            if type(arg) is not Deferred:
+                arg = self.constant(op, arg, args)
+            key.append(arg.kind)
+            inputs.append(run := arg.run)
+            if run.level.depth > depth:
+                depth = run.level.depth
+        if attrs:
+            key.append(frozen(attrs))
+        signature = self._signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
+        if signature.view is not None:
+            return deferred(View(inputs[0], signature.view), signature.out, self.values)
+        level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
+        node = Node(level, signature, inputs)
+        level.nodes.append(node)
+        if signature.risky:
+            node.line = user_line()
+        return deferred(node, signature.out, self.values)
+
+    def row(self, value: Deferred, index: int) -> Deferred:
+        """value[index] for an index from 0 on: some of its elements, and no op."""
+        kind = value.kind.row or self._row_kind(value.kind)
+        return deferred(View(value.run, index * kind.size), kind, self.values)
+
+    def _row_kind(self, kind: Kind) -> Kind:
+        row = kind_of(TensorSpec(kind.shape[1:], kind.dtype))
+        kind.row = row if kind.shared is kind else self._constant_kind(row)
+        return kind.row
+
+    def level(self, bundle: Bundle, depth: int) -> Level:
+        """The pending ops of a bundle whose inputs have at most that depth."""
+        level = bundle.levels[depth] = Level(self, bundle, depth + 1)
+        self._levels.append(level)
+        return level
+
+    def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
+        """What is known already, as a value: a tensor, an array, a number."""
+        if type(arg) is not Tensor:
+            arg = self._typed(op, arg, args)
+        held = self.known.get(id(arg))
+        return self._known(op, arg, args) if held is None else held
+
+    def _typed(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
+        if dispatch.interpreter_of(arg) is not None:
+            raise GraphError(
+                located(f"{op.name}: a {type(arg).__name__} in a batched block; trace functions outside of it")
+            )
+        try:
+            return promotion.typed(arg, args)
+        except GraphError as error:
+            raise dispatch.explained(op, args, error) from None
+
+    def _known(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
+        self._kept.append(arg)  # as long as its id is in the table
+        tensor = arg if type(arg) is Tensor else wrap(arg)
+        try:
+            kind = kind_of(spec_of(tensor))
+        except GraphError as error:
+            raise dispatch.explained(op, args, error) from None
+        parameter = tensor.is_leaf and tensor.requires_grad
+        kind = Kind(kind.spec, kind, parameter=True) if parameter else self._constant_kind(kind)
+        node = Node(self.nothing, None, ())
+        node.block, node.start = Block(tensor), 0
+        self.known[id(arg)] = value = deferred(node, kind, self._kept)
+        return value
+
+    def _constant_kind(self, shared: Kind) -> Kind:
+        return self._constant_kinds.get(shared) or self._constant_kinds.setdefault(shared, Kind(shared.spec, shared))
+
+    def _signature(self, op: Op, args: Sequence[Any], attrs: Attrs, key: tuple[Any, ...]) -> Signature:
+        if self._failed:
+            raise GraphError(located(f"{op.name}: an op of this batch has failed; leave the block, and start another"))
+        install(op)
+        _, recording, *kinds = key[: 2 + len(args)]
+        frozen_attrs = key[2 + len(args) :]
+        try:
+            call = call_of(op, kinds, attrs, frozen_attrs)
+        except GraphError as error:
+            raise dispatch.explained(op, args, error) from None
+        where = bundle_key(call, kinds, frozen_attrs, recording)
+        bundle = self._bundles.get(where) or self._bundles.setdefault(where, Bundle(recording))
+        constant = call.view is not None and kinds[0].shared is not kinds[0]
+        out = self._constant_kind(call.out) if constant else call.out
+        return self._signatures.setdefault(key, Signature(call, tuple(kinds), out, bundle))
+
+    # Running ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run all that is pending."""
+        levels = sorted(self._levels, key=attrgetter("depth"))
+        self._levels = []
+        for level in levels:
+            level.bundle.levels = {}
+        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
+        plan = [
+            group
+            for chosen in self._schedule(levels)
+            for group in groups.parts([node for level in chosen for node in level.nodes])
+        ]
+        arrange(plan)
+        with running():
+            for group in plan:
+                self._run(group)
+        for level in levels:
+            level.finish()
+
+    def _run(self, group: list[Node]) -> None:
+        signature = group[0].signature
+        try:
+            with mode.set_grad_enabled(signature.bundle.recording):
+                groups.run(group)
+        except Exception:
+            self._failed = True
+            self._signatures = {}  # so that the next op asks for one
+            raise
+        for node in group:
+            node.inputs = ()  # what has been read last is free, as it would be without a batch
+        self.stats.ops += len(group) * signature.call.ops
+        self.stats.groups += signature.call.ops
+        self.stats.single += len(group) if signature.call.how is How.SINGLE else 0
+
+    def settle(self, value: Deferred) -> None:
+        """Turn a value into the tensor it stands for, in memory of its own; first run all that is pending."""
+        if self._levels:
+            self.run()
+        if not value.run.level.ran:
+            raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
+        # A history that it has is not lost because somebody looks at it under no_grad.
+        with redirected(None), mode.enable_grad():
+            become(value, identity(value_of(value.run.block, value.run.start, value.kind.shape)))
+
+    def close(self) -> None:
+        """Settle every value that somebody holds, once all has run."""
+        values, self.values = [value for value in self.values if type(value) is Deferred], []
+        self.known, self._kept = {}, []
+        with redirected(None), mode.enable_grad():
+            separate([value.run for value in values])
+        for value in values:
+            if value.run.level.ran:
+                self.settle(value)
+
+
+_UNHELD = 3  # references to a value that nobody holds: the list's, the loop's, and getrefcount's own

@@ -1,0 +1,122 @@
+"""Running a group of deferred ops as one op on ordinary tensors, which the tape records as it does any other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+from dynamic.batching.layout import place
+from dynamic.batching.memory import gathered, value_of
+from dynamic.batching.nodes import Block, Kind, Node, Run
+from dynamic.batching.rules import Column
+from dynamic.batching.signatures import Call, How
+from dynamic.tensor import Tensor
+from graphs import dispatch
+from graphs.errors import GraphError
+from graphs.ops.movement import stack
+
+
+def parts(group: list[Node]) -> Iterator[list[Node]]:
+    """A group apart by the constants that its ops must share, or that so few differ in that copying would cost more."""
+    signature = group[0].signature
+    roles = signature.call.roles if signature.call.how is How.ROWS else None
+    for j, kind in enumerate(signature.kinds if len(group) > 1 else ()):
+        if kind.shared is kind or kind.parameter or (roles and roles[j]):
+            continue
+        apart: defaultdict[tuple[Block, int], list[Node]] = defaultdict(list)
+        for node in group:
+            apart[node.inputs[j].block, node.inputs[j].start].append(node)
+        if len(apart) > 1 and (roles or 2 * len(apart) <= len(group)):
+            for part in apart.values():
+                yield from parts(part)
+            return
+    yield group
+
+
+def run(group: Sequence[Node]) -> None:
+    """Run a group, after which each of its nodes has its block.
+
+    An error names the line of the op that is to blame, and not the one that needed the value.
+    """
+    call = group[0].signature.call
+    try:
+        RUNNERS[call.how](group)
+    except GraphError:
+        if call.how is not How.CELL:
+            for node in group:
+                blame(call, _values(node), getattr(node, "line", ""))
+        raise
+
+
+def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
+    """Run one op on arrays alone, and raise what is wrong with it, if it is this one."""
+    arrays = [tensor._data for tensor in inputs]
+    try:
+        call.op.kernel(*arrays, **call.attrs)
+    except dispatch.BROKEN_RULES as error:
+        raise dispatch.explained(call.op, arrays, dispatch.as_graph_error(error), line) from None
+
+
+def _values(node: Node) -> list[Tensor]:
+    kinds = node.signature.kinds
+    return [value_of(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
+
+
+def stacked(call: Call, columns: Sequence[Column], count: int) -> Column:
+    """The results of `count` ops on columns of inputs."""
+    if not any(column.stacked for column in columns):  # they are all the same: once is enough
+        return Column(call.op.apply([column.tensor for column in columns], call.attrs), stacked=False)
+    if call.rule is not None:
+        return Column(call.rule(call.op, columns, call.attrs, count), stacked=True)
+    results = [call.op.apply([column.row(i) for column in columns], call.attrs) for i in range(count)]
+    return Column(stack(results), stacked=True)
+
+
+def column_of(runs: Sequence[Run], kind: Kind) -> Column:
+    """One input of all ops in a group."""
+    blocks, starts, count = [run.block for run in runs], [run.start for run in runs], len(runs)
+    if starts.count(starts[0]) == count and blocks.count(blocks[0]) == count:
+        return Column(value_of(blocks[0], starts[0], kind.shape), stacked=False)
+    return Column(gathered(blocks, starts, [kind.size] * count, (count, *kind.shape)), stacked=True)
+
+
+def _stacked(group: Sequence[Node]) -> None:
+    signature = group[0].signature
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
+    result = stacked(signature.call, columns, len(group))
+    step = signature.out.size if result.stacked else 0
+    place(group, result.tensor, [i * step for i in range(len(group))])
+
+
+def _rows(group: Sequence[Node]) -> None:
+    call = group[0].signature.call
+    inputs = []
+    for j, has_rows in enumerate(call.roles or ()):
+        runs = [node.inputs[j] for node in group]
+        kinds = [node.signature.kinds[j] for node in group]
+        inputs.append(_all_rows(runs, kinds) if has_rows else value_of(runs[0].block, runs[0].start, kinds[0].shape))
+    place(group, call.op.apply(inputs, call.attrs), _starts(group))
+
+
+def _joined(group: Sequence[Node]) -> None:
+    runs = [run for node in group for run in node.inputs]
+    kinds = [kind for node in group for kind in node.signature.kinds]
+    place(group, _all_rows(runs, kinds), _starts(group))
+
+
+def _all_rows(runs: Sequence[Run], kinds: Sequence[Kind]) -> Tensor:
+    shape = (sum([kind.shape[0] for kind in kinds]), *kinds[0].shape[1:])
+    return gathered([run.block for run in runs], [run.start for run in runs], [kind.size for kind in kinds], shape)
+
+
+def _starts(group: Sequence[Node]) -> list[int]:
+    return list(accumulate([node.signature.call.out.size for node in group[:-1]], initial=0))
+
+
+RUNNERS: dict[How, Callable[[Sequence[Node]], None]] = {
+    How.STACKED: _stacked,
+    How.SINGLE: _stacked,
+    How.ROWS: _rows,
+    How.JOINED: _joined,
+}

@@ -1,0 +1,68 @@
+"""Where results lie: in the order in which they are read first, so that most groups read a run and gather nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from dynamic.batching.memory import part
+from dynamic.batching.nodes import Block, Node, Run
+from dynamic.tensor import Tensor
+
+_READ = attrgetter("read")
+_PLACES = 1 << 32  # more than the inputs of any group
+_WORTH_CUTTING = 1 << 22  # bytes; below, a slice for each reader is cheaper
+
+
+def arrange(groups: Sequence[list[Node]]) -> None:
+    """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
+    for number in range(len(groups) - 1, -1, -1):
+        group = groups[number]
+        group.sort(key=_READ)
+        place = number * _PLACES
+        for node in group:
+            for run in node.inputs:
+                (run if isinstance(run, Node) else run.owner).read = place
+                place += 1
+
+
+def place(group: Sequence[Node], result: Tensor, starts: Sequence[int]) -> None:
+    """Tell the nodes of a group where in its result they lie."""
+    block = Block(result)
+    for node, start in zip(group, starts, strict=True):
+        node.block = block
+        node.start = start
+    if block.size * result.dtype.itemsize * len(group) > _WORTH_CUTTING and starts[-1]:
+        pieces = [list(nodes) for _, nodes in groupby(group, key=lambda node: node.read // _PLACES)]
+        if len(pieces) * block.size * result.dtype.itemsize > _WORTH_CUTTING:
+            _cut(pieces, block, 0)
+
+
+def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
+    """A block for each piece, by cutting in halves again and again.
+
+    Backward adds up cotangents as large as the block: one for each reader if all read the block itself, but here
+    only one for each halving.
+    """
+    if len(pieces) == 1:
+        for node in pieces[0]:
+            node.block = block
+            node.start -= start
+        return
+    half = len(pieces) // 2
+    middle = pieces[half][0].start - start
+    _cut(pieces[:half], Block(part(block, 0, middle)), start)
+    _cut(pieces[half:], Block(part(block, middle, block.size - middle)), start + middle)
+
+
+def separate(runs: Sequence[Run]) -> None:
+    """Give nodes that are looked at one by one blocks of their own, where they are many in one large block."""
+    together: defaultdict[Block, dict[int, Node]] = defaultdict(dict)
+    for run in runs:
+        if isinstance(run, Node) and run.level.ran:
+            together[run.block][run.start] = run
+    for block, nodes in together.items():
+        if len(nodes) * block.size * block.tensor.dtype.itemsize > _WORTH_CUTTING and len(nodes) > 1:
+            _cut([[nodes[start]] for start in sorted(nodes)], block, 0)

@@ -1,0 +1,156 @@
+"""What waits to run: nodes in levels, the runs of elements that their results are, and the kinds these have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynamic.tensor import Tensor
+from graphs.spec import TensorSpec
+
+if TYPE_CHECKING:
+    from dynamic.batching.batch import Batch
+    from dynamic.batching.signatures import Bundle, Signature
+
+_NEVER = 1 << 62  # later than all who read anything
+
+
+class Kind:
+    """The spec of a deferred value. There is one object for each spec, so that kinds are compared by identity.
+
+    Constants have kinds apart, whose `shared` is that of computed values, and each parameter has one of its own:
+    which parameter it is counts in a signature.
+    """
+
+    __slots__ = ("dtype", "parameter", "row", "shape", "shared", "size", "spec")
+
+    shape: tuple[int, ...]
+    size: int
+
+    def __init__(self, spec: TensorSpec, shared: Kind | None = None, parameter: bool = False) -> None:
+        self.spec, self.dtype = spec, spec.dtype
+        self.shape, self.size = spec.shape, spec.size  # type: ignore[assignment]  # numbers: these values exist
+        self.shared = shared or self
+        self.parameter = parameter
+        self.row: Kind | None = None  # the kind of value[i], once somebody asked
+
+
+class Block:
+    """What one group computed, as one tensor: the values of its nodes are runs of elements in row-major order."""
+
+    __slots__ = ("size", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.size = tensor.size
+
+
+class Level:
+    """Ops of one bundle and one depth: the number of ops on the longest path to them.
+
+    ran       whether their results are there
+    users, waiting, rank   for the schedule: who reads them, how many levels they wait for, how urgent it is
+    """
+
+    __slots__ = ("batch", "bundle", "depth", "nodes", "ran", "rank", "users", "waiting")
+
+    def __init__(self, batch: Batch, bundle: Any, depth: int) -> None:
+        self.batch, self.depth = batch, depth
+        self.bundle: Bundle = bundle  # None for constants
+        self.nodes: list[Node] = []
+        self.ran = bundle is None
+        self.users: list[Level] = []
+        self.waiting = self.rank = 0
+
+    def finish(self) -> None:
+        """Its ops have run: let go of all that led to them, or it would all be held as long as one result is."""
+        self.ran = True
+        self.nodes, self.users = [], []
+
+
+class Node:
+    """One deferred op, or a constant, whose block is there from the start.
+
+    inputs         what it reads
+    block, start   once it has run: its elements are those of the block from `start` on
+    line           the user's, where the values alone can make it fail
+    read           who reads it first: see `layout`
+    viewed         set where some value is a view of it
+    """
+
+    __slots__ = ("block", "inputs", "level", "line", "read", "signature", "start", "viewed")
+
+    block: Block
+    start: int
+    line: str
+    viewed: bool
+
+    def __init__(self, level: Level, signature: Any, inputs: Sequence[Run]) -> None:
+        self.level = level
+        self.signature: Signature = signature  # None for a constant
+        self.inputs = inputs
+        self.read = _NEVER
+
+
+class View:
+    """Some elements of another run, from an offset on: what reshaping or indexing gives, for which no op need run.
+
+    `owner` is the node that computes them.
+    """
+
+    __slots__ = ("level", "node", "offset", "owner")
+
+    node: Node | Part
+    owner: Node
+    offset: int
+
+    def __init__(self, run: Run, offset: int) -> None:
+        node = run.node if isinstance(run, View) else run
+        self.node = node
+        self.owner = node.owner if isinstance(node, Part) else node
+        self.offset = run.offset + offset if isinstance(run, View) else offset
+        self.level = node.level
+        node.viewed = True
+
+    @property
+    def block(self) -> Block:
+        """That of the other run."""
+        return self.node.block
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the block."""
+        return self.node.start + self.offset
+
+
+class Part:
+    """One of the results of a node that has several; its elements come after those of the nodes before."""
+
+    __slots__ = ("index", "level", "owner", "size", "viewed")
+
+    viewed: bool
+
+    def __init__(self, owner: Several, index: int, size: int) -> None:
+        self.owner, self.index, self.size = owner, index, size
+        self.level = owner.level
+
+    @property
+    def block(self) -> Block:
+        """That of all results of this number."""
+        return self.owner.blocks[self.index]
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the block."""
+        return self.owner.start * self.size
+
+
+class Several(Node):
+    """A node with several results, in a block each; `start` is its number among the nodes of its group."""
+
+    __slots__ = ("blocks",)
+
+    blocks: list[Block]
+
+
+Run = Node | View | Part

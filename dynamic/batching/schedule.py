@@ -1,0 +1,79 @@
+"""In what order deferred ops run, and which of them together.
+
+What is ordered are levels, the ops of one bundle and one depth, and not single ops: there are a hundred times fewer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from dynamic.batching.nodes import Level
+from dynamic.batching.signatures import Bundle
+
+Schedule = Callable[[Sequence[Level]], Iterator[list[Level]]]
+"""From levels, by depth, to the levels that run together."""
+
+
+def by_depth(levels: Sequence[Level]) -> Iterator[list[Level]]:
+    """Each level alone, the lowest first (Looks et al., 2017)."""
+    for level in levels:
+        yield [level]
+
+
+def by_agenda(levels: Sequence[Level]) -> Iterator[list[Level]]:
+    """All that can run of the bundle whose remaining ops have the lowest depth on average (Neubig et al., 2017)."""
+    depths: defaultdict[Bundle, int] = defaultdict(int)
+    counts: defaultdict[Bundle, int] = defaultdict(int)
+
+    def count(level: Level, sign: int) -> None:
+        depths[level.bundle] += sign * level.depth * len(level.nodes)
+        counts[level.bundle] += sign * len(level.nodes)
+
+    for level in levels:
+        count(level, 1)
+    agenda = _Agenda(levels)
+    while agenda.ready:
+        chosen = agenda.take(min(agenda.ready, key=lambda bundle: depths[bundle] / counts[bundle]))
+        for level in chosen:
+            count(level, -1)
+        yield chosen
+
+
+def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
+    """All that can run of the bundle that starts the longest path to the end, as in list scheduling (Hu, 1961).
+
+    Chains of different lengths then end together, rather than begin together.
+    """
+    agenda = _Agenda(levels)
+    for level in reversed(levels):
+        level.rank = max([user.rank for user in level.users], default=0) + 1
+    while agenda.ready:
+        yield agenda.take(max(agenda.ready, key=lambda bundle: max([level.rank for level in agenda.ready[bundle]])))
+
+
+class _Agenda:
+    """The levels whose inputs are there, by bundle."""
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        self.ready: defaultdict[Bundle, list[Level]] = defaultdict(list)
+        for level in levels:
+            sources = {source for node in level.nodes for run in node.inputs if not (source := run.level).ran}
+            level.waiting = len(sources)
+            for source in sources:
+                source.users.append(level)
+            if not sources:
+                self.ready[level.bundle].append(level)
+
+    def take(self, bundle: Bundle) -> list[Level]:
+        """The levels of a bundle that can run; what waits for them alone can run next."""
+        chosen = self.ready.pop(bundle)
+        for level in chosen:
+            for user in level.users:
+                user.waiting -= 1
+                if not user.waiting:
+                    self.ready[user.bundle].append(user)
+        return chosen
+
+
+SCHEDULES: dict[str, Schedule] = {"path": by_path, "agenda": by_agenda, "depth": by_depth}

@@ -1,0 +1,130 @@
+"""What deferred ops have in common: which can run as one, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from enum import Enum
+
+from dynamic.batching.nodes import Kind, Level
+from dynamic.batching.rules import Roles, row_roles, stacked_rule, view_offset
+from graphs.dims import Shape
+from graphs.op import Attrs, Op
+from graphs.spec import TensorSpec
+
+# Ops that the values of their inputs can make fail, though the specs are right.
+_RISKY = frozenset(["take", "take_along_axis", "scatter", "scatter_add", "add_along_axis"])
+_LIMIT = 4096
+
+
+class How(Enum):
+    """How a group of ops runs."""
+
+    STACKED = "their inputs on a new first axis"
+    ROWS = "the op as it is, on the rows of all its inputs together"
+    JOINED = "no op: each result is its inputs, one after the other"
+    SINGLE = "one by one"
+    CELL = "one after the other the ops that each is made of, stacked"
+
+
+class Call:
+    """An op on inputs of some kinds: what does not depend on the values, worked out once.
+
+    out     the kind of the result
+    view    where the result begins in the first input, when it is a run of that one's elements: no op runs
+    roles   where it runs on rows: which inputs have rows
+    rule    where it runs stacked: by which rule
+    risky   whether running it may fail, so that the user's line must be known
+    """
+
+    __slots__ = ("attrs", "how", "op", "out", "risky", "roles", "rule", "view")
+
+    ops = 1
+
+    def __init__(self, op: Op, kinds: Sequence[Kind], constant: Roles, attrs: Attrs) -> None:
+        self.op, self.attrs = op, attrs
+        self.out = kind_of(op.infer(*(k.spec for k in kinds), **attrs))
+        shapes = [k.shape for k in kinds]
+        self.view = view_offset(op, shapes[0], attrs) if kinds else None
+        self.roles = row_roles(op, shapes, constant, attrs, self.out.shape) if kinds else None
+        self.rule = stacked_rule(op, attrs)
+        self.how = self._how(kinds)
+        self.risky = op.name in _RISKY or self.how is How.SINGLE
+
+    def _how(self, kinds: Sequence[Kind]) -> How:
+        if self.op.name == "concat" and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
+            return How.JOINED
+        if self.roles is not None:
+            return How.ROWS
+        return How.SINGLE if self.rule is None else How.STACKED
+
+
+class Bundle:
+    """The signatures whose ops one group may hold: they differ at most in the length of the first axis."""
+
+    __slots__ = ("levels", "recording")
+
+    def __init__(self, recording: bool) -> None:
+        self.recording = recording
+        self.levels: dict[int, Level] = {}  # what is pending, by depth
+
+
+class Signature:
+    """A call in one batch: its kinds tell parameters apart."""
+
+    __slots__ = ("bundle", "call", "kinds", "out", "risky", "view")
+
+    def __init__(self, call: Call, kinds: tuple[Kind, ...], out: Kind, bundle: Bundle) -> None:
+        self.call, self.kinds, self.out, self.bundle = call, kinds, out, bundle
+        self.view, self.risky = call.view, call.risky  # for every op that is deferred
+
+
+def bundle_key(call: Call, kinds: Sequence[Kind], attrs: Hashable, recording: bool) -> Hashable:
+    """Equal for calls that one group may hold."""
+    if call.how is How.JOINED:
+        return (call.how, call.out.shape[1:], call.out.dtype, recording)
+    if call.how is How.ROWS and call.roles is not None:
+        parts = [(k.shape[1:], k.dtype) if rows else k for k, rows in zip(kinds, call.roles, strict=True)]
+        return (call.op, attrs, recording, *parts)
+    return (call.op, attrs, recording, call.how, *kinds)
+
+
+_kinds: dict[tuple[Shape, int], Kind] = {}
+_calls: dict[Hashable, Call] = {}
+
+
+def kind_of(spec: TensorSpec) -> Kind:
+    """The kind that all values of a spec share."""
+    key = (spec.shape, spec.dtype.num)
+    kind = _kinds.get(key)
+    if kind is None:
+        kind = _kinds[key] = Kind(spec)
+    return kind
+
+
+def call_of(op: Op, kinds: Sequence[Kind], attrs: Attrs, key: Hashable) -> Call:
+    """The call of an op on inputs of these kinds. Raises what `infer` does."""
+    shared = tuple([k.shared for k in kinds])
+    constant = tuple([k.shared is not k for k in kinds])
+    found = _calls.get((op, shared, constant, key))
+    if found is None:
+        found = _calls[op, shared, constant, key] = Call(op, shared, constant, attrs)
+    return found
+
+
+def forget_rare() -> None:
+    """Empty the tables when they have grown large, between two batches."""
+    if len(_calls) > _LIMIT:
+        _calls.clear()
+        _kinds.clear()
+
+
+def frozen(attrs: Attrs) -> Hashable:
+    """Attributes as a key. Numbers that are equal and not the same, 0.0 and -0.0, have other keys."""
+    key = tuple(attrs.values())
+    if float not in map(type, key):
+        try:
+            hash(key)
+        except TypeError:  # a slice
+            return repr(attrs)
+        return key
+    return repr(attrs)

@@ -1,0 +1,117 @@
+"""Where ops on tensors go inside a `batched` block: to the batch of the thread, instead of being run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dynamic.batching.deferred import Deferred, settled
+from dynamic.tensor import Tensor
+from graphs import dispatch
+from graphs.op import Attrs, Op
+from graphs.ops.elementwise import add, multiply, subtract
+from graphs.ops.linalg import matmul
+
+if TYPE_CHECKING:
+    from dynamic.batching.batch import Batch
+
+
+class _State(threading.local):
+    batch: Batch | None = None
+
+
+state = _State()
+
+
+@contextmanager
+def deferring(batch: Batch) -> Iterator[None]:
+    """Defer this thread's ops on tensors to a batch, inside the block."""
+    _switch.enter()
+    state.batch = batch
+    try:
+        yield
+    finally:
+        state.batch = None
+        _switch.leave()
+
+
+@contextmanager
+def redirected(batch: Batch | None) -> Iterator[None]:
+    """Defer ops to another batch inside the block; run them at once if it is None."""
+    before, state.batch = state.batch, batch
+    try:
+        yield
+    finally:
+        state.batch = before
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Run ops at once inside the block, as fast as outside of any."""
+    with redirected(None):
+        _switch.leave()
+        try:
+            yield
+        finally:
+            _switch.enter()
+
+
+class _Switch:
+    """The interpreter of tensors, replaced while any thread is in a block: at all other times nobody pays for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._before = dispatch.interpreters[Tensor]
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._before = dispatch.interpreters[Tensor]
+                dispatch.interpret(Tensor, self.bind)
+            self._blocks += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                dispatch.interpret(Tensor, self._before)
+
+    def bind(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        batch = state.batch
+        return self._before(op, args, attrs) if batch is None else batch.defer(op, args, attrs)
+
+
+_switch = _Switch()
+
+
+def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+    """The interpreter of deferred values."""
+    batch = state.batch
+    if batch is None:
+        return dispatch.dispatch(op, [settled(arg) for arg in args], attrs)
+    return batch.defer(op, args, attrs)
+
+
+def install(op: Op) -> None:
+    """Give an op its shortcut for deferred values, if it needs no preparing."""
+    if op.prepare is None or op is matmul:
+        op.shortcuts.setdefault(Deferred, _shortcut(op))
+
+
+def _shortcut(op: Op) -> Callable[..., Any]:
+    def defer(*args: Any) -> Any:
+        batch = state.batch
+        return _bind(op, args, _NO_OPTIONS) if batch is None else batch.defer(op, args, _NO_OPTIONS)
+
+    return defer
+
+
+_NO_OPTIONS: Attrs = {}
+
+dispatch.interpret(Deferred, _bind)
+# Of these a model calls more than of all others together.
+for _name, _op in {"__add__": add, "__sub__": subtract, "__mul__": multiply, "__matmul__": matmul}.items():
+    setattr(Deferred, _name, _shortcut(_op))

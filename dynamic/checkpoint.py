@@ -1,0 +1,201 @@
+"""checkpoint: keep what goes into a part of a model instead of all that it saves, and run it again in backward.
+
+Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016. As in PyTorch without its
+reentrant mode, the tape itself is kept, so that gradients flow to whatever the function reads, its arguments or not;
+only the saved values are let go of, and come back when backward asks for the first of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from dynamic import inplace, mode
+from dynamic.entry import Entry, Leaf
+from dynamic.tensor import Tensor
+from graphs import tree
+from graphs.errors import NotDifferentiableError, user_line
+from graphs.spec import spec_of
+
+Signature = tuple[Any, ...]
+
+
+def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`, whose saved values are computed again in backward instead of being held until then.
+
+    Costs a second run of f, which must do the same again: its arguments may not change in between, and what is drawn
+    from the generators of `random` and `numpy.random`, or from one among the arguments, is drawn again. Arguments and
+    results are nested containers; tensors that f reads otherwise get their gradients too. Checkpoints nest, and have
+    gradients of any order. Raises InplaceError when f changes an argument in place; backward raises
+    NotDifferentiableError when the second run records other ops or shapes than the first.
+    """
+    if not mode.is_grad_enabled():
+        return f(*args, **kwargs)
+    segment = _Segment(f, args, kwargs)
+    result = f(*args, **kwargs)
+    segment.let_go(result)
+    return result
+
+
+class _Segment:
+    """One checkpointed call: how to run it again, and the entries that it recorded, in a fixed order."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.f = f
+        self.arguments, self.structure = tree.flatten((args, kwargs))  # a caller may change its containers
+        self.random = _Random(self.arguments)
+        self.line = user_line()
+        self.start = inplace.clock.tick()
+        self.entries: list[ref[Entry]] = []  # weak, since each entry holds the segment
+        self.signatures: list[Signature] = []
+        self.leaves: list[Leaf] = []
+
+    @property
+    def saved(self) -> tuple[Any, ...]:
+        """The arrays that are kept to run the function again."""
+        arrays = (a._data if type(a) is Tensor else a for a in self.arguments)
+        return tuple(a for a in arrays if isinstance(a, np.ndarray))
+
+    def let_go(self, result: Any) -> None:
+        """Drop the values that the function's entries have saved."""
+        inplace.check_unchanged("checkpoint", self.saved, self.start)
+        entries = _entries_since(self.start, result)
+        self.signatures = [_signature(entry) for entry in entries]
+        self.leaves = [edge for entry in entries for edge in entry.edges if type(edge) is Leaf]
+        self.entries = [ref(entry) for entry in entries]
+        for number, entry in enumerate(entries):
+            entry.saved = _Hole(self, number)
+
+    def fill(self) -> None:
+        """Run the function again, and give its entries their saved values back."""
+        again = self._again()
+        found = [_signature(entry) for entry in again]
+        if found != self.signatures:
+            raise NotDifferentiableError(self._difference(found))
+        for number, (held, entry) in enumerate(zip(self.entries, again, strict=True)):
+            original = held()
+            if original is not None and _is_hole(original, self, number):
+                original.saved = entry.saved
+                if type(entry.saved) is _Hole:  # of a checkpoint inside this one
+                    entry.saved.belongs_to(original)
+
+    def _again(self) -> list[Entry]:
+        args, kwargs = tree.unflatten(self.structure, self.arguments)
+        start = inplace.clock.tick()
+        with self.random.restored(), mode.enable_grad(), _requiring(self.leaves):
+            try:
+                return _entries_since(start, self.f(*args, **kwargs))
+            except Exception as error:
+                error.add_note(f"in the second run of the checkpoint at {self.line}")
+                raise
+
+    def _difference(self, found: Sequence[Signature]) -> str:
+        pairs = enumerate(zip(self.signatures, found, strict=False))
+        first = next((i for i, (before, now) in pairs if before != now), min(len(found), len(self.signatures)))
+        before, now = (_described(run, first) for run in (self.signatures, found))
+        return (
+            f"the second run of the checkpoint at {self.line} recorded {now} where the first recorded {before}; "
+            "let the function depend on its arguments alone"
+        )
+
+
+class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
+    """Stands for what an entry has saved, until backward comes to it.
+
+    Holds the arrays that are held instead: what may not be changed in place, and counts as saved.
+    """
+
+    segment: _Segment
+    number: int
+
+    def __new__(cls, segment: _Segment, number: int) -> _Hole:  # noqa: PYI034  (nobody derives from it)
+        hole = super().__new__(cls, segment.saved)
+        hole.segment, hole.number = segment, number
+        return hole
+
+    def fill(self) -> None:
+        """Give the entry what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
+        self.segment.fill()
+
+    def belongs_to(self, entry: Entry) -> None:
+        """Let another entry have the values."""
+        self.segment.entries[self.number] = ref(entry)
+
+
+def _is_hole(entry: Entry, segment: _Segment, number: int) -> bool:
+    held = entry.saved
+    return type(held) is _Hole and held.segment is segment and held.number == number
+
+
+def _entries_since(start: int, result: Any) -> list[Entry]:
+    """The entries that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
+    outputs = [leaf._edge for leaf in tree.leaves(result) if type(leaf) is Tensor]
+    seen: dict[Entry, None] = {}
+    stack: list[Any] = outputs[::-1]
+    while stack:
+        entry = stack.pop()
+        if type(entry) is Entry and entry.sequence > start and entry not in seen:
+            seen[entry] = None
+            stack += entry.edges
+    return list(seen)
+
+
+def _signature(entry: Entry) -> Signature:
+    """What an entry is and has saved: the op and the specs, which two runs of one function must share."""
+    held = entry.saved
+    if type(held) is _Hole:
+        return held.segment.signatures[held.number]
+    return entry.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
+
+
+def _described(signatures: Sequence[Signature], number: int) -> str:
+    if number >= len(signatures):
+        return "nothing"
+    name, *specs = signatures[number]
+    return f"{name}({', '.join(map(repr, specs))})"
+
+
+@contextmanager
+def _requiring(leaves: Sequence[Leaf]) -> Iterator[None]:
+    """Let leaves require gradients: those of a transform stop doing so when its function has run."""
+    tensors = [(tensor, tensor._edge, leaf) for leaf in leaves if (tensor := leaf.tensor()) is not None]
+    for tensor, _, leaf in tensors:
+        tensor._edge = leaf
+    try:
+        yield
+    finally:
+        for tensor, before, _ in reversed(tensors):
+            tensor._edge = before
+
+
+class _Random:
+    """The state of the random generators that a function may draw from: the global ones, and those it is given."""
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        self._generators = [a.bit_generator for a in arguments if isinstance(a, np.random.Generator)]
+        self._state = self._read()
+
+    def _read(self) -> tuple[Any, ...]:
+        return random.getstate(), np.random.get_state(), [g.state for g in self._generators]  # noqa: NPY002
+
+    def _write(self, state: tuple[Any, ...]) -> None:
+        python, numpy, own = state
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002  (whoever draws from it, in a function that is run again)
+        for generator, one in zip(self._generators, own, strict=True):
+            generator.state = one
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """The state as it was, inside the block; what it is now, after it."""
+        now = self._read()
+        self._write(self._state)
+        try:
+            yield
+        finally:
+            self._write(now)

@@ -1,0 +1,106 @@
+"""The entries of the tape: recorded ops, and the leaves where gradients end."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from graphs.dims import Shape
+from graphs.op import Attrs, Op
+
+if TYPE_CHECKING:
+    from dynamic.pullback import Pullback
+    from dynamic.tensor import Tensor
+
+Edge = Union["Entry", "Leaf", None]
+Hook = Callable[[Any], Any]
+
+
+class Entry:
+    """One recorded op.
+
+    pullback     the op, and how a cotangent passes back through it
+    attrs        its attributes
+    edges        for each input, the entry that made it, the leaf that it is, or None where no gradient flows
+    saved        what the VJP rules need; None once backward has used and freed it
+    shape, dtype of the result, and so of its cotangent
+    sequence     when it was recorded
+    """
+
+    __slots__ = ("__weakref__", "attrs", "dtype", "edges", "hooks", "pullback", "saved", "sequence", "shape")
+
+    pullback: Pullback
+    attrs: Attrs
+    edges: Sequence[Edge]
+    saved: tuple[Any, ...] | None
+    shape: Shape
+    dtype: np.dtype[Any]
+    sequence: int
+    hooks: list[Hook] | None
+
+    @property
+    def op(self) -> Op:
+        """The op."""
+        return self.pullback.op
+
+    def release(self) -> None:
+        """Let go of what backward has used."""
+        self.saved = None
+        self.edges = ()
+
+    def name(self) -> str:
+        """PyTorch's name for the op's backward: `MulBackward0`."""
+        from dynamic.printing import grad_fn_name
+
+        ndims = {} if self.pullback.ndims is None else {"ndims": self.pullback.ndims}
+        return grad_fn_name(self.op.name, {**self.attrs, **ndims})
+
+    @property
+    def next_functions(self) -> Sequence[Edge]:
+        """What the inputs came from."""
+        return self.edges
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class Leaf:
+    """Where gradients of a leaf arrive; as long as it requires one, the leaf holds this, and so does the tape.
+
+    tensor       the leaf, as long as somebody holds it
+    shape, dtype of the leaf, and so of its gradient
+    closed       whether a gradient that arrives here cannot be asked for in any further graph
+    """
+
+    __slots__ = ("__weakref__", "closed", "dtype", "hooks", "shape", "tensor")
+
+    edges: tuple[Edge, ...] = ()
+    sequence = 0  # before every entry
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.shape: Shape = tensor._data.shape
+        self.dtype: np.dtype[Any] = tensor._data.dtype
+        self.hooks: list[Hook] | None = None
+        self.closed = False
+
+    def renewed(self, tensor: Tensor) -> Leaf:
+        """The leaf for the same tensor with other data."""
+        leaf = Leaf(tensor)
+        leaf.hooks = self.hooks
+        return leaf
+
+    def name(self) -> str:
+        """PyTorch's name for it."""
+        return "AccumulateGrad"
+
+    @property
+    def next_functions(self) -> Sequence[Edge]:
+        """Nothing: here a gradient stays."""
+        return self.edges
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
