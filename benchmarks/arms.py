@@ -1,0 +1,70 @@
+"""What is measured side by side: NumPy, careful and plain, both engines with their rungs, and the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import dynamic
+import static
+from benchmarks import handwritten, plain
+from benchmarks.programs import Row
+from compare.errors import UnsupportedError
+from static.passes import pipeline
+
+
+class Arm(NamedTuple):
+    """A training step on the values of a row, to be run in `context`; `arrays(step())` is `(loss, {name: array})`."""
+
+    step: Callable[[], Any]
+    arrays: Callable[[Any], Any] = lambda result: result
+    context: AbstractContextManager[Any] = nullcontext()
+
+
+def _handwritten(row: Row) -> Arm:
+    return Arm(partial(handwritten.build(row), row.params, *row.inputs))
+
+
+def _plain(row: Row) -> Arm:
+    return Arm(partial(plain.STEPS[row.loss.__name__], row.params, *row.inputs))
+
+
+def _static(row: Row, **options: Any) -> Arm:
+    step = static.compile(static.value_and_grad(row.loss), row.params, *row.inputs, **options)
+    return Arm(partial(step, row.params, *row.inputs))
+
+
+def _dynamic(row: Row) -> Arm:
+    return Arm(partial(dynamic.value_and_grad(row.loss), row.params, *row.inputs))
+
+
+def _pooled(row: Row) -> Arm:
+    pool: Any = getattr(dynamic, "pool", None)
+    if pool is None:
+        raise UnsupportedError("this version has no dynamic.pool")
+    return _dynamic(row)._replace(context=pool())
+
+
+def _peer(module: str, function: str, row: Row) -> Arm:
+    return getattr(import_module(f"benchmarks.peers.{module}"), function)(row)
+
+
+ARMS: dict[str, Callable[[Row], Arm]] = {
+    "hand-written": _handwritten,
+    "plain": _plain,
+    "static-replay": partial(_static, passes=pipeline.REPLAY, arena=False),
+    "static-simplify": partial(_static, passes=pipeline.SIMPLIFY, arena=False),
+    "static-plan": partial(_static, passes=pipeline.SIMPLIFY),
+    "static": _static,
+    "dynamic": _dynamic,
+    "dynamic-pool": _pooled,
+    "torch": partial(_peer, "torch_steps", "op_by_op"),
+    "torch-fused": partial(_peer, "torch_steps", "eager"),
+    "torch.compile": partial(_peer, "torch_steps", "compiled"),
+    "jax": partial(_peer, "jax_steps", "jitted"),
+    "tf.function": partial(_peer, "tf_steps", "function"),
+}
+PEERS = ("torch", "torch-fused", "torch.compile", "jax", "tf.function")

@@ -1,0 +1,123 @@
+"""On-the-fly batching: `python -m benchmarks.batched`, a training step over 64 examples, one by one and batched.
+
+The step is the mean loss and its gradient in every parameter; a batched one whose result differs is not timed. In each
+round every arm runs once, in random order, on one core. A ratio is the median over the rounds of the time one by one
+to that of the arm. In the arms with cells, `node_state` of the tree and `step` of the RNN are deferred by whole calls.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from random import Random
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import click
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import dynamic
+import graphs as g
+from compare.workloads import rnn_text, tree_lstm
+from compare.workloads.base import Case
+from dynamic.batching import BatchStats
+from dynamic.batching.schedule import SCHEDULES
+from graphs import tree
+
+Step = Callable[[Any], tuple[Any, Any]]
+ALONE = "one by one"
+
+
+def one_by_one(case: Case) -> Step:
+    """Forward and backward of each example, the gradients added up."""
+    step = dynamic.value_and_grad(case.loss)
+
+    def run(params: Any) -> tuple[Any, Any]:
+        total, gradients = step(params, *case.examples[0])
+        for example in case.examples[1:]:
+            loss, more = step(params, *example)
+            total = total + loss
+            gradients = tree.tree_map(np.add, gradients, more)
+        return total / len(case.examples), tree.tree_map(lambda x: x / len(case.examples), gradients)
+
+    return run
+
+
+def together(case: Case, strategy: str, arm: str, stats: dict[str, BatchStats]) -> Step:
+    """The same in one batch."""
+
+    def loss(params: Any) -> Any:
+        with dynamic.batched(strategy) as batch:
+            mean = g.mean(g.stack([case.loss(params, *example) for example in case.examples]))
+        stats[arm] = batch.stats
+        return mean
+
+    return dynamic.value_and_grad(loss)
+
+
+def check(expected: tuple[Any, Any], got: tuple[Any, Any]) -> None:
+    """Refuse to measure what does not agree."""
+    for x, y in zip(tree.leaves(expected), tree.leaves(got), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
+
+
+def by_cells(step: Step, module: ModuleType, name: str) -> Step:
+    """The same with one function of the model deferred by whole calls."""
+
+    def run(params: Any) -> tuple[Any, Any]:
+        with patch.object(module, name, dynamic.cell(getattr(module, name))):
+            return step(params)
+
+    return run
+
+
+def measure(
+    module: ModuleType, name: str, case: Case, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, BatchStats]]:
+    """The seconds of each round of every arm, and what the batches of each schedule did."""
+    stats: dict[str, BatchStats] = {}
+    arms = {ALONE: one_by_one(case)}
+    for schedule in SCHEDULES:
+        arms[schedule] = together(case, schedule, schedule, stats)
+        arms[f"{schedule}, cells"] = by_cells(together(case, schedule, f"{schedule}, cells", stats), module, name)
+    expected = arms[ALONE](case.params)
+    for step in arms.values():
+        check(expected, step(case.params))
+    seconds: dict[str, list[float]] = {arm: [] for arm in arms}
+    random = Random(0)
+    for _ in range(rounds):
+        for arm in random.sample(list(arms), len(arms)):
+            start = time.perf_counter()
+            arms[arm](case.params)
+            seconds[arm].append(time.perf_counter() - start)
+    return seconds, stats
+
+
+def show(seconds: dict[str, list[float]], stats: dict[str, BatchStats]) -> None:
+    """A line for each arm."""
+    click.echo(f"  {'arm':<15}{'ms':>8}{'ratio':>8}{'ops':>8}{'groups':>8}{'mean':>8}")
+    for arm, times in seconds.items():
+        ratio = statistics.median(alone / own for alone, own in zip(seconds[ALONE], times, strict=True))
+        s = stats.get(arm, BatchStats())
+        click.echo(f"  {arm:<15}{min(times) * 1e3:>8.1f}{ratio:>8.2f}{s.ops:>8}{s.groups:>8}{s.mean_batch:>8.1f}")
+
+
+@click.command
+@click.option("--rounds", default=15, show_default=True)
+def main(rounds: int) -> None:
+    """Measure both workloads at their medium sizes."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for workload, step in ((tree_lstm, "node_state"), (rnn_text, "step")):
+        case = workload.make(**workload.WORKLOAD.sizes["medium"])
+        click.echo(f"{workload.WORKLOAD.title}: {len(case.examples)} examples, of {sum(case.lengths)} steps or nodes")
+        with threadpool_limits(1):
+            show(*measure(workload, step, case, rounds))
+
+
+if __name__ == "__main__":
+    main()

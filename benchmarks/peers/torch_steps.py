@@ -1,0 +1,130 @@
+"""The steps in PyTorch, eager and compiled: the loss, and `torch.autograd.grad` in every parameter.
+
+Written twice: with the fused functions of the library (`addmm`, `layer_norm`, attention ...), as its users would, and
+op by op, the same ops in the same order as the rows are written over `graphs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as nn
+
+from benchmarks.arms import Arm
+from benchmarks.programs import Params, Row
+
+Tensor = Any
+
+
+def tiny_mlp(params: Params, x: Tensor, y: Tensor) -> Tensor:
+    h = torch.tanh(torch.addmm(params["b1"], x, params["w1"]))
+    h = torch.tanh(torch.addmm(params["b2"], h, params["w2"]))
+    return nn.mse_loss(torch.addmm(params["b3"], h, params["w3"]), y)
+
+
+def mlp(params: Params, x: Tensor, y: Tensor) -> Tensor:
+    h = torch.relu(torch.addmm(params["b1"], x, params["w1"]))
+    h = torch.relu(torch.addmm(params["b2"], h, params["w2"]))
+    return nn.cross_entropy(torch.addmm(params["b3"], h, params["w3"]), y)
+
+
+def chain(params: Params) -> Tensor:
+    h = params["x"]
+    for _ in range(4):
+        h = torch.tanh(h * params["a"] + params["b"]) * torch.exp(-h * h) + h / 2
+    return torch.mean(h * h)
+
+
+def rnn(params: Params, xs: Tensor) -> Tensor:
+    h = params["h"]
+    for x in xs.unbind():
+        h = torch.tanh(torch.addmm(params["b"], x, params["w"]) + h @ params["u"])
+    return torch.mean(h * h)
+
+
+def transformer(params: Params, x: Tensor, y: Tensor, heads: int = 4) -> Tensor:
+    batch, length, width = x.shape
+
+    def split(h: Tensor) -> Tensor:
+        return h.view(batch, length, heads, width // heads).transpose(1, 2)
+
+    q, k, v = (split(x @ params[name]) for name in ("wq", "wk", "wv"))
+    mixed = nn.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, width)
+    h = nn.layer_norm(x + mixed @ params["wo"], (width,), params["scale1"], params["shift1"])
+    inner = torch.relu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
+    return nn.mse_loss(nn.layer_norm(h + inner, (width,), params["scale2"], params["shift2"]), y)
+
+
+def tiny_mlp_ops(params: Params, x: Tensor, y: Tensor) -> Tensor:
+    h = torch.tanh(x @ params["w1"] + params["b1"])
+    h = torch.tanh(h @ params["w2"] + params["b2"])
+    return torch.mean((h @ params["w3"] + params["b3"] - y) ** 2)
+
+
+def mlp_ops(params: Params, x: Tensor, y: Tensor) -> Tensor:
+    h = torch.relu(x @ params["w1"] + params["b1"])
+    h = torch.relu(h @ params["w2"] + params["b2"])
+    return nn.cross_entropy(h @ params["w3"] + params["b3"], y)
+
+
+def rnn_ops(params: Params, xs: Tensor) -> Tensor:
+    h = params["h"]
+    for t in range(xs.shape[0]):
+        h = torch.tanh(xs[t] @ params["w"] + h @ params["u"] + params["b"])
+    return torch.mean(h * h)
+
+
+def transformer_ops(params: Params, x: Tensor, y: Tensor, heads: int = 4) -> Tensor:
+    batch, length, width = x.shape
+
+    def split(h: Tensor) -> Tensor:
+        return h.reshape(batch, length, heads, width // heads).permute(0, 2, 1, 3)
+
+    q, k, v = (split(x @ params[name]) for name in ("wq", "wk", "wv"))
+    scores = (q @ k.mT) / (width // heads) ** 0.5
+    mixed = (torch.softmax(scores, -1) @ v).permute(0, 2, 1, 3)
+    h = _normed(x + mixed.reshape(batch, length, width) @ params["wo"], params["scale1"], params["shift1"])
+    inner = torch.relu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
+    return torch.mean((_normed(h + inner, params["scale2"], params["shift2"]) - y) ** 2)
+
+
+def _normed(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    centred = x - torch.mean(x, -1, keepdim=True)
+    variance = torch.mean(centred * centred, -1, keepdim=True)
+    return centred / torch.sqrt(variance + 1e-5) * scale + shift
+
+
+LOSSES = {f.__name__: f for f in (tiny_mlp, mlp, chain, rnn, transformer)}
+OPS = {"tiny_mlp": tiny_mlp_ops, "mlp": mlp_ops, "chain": chain, "rnn": rnn_ops, "transformer": transformer_ops}
+
+
+def eager(row: Row) -> Arm:
+    """The step as PyTorch runs it by default, with the library's fused functions."""
+    return _arm(LOSSES[row.loss.__name__], row)
+
+
+def op_by_op(row: Row) -> Arm:
+    """The step as PyTorch runs it by default, in the ops of the row."""
+    return _arm(OPS[row.loss.__name__], row)
+
+
+def compiled(row: Row) -> Arm:
+    """The step with its loss under `torch.compile`, for these shapes alone."""
+    return _arm(torch.compile(LOSSES[row.loss.__name__], dynamic=False), row)
+
+
+def _arm(loss: Any, row: Row) -> Arm:
+    torch.set_num_threads(1)
+    params = {name: torch.from_numpy(value).requires_grad_() for name, value in row.params.items()}
+    inputs, leaves = [torch.from_numpy(value) for value in row.inputs], list(params.values())
+
+    def step() -> Any:
+        value = loss(params, *inputs)
+        return value, torch.autograd.grad(value, leaves)
+
+    def arrays(result: Any) -> Any:
+        value, grads = result
+        return value.item(), {name: grad.numpy() for name, grad in zip(params, grads, strict=True)}
+
+    return Arm(step, arrays)

@@ -1,0 +1,126 @@
+"""From blocks to the table: medians, ratios with intervals, geometric means, and the bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.arms import PEERS
+from compare.stats import LEVEL, RESAMPLES, Interval, geometric_mean
+
+Blocks = Mapping[str, Sequence[float]]
+Measured = Mapping[str, Blocks]
+TAIL = (1 - LEVEL) / 2
+
+
+class Ratio(NamedTuple):
+    """A column of ratios: the time of one arm by that of another, or of the fastest peer of the row."""
+
+    arm: str
+    by: str
+    bar: float | None = None
+    mean_bar: float | None = None
+
+    @property
+    def label(self) -> str:
+        """As the head of a column."""
+        return f"{self.arm} / {self.by}"
+
+
+class Table(NamedTuple):
+    """Cells of text; the first column names the row."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+FASTEST = "fastest peer"
+RATIOS = (
+    Ratio("static", "hand-written", bar=1.1),
+    Ratio("static", FASTEST, mean_bar=1.0),
+    Ratio("static", "torch.compile", mean_bar=0.5),
+    Ratio("static", "torch"),
+    Ratio("dynamic", "hand-written"),
+    Ratio("dynamic", "plain"),
+    Ratio("dynamic", "torch", bar=1.1, mean_bar=0.55),
+    Ratio("dynamic", "torch-fused"),
+    Ratio("dynamic-pool", "dynamic"),
+)
+ROW_BARS = {("tiny MLP", "dynamic / plain"): 1.7, ("chain 1e5", "dynamic-pool / dynamic"): 0.6}
+"""Bars of one row alone."""
+
+
+def summarised(measured: Measured) -> Iterator[Table]:
+    """The times; then, where two arms that are compared were measured, the ratios and which bars are met."""
+    arms = list(dict.fromkeys(arm for blocks in measured.values() for arm in blocks))
+    yield Table(["µs a step", *arms], [[n, *(_time(b.get(arm)) for arm in arms)] for n, b in measured.items()])
+    ratios = {ratio: found for ratio in RATIOS if (found := ratios_of(measured, ratio))}
+    if ratios:
+        rows = [[name, *(_interval(found.get(name)) for found in ratios.values())] for name in measured]
+        rows.append(["geometric mean", *(f"{_mean(found):.3g}" for found in ratios.values())])
+        yield Table(["ratio", *(ratio.label for ratio in ratios)], rows)
+        yield Table(["bar", "limit", "seen", ""], list(_bars(ratios)))
+
+
+def markdown(table: Table) -> str:
+    """The table in Markdown, its figures to the right."""
+    lines = [table.columns, [":--", *["--:"] * (len(table.columns) - 1)], *table.rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def ratios_of(measured: Measured, ratio: Ratio) -> dict[str, Interval]:
+    """The ratio in each row that has both arms."""
+    found = {}
+    for name, blocks in measured.items():
+        by = fastest(blocks) if ratio.by == FASTEST else ratio.by
+        if by in blocks and ratio.arm in blocks:
+            found[name] = paired(blocks[ratio.arm], blocks[by])
+    return found
+
+
+def fastest(blocks: Blocks) -> str:
+    """The peer with the smallest median; no arm's name where there is no peer."""
+    peers = [arm for arm in PEERS if arm in blocks]
+    return min(peers, key=lambda arm: median(blocks[arm]), default="")
+
+
+def paired(numerator: Sequence[float], denominator: Sequence[float]) -> Interval:
+    """The median of the ratios of paired blocks, with its bootstrap interval."""
+    ratios = np.asarray(numerator) / np.asarray(denominator)
+    draws = np.random.default_rng(0).integers(len(ratios), size=(RESAMPLES, len(ratios)))
+    low, high = np.quantile(np.median(ratios[draws], axis=1), [TAIL, 1 - TAIL])
+    return Interval(float(np.median(ratios)), float(low), float(high))
+
+
+def _bars(ratios: Mapping[Ratio, Mapping[str, Interval]]) -> Iterator[list[str]]:
+    for ratio, found in ratios.items():
+        if ratio.bar:
+            worst = max(found, key=lambda name: found[name].estimate)
+            yield _bar(f"{ratio.label}, worst row ({worst})", ratio.bar, found[worst].estimate)
+        if ratio.mean_bar:
+            yield _bar(f"{ratio.label}, geometric mean of {len(found)} rows", ratio.mean_bar, _mean(found))
+        for (row, label), limit in ROW_BARS.items():
+            if label == ratio.label and row in found:
+                yield _bar(f"{label}, {row}", limit, found[row].estimate)
+
+
+def _bar(label: str, limit: float, seen: float) -> list[str]:
+    return [label, f"{limit:g}", f"{seen:.3g}", "met" if seen <= limit else "missed"]
+
+
+def _mean(found: Mapping[str, Interval]) -> float:
+    return geometric_mean(ratio.estimate for ratio in found.values())
+
+
+def _time(blocks: Sequence[float] | None) -> str:
+    if not blocks:
+        return ""
+    us = median(blocks) * 1e6
+    return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
+
+
+def _interval(ratio: Interval | None) -> str:
+    return f"{ratio.estimate:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""

@@ -1,0 +1,159 @@
+"""The table of training steps: `python -m benchmarks.table`, the time of a step in every arm, and the ratios.
+
+For each row: a process per arm, all on one core. A result that disagrees with the dynamic engine in float64 is not
+timed. Then rounds: in each, every arm runs one block, in random order. A figure is the median over blocks, a ratio the
+median over rounds, with the 95% interval of a bootstrap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+import numpy as np
+
+import dynamic
+from benchmarks import summary
+from benchmarks.arms import ARMS
+from benchmarks.programs import ROWS
+from benchmarks.workers import CLOCKS, Settings, Worker, working
+from compare import parity, tables
+from compare.errors import WorkerError
+from compare.measure.environment import environment
+from compare.measure.rounds import orders
+
+Blocks = dict[str, list[float]]
+
+
+TOLERANCE = parity.TOLERANCES["float32"]
+START, END = "<!-- tables, made by benchmarks.table --page -->", "<!-- end of tables -->"
+
+
+def measure_row(
+    name: str, arms: Sequence[str], rounds: int, settings: Settings, seed: int = 0
+) -> tuple[Blocks, list[str]]:
+    """Seconds per step of every block of every arm that runs and is right, and what is wrong with the others.
+
+    Block i of each arm belongs to round i. An arm that is wrong is not timed: its time would mean nothing.
+    """
+    expected = reference(name)
+    with working(name, arms, settings) as workers:
+        errors = {worker: _error(worker, name, expected) for worker in workers}
+        ready = {worker.arm: worker for worker, error in errors.items() if error is not None and error <= TOLERANCE}
+        for worker in ready.values():
+            worker.block()  # calibrates, and warms up
+        blocks: Blocks = {arm: [] for arm in ready}
+        for order in islice(orders(tuple(ready), Random(seed)) if ready else (), rounds):
+            for arm in order:
+                blocks[arm].append(ready[arm].block())
+    wrong = {worker.arm: error for worker, error in errors.items() if error is not None and error > TOLERANCE}
+    return blocks, [f"{name}: {arm} is off by {error:.3g}, so it is not timed" for arm, error in wrong.items()]
+
+
+def reference(name: str) -> Any:
+    """The loss and gradients of a row as the dynamic engine finds them in float64."""
+    row = ROWS[name]()
+    exact = [a.astype(np.float64) if a.dtype == np.float32 else a for a in row.inputs]
+    params = {key: value.astype(np.float64) for key, value in row.params.items()}
+    return dynamic.value_and_grad(row.loss)(params, *exact)
+
+
+def _error(worker: Worker, name: str, expected: Any) -> float | None:
+    """The scaled error of what an arm gives; None when it cannot run, which is said."""
+    try:
+        loss, grads = worker.result()
+    except WorkerError as error:
+        click.echo(f"{name}: {worker.arm} is left out: {error}", err=True)
+        return None
+    return parity.tree_error((np.asarray(loss), dict(grads)), expected)
+
+
+def chosen(patterns: str, names: Sequence[str]) -> list[str]:
+    """The names that match one of several comma-separated globs. Raises click.UsageError where one matches none."""
+    found = []
+    for pattern in patterns.split(","):
+        matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
+            raise click.UsageError(f"{pattern!r} matches none of {', '.join(names)}")
+        found += [name for name in matching if name not in found]
+    return [name for name in names if name in found]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rows", default="*", show_default=True, metavar="GLOBS", help="Rows to measure, comma-separated.")
+@click.option("--arms", default="*", show_default=True, metavar="GLOBS", help="Arms to measure, comma-separated.")
+@click.option("--rounds", type=click.IntRange(2), default=15, show_default=True, help="Blocks per arm.")
+@click.option("--block", type=float, default=Settings().block, show_default=True, help="Seconds per block.")
+@click.option(
+    "--clock",
+    type=click.Choice(list(CLOCKS)),
+    default="wall",
+    show_default=True,
+    help="Time that passes, or the process's own, which a busy machine disturbs less.",
+)
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Write every block, and the environment.")
+@click.option("--page", type=click.Path(path_type=Path, exists=True), help="Put the tables into this Markdown page.")
+@click.pass_context
+def main(
+    ctx: click.Context,
+    rows: str,
+    arms: str,
+    rounds: int,
+    block: float,
+    clock: str,
+    file: Path | None,
+    page: Path | None,
+) -> None:
+    """Measure the training steps and print the table. Exits with 4 when an arm was wrong, and so not timed."""
+    measured: dict[str, Blocks] = {}
+    wrong: list[str] = []
+    for name in chosen(rows, list(ROWS)):
+        click.echo(f"{name} ...", err=True)
+        measured[name], found = measure_row(name, chosen(arms, list(ARMS)), rounds, Settings(clock, block))
+        wrong += found
+        record = _record(measured, rounds, Settings(clock, block))
+        if file:  # row by row: what was measured before a Ctrl-C is kept
+            file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if page:
+            page.write_text(with_tables(page.read_text("utf-8"), record), "utf-8")
+    for table in summary.summarised(measured):
+        tables.show(table.columns, table.rows, whole=table.columns)
+    if wrong:
+        click.echo("\n".join(wrong), err=True)
+        ctx.exit(4)
+
+
+def _record(measured: Mapping[str, Blocks], rounds: int, settings: Settings) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    settled = {"rounds": rounds, "block_seconds": settings.block, "clock": settings.clock}
+    return {"time": now, "settings": settled, "environment": environment(), "seconds_per_step": measured}
+
+
+def with_tables(page: str, record: Mapping[str, Any]) -> str:
+    """The page with the tables of a record between the lines START and END, in place of what stands there.
+
+    Raises click.UsageError for a page without these lines.
+    """
+    before, start, rest = page.partition(START)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise click.UsageError(f"the page needs the lines {START} and {END}, for the tables to go between")
+    env, settings = record["environment"], record["settings"]
+    told = (
+        f"Measured at {record['time']}, {settings['rounds']} rounds, {settings['clock']} time, on {env['cpu']}"
+        f" with {env['logical_cores']} logical cores under a load of {env['load']}; {env['python']}, NumPy"
+        f" {env['numpy']}.\n"
+    )
+    parts = [told, *map(summary.markdown, summary.summarised(record["seconds_per_step"]))]
+    return "\n".join([before + start + "\n", *parts, end + after])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What a recorded op, a long tape, a compilation and a stream of lengths cost, as `pytest-benchmark` keeps it."""
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import dynamic
+from benchmarks import compiling, recording, stream
+from benchmarks.programs import ROWS
+from compare.measure.environment import pin
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_core() -> None:
+    pin()
+
+
+@pytest.mark.parametrize("mode", recording.MODES)
+@pytest.mark.parametrize("op", recording.OPS)
+def test_one_op(benchmark: BenchmarkFixture, op: str, mode: str) -> None:
+    benchmark.group = op
+    with dynamic.set_grad_enabled(mode == "recorded"):
+        benchmark(recording.calls(op)[mode])
+
+
+@pytest.mark.parametrize("length", recording.LENGTHS)
+def test_a_tape_there_and_back(benchmark: BenchmarkFixture, length: int) -> None:
+    benchmark.group = "tape"
+    x = dynamic.tensor(1.0, requires_grad=True)
+    benchmark.pedantic(lambda: recording.chain(x, length).backward(), rounds=3)
+    benchmark.extra_info.update(recording.tape(length, repeats=1)._asdict())
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_compiling_a_step(benchmark: BenchmarkFixture, row: str) -> None:
+    benchmark.group = "compile a step"
+    made = ROWS[row]()
+    found = benchmark.pedantic(lambda: compiling.step(made), rounds=3)
+    benchmark.extra_info.update(found._asdict())
+
+
+@pytest.mark.parametrize("nodes", [n for n in compiling.NODES if n <= 10_000])
+@pytest.mark.parametrize("kind", compiling.KINDS)
+def test_compiling_many_nodes(benchmark: BenchmarkFixture, kind: str, nodes: int) -> None:
+    benchmark.group = f"compile {kind}"
+    found = benchmark.pedantic(lambda: compiling.graph(kind, nodes), rounds=1)
+    benchmark.extra_info.update(found._asdict())
+
+
+@pytest.mark.parametrize("arm", [arm for arm in stream.ARMS if arm != "torch"])
+def test_the_first_epoch_of_a_stream(benchmark: BenchmarkFixture, arm: str) -> None:
+    benchmark.group = "stream of lengths"
+    params, sequences = stream.data()
+    made = benchmark.pedantic(stream.epoch, setup=lambda: ((stream.ARMS[arm](), params, sequences), {}), rounds=2)
+    benchmark.extra_info["compiles"] = made.compiles()

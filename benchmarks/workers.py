@@ -1,0 +1,135 @@
+"""Workers: a process for each arm of a row, all on one core, which run a block of steps when asked.
+
+A worker first sends the result of a step, so that what disagrees is never timed. Blocks are asked for one at a time,
+in an order of the caller's choice, so that a slow minute of the machine meets all arms.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from statistics import median
+from typing import Any, NamedTuple
+
+from compare.errors import WorkerError, described
+from compare.measure import environment
+from compare.measure.rounds import calibrate, collected, time_block
+
+CLOCKS: dict[str, Callable[[], int]] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
+PIECE = 0.001  # seconds that a piece of a block takes at least: far more than the clock's resolution
+
+
+class Settings(NamedTuple):
+    """How blocks are timed: `clock` is a name in CLOCKS, `block` the seconds that a block takes at least."""
+
+    clock: str = "wall"
+    block: float = 0.03
+
+
+class Worker:
+    """A process with one arm of a row, built when this is made; `result` is what its step gave."""
+
+    def __init__(self, row: str, arm: str, settings: Settings) -> None:
+        self.arm = arm
+        spawn = multiprocessing.get_context("spawn")  # nothing of this process, not even its imports
+        self._pipe, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=_serve, args=(theirs, row, arm, settings))
+        self._process.start()
+        theirs.close()
+
+    def result(self) -> Any:
+        """The loss and gradients of a step. Raises WorkerError when the arm cannot be built or run."""
+        return self._received()
+
+    def block(self) -> float:
+        """The seconds a step takes, the median over the pieces of a block."""
+        self._pipe.send(True)
+        return float(self._received())
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.terminate()
+        self._process.join()
+
+    def _received(self) -> Any:
+        try:
+            answer = self._pipe.recv()
+        except EOFError:
+            raise WorkerError("the worker died") from None
+        if isinstance(answer, str):
+            raise WorkerError(answer)
+        return answer
+
+
+def alone(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` in a fresh process on one core. Raises what it raises."""
+    spawn = multiprocessing.get_context("spawn")
+    with one_thread(), ProcessPoolExecutor(1, spawn, environment.pin) as process:
+        return process.submit(function, *args).result()
+
+
+@contextmanager
+def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[Worker]]:
+    """A worker for each arm of a row, ended with the block."""
+    with one_thread():
+        workers = [Worker(row, arm, settings) for arm in arms]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes started inside find one thread in the variables of BLAS and of OpenMP."""
+    before = dict(os.environ)
+    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _serve(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
+    """In the worker: build the arm, send its result, then time a block for each message, until the pipe closes."""
+    environment.pin()  # before a framework counts the cores
+    try:
+        _blocks(pipe, row, arm, settings)
+    except EOFError:
+        return
+    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the table says of it)
+        pipe.send(described(error))
+
+
+def _blocks(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
+    from benchmarks.arms import ARMS
+    from benchmarks.programs import ROWS
+
+    clock = CLOCKS[settings.clock]
+    step, arrays, context = ARMS[arm](ROWS[row]())
+    with context:
+        step()  # compiles what is compiled when first run
+        pipe.send(arrays(step()))
+        pipe.recv()
+        count, _ = calibrate(step, PIECE, clock)[-1]
+        while True:
+            with collected():
+                pipe.send(_block(step, count, clock, settings.block))
+            pipe.recv()
+
+
+def _block(step: Callable[[], Any], count: int, clock: Callable[[], int], seconds: float) -> float:
+    """The median over pieces of `count` steps: an interruption lands in a few of them."""
+    pieces: list[float] = []
+    end = clock() + int(seconds * 1e9)
+    while not pieces or clock() < end:
+        pieces.append(time_block(step, count, clock))
+    return median(pieces)
