@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,12 @@ class Step:
 
 
 class CompiledStep(Step):
-    """One graph, compiled when the step is built, for an input that never changes shape."""
+    """One graph, compiled when the step is built, for an input that never changes; `options` are the compiler's."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, **options: Any) -> None:
         started = time.perf_counter()
         step = transformed(static, case.static_loss or case.loss, case.argnum)
-        executable = static.compile(step, case.params, *case.examples[0])
+        executable = static.compile(step, case.params, *case.examples[0], **options)
         self._seconds = time.perf_counter() - started
         super().__init__(executable, case.params, case.examples)
 
@@ -139,6 +140,17 @@ def build(arm: str, case: Case) -> Step:
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
+
+
+def alone(case: Case) -> Case:
+    """The case with one example, that of the median length, and with one function in both engines.
+
+    What is left to differ is the graph mode: no shapes that vary, and no function rewritten for one engine.
+    """
+    ranked = sorted(range(len(case.lengths)), key=case.lengths.__getitem__)
+    middle = ranked[len(ranked) // 2]
+    loss = case.static_loss or case.loss
+    return replace(case, loss=loss, examples=(case.examples[middle],), lengths=(case.lengths[middle],))
 
 
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:

@@ -16,7 +16,10 @@ from typing import Any
 
 import click
 
+from compare import cli_executor
 from compare.cli_own import compare, plan
+from compare.cli_selftest import selftest
+from compare.cli_shapes import shapes
 from compare.errors import CompareError
 
 ONLY = "Only the cells whose workload or workload/size matches this glob."
@@ -55,6 +58,7 @@ def cells(command: Command) -> Command:
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell; 3 quick, 6 full.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@cli_executor.options
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -65,22 +69,26 @@ def run(
     resume: bool,
     processes: int | None,
     seed: int,
+    **where: Any,
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
-    from compare import progress
+    from compare import executors, progress
     from compare.jobs import PRESETS, Settings
     from compare.run import run as measure
 
+    asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the run to go on with")
     preset = "quick" if quick else "full"
     settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    reporter = progress.reporter()
+    opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
     try:
-        with ended_by_interrupt():
-            outcome = measure(directory, settings, progress.reporter(), resume=resume)
+        with ended_by_interrupt(), opened as (executor, at_once):
+            outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
     except KeyboardInterrupt:
-        again = " ".join(map(shlex.quote, _again(settings, directory)))
+        again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
         ctx.exit(130)
     _announce(directory, outcome.verdicts)
@@ -144,6 +152,8 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
 
 graphduel.add_command(compare)
 graphduel.add_command(plan)
+graphduel.add_command(selftest)
+graphduel.add_command(shapes)
 
 
 @graphduel.command("list")

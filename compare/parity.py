@@ -123,7 +123,8 @@ def scaled_error(actual: Any, expected: Any, floor: float = 0.0) -> float:
 def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     """Whether the tape of a run and the unoptimised static graph are isomorphic, and the kernels of each.
 
-    None where the function cannot be traced: then there is nothing to compare.
+    None where the function cannot be traced, and where its graph holds branches or loops: a tape has but the path
+    that was taken. Then there is nothing to compare.
     """
     loss, example = case.static_loss or case.loss, case.examples[0]
     tape = dynamic.record(arms.transformed(dynamic, loss, case.argnum), case.params, *example)
@@ -133,6 +134,8 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     except GraphError:
         return None, calls
     calls["static"] = _counts(traced)
+    if len(list(traced.nested())) > 1:
+        return None, calls
     return bool(graphs.isomorphic(tape, traced)) and calls["dynamic"] == calls["static"], calls
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +23,7 @@ VERDICTS = "verdicts.json"
 Record: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
 
-_KEY = ("kind", "workload", "size", "process", "claim")
+_KEY = ("kind", "workload", "size", "lengths", "process", "claim")
 
 
 def silent(_: str) -> None:
@@ -29,11 +31,31 @@ def silent(_: str) -> None:
 
 
 def append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add one line in a single write, flushed to the disk. Raises ValueError for NaN and infinity."""
-    line = json.dumps({"schema": schema.VERSION, **record}, allow_nan=False, separators=(",", ":"))
+    """Add one line, flushed to the disk, or none at all.
+
+    Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it, as when it is full.
+    """
+    line = json.dumps({"schema": schema.VERSION, **record}, allow_nan=False, separators=(",", ":")) + "\n"
     with path.open("ab", buffering=0) as file:
-        file.write(line.encode() + b"\n")
-        os.fsync(file.fileno())
+        before = file.tell()
+        try:
+            _write_all(file, line.encode())
+            os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):  # what is cut off here is cut away when the run is resumed
+                file.truncate(before)
+            raise ResultsError(f"{path}: {error.strerror}; make room, then go on with --resume") from error
+
+
+def create(path: Path) -> None:
+    """Make an empty file, if there is none, whose name survives a loss of power as its lines do."""
+    path.touch()
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def read(path: Path, notice: Callable[[str], None] = silent, *, strict: bool = False) -> list[Record]:
@@ -71,6 +93,12 @@ def write_json(path: Path, value: Any) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(value, allow_nan=False, indent=1) + "\n", encoding="utf-8")
     temporary.replace(path)
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """Write it all: a disk that is nearly full takes a part first, and says so at the next write."""
+    while data:
+        data = data[file.write(data) :]
 
 
 def _split(path: Path) -> tuple[bytes, bytes]:

@@ -1,11 +1,16 @@
-"""A run: the jobs behind the parity gate, one worker at a time, each record appended when its job is done.
+"""A run: the jobs behind the parity gate, each record appended when its job is done.
+
+Jobs go to a pool (`compare.executors`), which by default does one at a time in a fresh worker on this machine. Between
+the stages of a run all jobs are waited for: nothing is timed before the gate has spoken.
 
 A run that was stopped goes on where it stopped: jobs that left a record are not run again, failed ones are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +18,15 @@ from typing import Any
 from uuid import uuid4
 
 from compare import jobs, results
-from compare.errors import CompareError, NothingMeasuredError, ResultsError
+from compare.errors import CompareError, NothingMeasuredError, ResultsError, described
+from compare.executors import Execute, Pool, Serial
 from compare.jobs import Cell, Settings
 from compare.measure.job import Job
 from compare.progress import Reporter
 from compare.results import Record
 
-Execute = Callable[[Job, float], Record]
+Wanted = tuple[Job, Mapping[str, Record]]
+"""A job, with a row for each arm that was refused at the gate, for its record."""
 REFERENCE = "dynamic"
 
 
@@ -48,20 +55,38 @@ class Run:
     path: Path
     settings: Settings
     reporter: Reporter
-    execute: Execute
+    pool: Pool
     records: list[Record] = field(default_factory=list)
 
-    def job(self, job: Job, extra: Mapping[str, Record] | None = None) -> None:
-        """Run a job unless its record is there; `extra` are the arms refused at the gate, for the record."""
-        if results.key(job.to_dict()) in self.done:
-            self.reporter.skip()
-            return
-        self.reporter.start(job.label)
-        record = self._memory(job) if job.kind == "memory" else self._execute(job)
-        if extra and "arms" in record:
-            record = {**record, "arms": {**record["arms"], **extra}}
-        self.keep(record)
-        self.reporter.finish(record.get("error"))
+    def jobs(self, wanted: Iterable[Wanted | None]) -> None:
+        """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""
+        flying: dict[Future[Record], tuple[Job, Mapping[str, Record], int]] = {}
+        for one in wanted:
+            if one is None or results.key(one[0].to_dict()) in self.done:
+                self.reporter.skip()
+                continue
+            lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
+            self.reporter.start(one[0].label)
+            flying[self.pool.submit(one[0], self.settings.limits.timeout, lane)] = (*one, lane)
+            self._land(flying, self.pool.at_once - 1)
+        self._land(flying, 0)
+
+    def _land(self, flying: dict[Future[Record], tuple[Job, Mapping[str, Record], int]], most: int) -> None:
+        """Keep the records that have come, and wait until no more than `most` jobs are under way."""
+        while len(flying) > most:
+            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                job, refused, _ = flying.pop(future)
+                record = _record(job, future)
+                if refused and "arms" in record:
+                    record = {**record, "arms": {**record["arms"], **refused}}
+                self.keep(record)
+                self.reporter.finish(record.get("error"))
+
+    def admitted(self, cell: Cell, job: Job) -> Wanted | None:
+        """A job of a cell with the arms that the gate lets through, of those it asks for, if it lets any."""
+        arms, refused = self.gate(cell)
+        wanted = tuple(arm for arm in arms if not job.arms or arm in job.arms)
+        return (replace(job, arms=wanted), refused) if wanted else None
 
     def keep(self, record: Record) -> None:
         """Append a record to the file, and to those at hand."""
@@ -86,19 +111,6 @@ class Run:
         told = {arm: {"status": row["status"], "reason": row["reason"]} for arm, row in refused.items()}
         return tuple(arm for arm in rows if arm not in refused), told
 
-    def _execute(self, job: Job) -> Record:
-        return self.execute(job, self.settings.limits.timeout)
-
-    def _memory(self, job: Job) -> Record:
-        """A process of its own for each arm: memory that one arm freed would hide what the next one takes."""
-        merged: dict[str, Record] = {}
-        for arm in job.arms:
-            record = self._execute(replace(job, arms=(arm,)))
-            if record["kind"] == "failure":
-                return record
-            merged |= record["arms"]
-        return {**job.head, "arms": merged}
-
 
 def run(
     directory: Path,
@@ -107,14 +119,18 @@ def run(
     *,
     resume: bool = False,
     execute: Execute | None = None,
+    executor: Executor | None = None,
+    at_once: int = 1,
 ) -> Outcome:
     """Measure what the settings select, and write results, verdicts and the report into the directory.
 
+    `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
     Raises NothingMeasuredError when nothing is selected, ResultsError when the directory holds another run,
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
-    state = Run(directory / results.RESULTS, settings, reporter, execute or _run_job)
+    pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
+    state = Run(directory / results.RESULTS, settings, reporter, pool)
     state.records = prepare(directory, settings, resume, reporter.notice)
     with reporter:
         _measure(state, chosen)
@@ -167,7 +183,7 @@ def prepare(
         directory.mkdir(parents=True, exist_ok=True)
         if not resume and any(directory.iterdir()):
             raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
-        path.touch()
+        results.create(path)
         records = results.read(path, notice, strict=True)
         results.repair(path)
     except OSError as error:
@@ -189,22 +205,51 @@ def _same_settings(path: Path, records: Iterable[Record], settings: Settings) ->
 
 def _measure(state: Run, chosen: list[Cell]) -> None:
     settings, checks = state.settings, jobs.check_jobs(state.settings)
-    timings = list(jobs.time_jobs(chosen, settings))
-    state.reporter.pace.total = len(checks) + 2 * len(chosen) + len(timings)
+    timings, tables = list(jobs.time_jobs(chosen, settings)), list(jobs.table_jobs(settings))
+    closer = list(jobs.closer_jobs(chosen, settings))
+    state.reporter.pace.total = len(checks) + 2 * len(chosen) + len(timings) + len(tables) + len(closer)
     _header(state)
-    for job in (*checks, *(jobs.parity_job(cell, settings) for cell in chosen)):
-        state.job(job)
-    for cell, job in (*timings, *((cell, jobs.memory_job(cell, settings)) for cell in chosen)):
-        admitted, refused = state.gate(cell)
-        if admitted:
-            state.job(replace(job, arms=admitted), refused)
-        else:
-            state.reporter.skip()  # the gate lets nothing of this cell through
+    state.jobs((job, {}) for job in (*checks, *(jobs.parity_job(cell, settings) for cell in chosen)))
+    state.jobs(state.admitted(cell, job) for cell, job in timings)
+    state.jobs((job, {}) for job in tables)
+    deadline = time.monotonic() + settings.limits.more_seconds
+    for process in range(settings.processes, settings.limits.most):
+        state.jobs(_sharpening(state, chosen, process, deadline))
+    state.jobs(state.admitted(cell, jobs.memory_job(cell, settings)) for cell in chosen)
+    state.jobs(state.admitted(cell, job) for cell, job in closer)
+
+
+def _sharpening(state: Run, chosen: list[Cell], process: int, deadline: float) -> Iterator[Wanted | None]:
+    """One more process for each cell with a wide interval, while there is time.
+
+    Width alone decides, and never what an interval says: to go on until a difference shows would find one in the end.
+    """
+    if time.monotonic() > deadline:
+        return
+    for cell in wide(state.records, chosen):
+        if time.monotonic() > deadline:
+            return
+        state.reporter.pace.total += 1
+        yield state.admitted(cell, jobs.time_job(cell, state.settings, process, len(chosen)))
+
+
+def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
+    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest."""
+    from compare.claims.base import SMALLEST_EFFECT
+    from compare.claims.evidence import cells, steady
+
+    def widest(measured: Any) -> float:
+        found = [measured.ratio(arm, REFERENCE, steady) for arm in measured.static_arms]
+        return max((ratio.high / ratio.low for ratio in found if ratio is not None), default=1.0)
+
+    spread = {(m.workload, m.size): widest(m) for m in cells(records, "time")}
+    return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
 
 
 def _header(state: Run) -> None:
     """The run's own line, with the environment as a worker sees it; a resumed run gets one for each start."""
-    answer = state.execute(Job("environment"), state.settings.limits.timeout)
+    job = Job("environment")
+    answer = _record(job, state.pool.submit(job, state.settings.limits.timeout))
     if answer["kind"] == "failure":
         raise CompareError(f"no worker process could start: {answer['error']}; try `graphduel doctor`")
     environment = answer["environment"]
@@ -214,7 +259,7 @@ def _header(state: Run) -> None:
                 state.reporter.notice(f"resumed with another {name}: {earlier.get(name)}, {environment.get(name)}")
     at = datetime.now(UTC).isoformat(timespec="seconds")
     header = {"run": uuid4().hex[:12], "at": at, "settings": state.settings.to_dict()}
-    state.keep({"kind": "run", **header, "environment": environment})
+    state.keep({"kind": "run", **header, "environment": environment, "host": answer["host"]})
 
 
 def _outcome(state: Run, verdicts: list[dict[str, Any]]) -> Outcome:
@@ -227,7 +272,7 @@ def _outcome(state: Run, verdicts: list[dict[str, Any]]) -> Outcome:
         verdicts,
         disagreements=tuple(rows_with("disagree", parity)),
         failures=(*failures, *rows_with("failed", parity)),
-        measured=sum(r["kind"] in ("time", "memory", "gradients", "program", "fault", "edit") for r in state.records),
+        measured=sum(r["kind"] not in ("run", "parity", "failure") for r in state.records),
     )
 
 
@@ -243,6 +288,16 @@ def rows_with(status: str, parity: Iterable[Record]) -> list[str]:
 
 def _name(job: Mapping[str, Any]) -> str:
     return " ".join(str(value) for value in job.values())
+
+
+def _record(job: Job, future: Future[Record]) -> Record:
+    """What a job has left, a failure record if the executor could not run it. Raises CompareError if it is broken."""
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise CompareError(f"the executor broke: {error}; every finished job is kept, go on with --resume") from error
+    except Exception as error:  # noqa: BLE001  (one lost job never ends a run)
+        return {"kind": "failure", "job": job.head, "error": described(error)}
 
 
 def _run_job(job: Job, timeout: float) -> Record:

@@ -5,13 +5,17 @@ processes are resampled first, then blocks inside each. The percentile interval 
 narrow (of three that differ it covers 72%, not 95%), so it is widened by Student's quantile, as Hesterberg's
 expanded percentile interval is (The American Statistician 69, 2015). Where processes hardly differ the
 result is wider than it need be.
+
+Of twenty true ties, one 95% interval misses 1 on average. Where one verdict rests on several intervals, `comparisons`
+says how many, and each is widened by Bonferroni: Student's quantile at 1 - 0.05 / comparisons, so that all of them hold
+their truth at once with 95%. The percentiles stay those of one interval, as resamples do not know farther tails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, isfinite, log, pi, sqrt, tan
+from math import cos, exp, isfinite, log, pi, sin, sqrt, tan
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -27,6 +31,7 @@ Side = Literal["above", "below", "tie", "unclear"]
 _Floats = npt.NDArray[np.floating[Any]]
 _TAIL = (1 - LEVEL) / 2
 _NORMAL = NormalDist().inv_cdf(1 - _TAIL)
+_HALVINGS = 60
 _LARGEST = log(1e300)
 
 
@@ -52,29 +57,57 @@ class Interval:
         return [self.low, self.high]
 
 
-def ratio_interval(numerator: Nested, denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
+def ratio_interval(
+    numerator: Nested, denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES, comparisons: int = 1
+) -> Interval:
     """The geometric mean of the ratios of paired blocks: `numerator[process][block] / denominator[...]`.
 
-    Every process weighs the same, however many blocks it has. Raises ValueError for data that are empty, not
-    paired, not positive, or a single pair, of which no interval can be known.
+    Every process weighs the same, however many blocks it has. `comparisons` intervals hold their truth at once with
+    95%. Raises ValueError for data that are empty, not paired, not positive, or a single pair, of which no interval
+    can be known.
     """
     if [len(process) for process in numerator] != [len(process) for process in denominator]:
         raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
     pairs = zip(_logs(numerator), _logs(denominator), strict=True)
-    return _mean_interval([top - bottom for top, bottom in pairs], seed, resamples)
+    return _mean_interval([top - bottom for top, bottom in pairs], seed, resamples, comparisons)
 
 
-def geometric_mean_interval(ratios: Nested, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
+def geometric_mean_interval(
+    ratios: Nested, *, seed: int = 0, resamples: int = RESAMPLES, comparisons: int = 1
+) -> Interval:
     """The geometric mean of `ratios[group][member]`, groups resampled first: sizes within workloads, say.
 
     Every group weighs the same. Raises ValueError for data that are empty, not positive, or a single ratio.
     """
-    return _mean_interval(_logs(ratios), seed, resamples)
+    return _mean_interval(_logs(ratios), seed, resamples, comparisons)
 
 
 def geometric_mean(values: Iterable[float]) -> float:
     """The geometric mean of positive numbers. Raises ValueError for none, or one that is not positive."""
     return exp(float(np.mean(_logs([tuple(values)])[0])))
+
+
+def sum_interval(
+    terms: Sequence[tuple[float, Nested]], denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES
+) -> Interval:
+    """A sum of weighted ratios, each the geometric mean of `numerator / denominator` over paired blocks.
+
+    `terms` are the weights, of either sign, with the numerators; 0 where there is no term. The ratios are resampled
+    together, so that what they share cancels. Raises ValueError as `ratio_interval` does.
+    """
+    bottom = _logs(denominator)
+    units = _units(bottom)
+    estimate, means = 0.0, np.zeros(resamples)
+    for weight, numerator in terms:
+        if [len(process) for process in numerator] != [len(process) for process in denominator]:
+            raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
+        logs = [top - low for top, low in zip(_logs(numerator), bottom, strict=True)]
+        estimate += weight * exp(float(np.mean([np.mean(group) for group in logs])))
+        means += weight * np.exp(_resampled_means(logs, np.random.default_rng(seed), resamples))  # the same draws
+    low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
+    wider = _widening(units)
+    down, up = wider * max(0.0, estimate - float(low)), wider * max(0.0, float(high) - estimate)
+    return Interval(estimate, estimate - down, estimate + up)
 
 
 def proportion_interval(passed: int, total: int) -> Interval:
@@ -99,18 +132,24 @@ def _logs(nested: Nested) -> list[_Floats]:
     return [np.log(np.asarray(group, dtype=np.float64)) for group in nested]
 
 
-def _mean_interval(groups: list[_Floats], seed: int, resamples: int) -> Interval:
+def _mean_interval(groups: list[_Floats], seed: int, resamples: int, comparisons: int) -> Interval:
     """The interval of the mean of group means of logarithms, taken back to ratios."""
-    units = len(groups) if len(groups) > 1 else len(groups[0])
-    if units < 2:
-        raise ValueError("one number has no interval: measure at least two blocks or two processes")
+    units = _units(groups)
     estimate = float(np.mean([np.mean(group) for group in groups]))
     means = _resampled_means(groups, np.random.default_rng(seed), resamples)
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
-    wider = _widening(units)
+    wider = _widening(units, comparisons)
     down, up = wider * max(0.0, estimate - float(low)), wider * max(0.0, float(high) - estimate)
     # two processes that differ wildly could pass what a float holds, and infinity is not JSON
     return Interval(exp(estimate), exp(max(estimate - down, -_LARGEST)), exp(min(estimate + up, _LARGEST)))
+
+
+def _units(groups: list[_Floats]) -> int:
+    """How many independent units there are: processes, or the blocks of the only one."""
+    units = len(groups) if len(groups) > 1 else len(groups[0])
+    if units < 2:
+        raise ValueError("one number has no interval: measure at least two blocks or two processes")
+    return units
 
 
 def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples: int) -> _Floats:
@@ -126,22 +165,26 @@ def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples:
     return np.asarray((drawn.sum(axis=2) / sizes[..., 0]).mean(axis=1))
 
 
-def _widening(units: int) -> float:
+def _widening(units: int, comparisons: int = 1) -> float:
     """How much wider than its percentiles the interval of a mean of so few independent units is."""
-    return sqrt(units / (units - 1)) * _student(units - 1) / _NORMAL
+    return sqrt(units / (units - 1)) * _student(units - 1, _TAIL / comparisons) / _NORMAL
 
 
-def _student(freedom: int) -> float:
-    """Student's quantile at the upper tail: exact to two degrees, then Abramowitz and Stegun 26.7.5."""
-    if freedom == 1:
-        return 1 / tan(pi * _TAIL)
-    if freedom == 2:
-        return (1 - 2 * _TAIL) / sqrt(2 * _TAIL * (1 - _TAIL))
-    z, n = _NORMAL, freedom
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + fsum(term / n**power for power, term in enumerate(terms, start=1))
+def _student(freedom: int, tail: float) -> float:
+    """Student's quantile with `tail` above it, by halving the angle that `_student_inside` takes."""
+    low, high = 0.0, pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        inside = _student_inside(freedom, middle) < 1 - 2 * tail
+        low, high = (middle, high) if inside else (low, middle)
+    return sqrt(freedom) * tan(low)
+
+
+def _student_inside(freedom: int, angle: float) -> float:
+    """P(|T| <= t) at t = sqrt(freedom) tan(angle): Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    odd = freedom % 2
+    term, total = cos(angle) if odd else 1.0, 0.0
+    for power in range(odd, freedom - 1, 2):
+        total += term
+        term *= (power + 1) / (power + 2) * cos(angle) ** 2
+    return (angle + sin(angle) * total) * 2 / pi if odd else sin(angle) * total

@@ -8,7 +8,7 @@ from compare.claims import get
 LABELS = {"supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"}
 KEYS = {
     "claim", "title", "statement", "opposite", "verdict", "effect", "interval", "regimes", "measured", "rule",
-    "reasons", "literature", "not_tested",
+    "strongest", "reasons", "literature", "not_tested",
 }  # fmt: skip
 BASE = 1e-4
 """Seconds a made-up step takes."""
@@ -193,10 +193,118 @@ def faults(count, better, family="shape"):
     ]
 
 
-def prototypes(count, static=2.0):
-    engines = {"static": {"edit_to_result": static, "lines": 12, "caught": 1}}
-    engines["dynamic"] = {"edit_to_result": 1.0, "lines": 10, "caught": 0}
-    return [{"kind": "prototype", "claim": "C7", "task": f"t{i}", "engines": engines} for i in range(count)]
+def prototypes(count, static=2.0, dynamic=1.0, tokens=(120, 100)):
+    engines = {
+        engine: {"edit_to_result": [seconds] * 3, "lines": n // 10, "tokens": n}
+        for engine, seconds, n in zip(("static", "dynamic"), (static, dynamic), tokens, strict=True)
+    }
+    tasks = [{"task": f"t{i}", "edit": "a -> b", "engines": engines} for i in range(count)]
+    return [{"kind": "prototype", "claim": "C7", "tasks": tasks}]
+
+
+def caught(static, dynamic, of=20):
+    """Faults that can happen, so many of which each engine finds at the trace, and one that cannot happen."""
+    rows = [
+        {"fault": f"f{i}", "family": "shape", "engine": engine, "when": "trace" if i < found else "forward"}
+        for engine, found in (("static", static), ("dynamic", dynamic))
+        for i in range(of)
+    ]
+    never = {"fault": "none", "family": "shape", "engine": "static", "when": "cannot happen"}
+    return [{"kind": "fault", "claim": "C3", "faults": [{**FOUND, **row} for row in (*rows, never)]}]
+
+
+FOUND = {"detected": True, "names_line": True, "steps": 1, "ops_before": 0}
+
+BATCHED = "static, padded batches"
+
+
+def strategy(seconds, *, epoch=1.0, batching="one by one", examples=1, calls=6, noise=0.002, seed=0, **fields):
+    """What a strategy took in a process: `seconds` an example once warm, `epoch` times that in the first epoch."""
+    random = Random(f"{seconds}/{seed}/{batching}")
+    return {
+        "status": "ok",
+        "reason": None,
+        "compilation": "once",
+        "padding": "none",
+        "batching": batching,
+        "error": 1e-7,
+        "build": 0.0,
+        "stream": [
+            {"examples": examples, "seconds": seconds * epoch * examples, "compiled": i == 0} for i in range(calls)
+        ],
+        "latency": [seconds * examples] * calls,
+        "steady": True,
+        "blocks": [seconds * (1 + random.uniform(-noise, noise)) for _ in range(12)],
+        "compiles": 1,
+        "useful": 100,
+        "computed": 100,
+        "held": 1000,
+        **fields,
+    }
+
+
+def lengths(arms, model="rnn_text", name="lines", size="small", processes=6):
+    """The records of one table; an arm is keyword arguments of `strategy`, or its whole row where it has a status."""
+    return [
+        {
+            "kind": "lengths",
+            "workload": model,
+            "size": size,
+            "lengths": name,
+            "process": process,
+            "examples": [3, 5, 8, 13, 21, 34],
+            "arms": {
+                arm: fields if "status" in fields else strategy(**{"seed": process, **fields})
+                for arm, fields in arms.items()
+            },
+        }
+        for process in range(processes)
+    ]
+
+
+def grid(ratios, processes=4, build=0.0, noise=0.001, status="ok"):
+    """The times of a crossover map: dynamic / static by (ops, depth, elements)."""
+
+    def row(place, ratio, process):
+        random = Random(f"{place}/{process}")
+        arms = {
+            arm: {
+                "build": build if arm != "dynamic" else 0.0,
+                "first": seconds,
+                "steady": True,
+                "blocks": [seconds * (1 + random.uniform(-noise, noise)) for _ in range(5)],
+            }
+            for arm, seconds in (("dynamic", BASE * ratio), ("static-exact", BASE))
+        }
+        head = dict(zip(("ops", "depth", "elements"), place, strict=True))
+        return {**head, "status": status, "reason": None, "arms": arms}
+
+    return [
+        {
+            "kind": "crossover",
+            "size": "coarse",
+            "process": process,
+            "cells": [row(*item, process) for item in ratios.items()],
+        }
+        for process in range(processes)
+    ]
+
+
+def grid_memory(ratios):
+    """The bytes of a crossover map: static / dynamic by (ops, depth, elements)."""
+    cells = [
+        {
+            **dict(zip(("ops", "depth", "elements"), place, strict=True)),
+            "status": "ok",
+            "reason": None,
+            "arms": {
+                arm: {"status": "ok", "reason": None, "peak": round(1000 * share), "classes": {}}
+                for arm, share in (("dynamic", 1), ("static-exact", ratio))
+            },
+        }
+        for place, ratio in ratios.items()
+    ]
+    return [{"kind": "crossover memory", "size": "coarse", "cells": cells}]
 
 
 def edits(count, *, dynamic=1.0, static=50.0, rebuilds=(0, 1)):

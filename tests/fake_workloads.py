@@ -59,6 +59,10 @@ def make_stuck():
     time.sleep(60)
 
 
+def make_greedy():
+    return Case(lambda params, x: np.ones(1 << 32, np.uint8).sum(), {"w": W}, ((X,),), (2,))
+
+
 def workload(name, make, policies=("exact",)):
     return Workload(name, name, "Nothing; a test.", "open", {"small": {}, "large": {}}, make, policies)
 
@@ -69,6 +73,7 @@ BRANCH = workload("branch", make_branch)
 ERROR = workload("error", make_error)
 CRASH = workload("crash", make_crash)
 STUCK = workload("stuck", make_stuck)
+GREEDY = workload("greedy", make_greedy)
 NO_WORKLOAD = 42
 
 

@@ -108,3 +108,19 @@ def test_an_unsupported_arm_is_named_with_its_reason():
 def test_times_without_a_parity_record_count_for_nothing():
     ungated = [record for record in race(1.5, 1.2, 1.0) if record["kind"] != "parity"]
     assert verdict("C6", ungated)["verdict"] == "inconclusive"
+
+
+def test_more_cells_widen_every_interval():
+    def width(records):
+        low, high = regime(verdict("C6", records), "task0 (small): steady state, against static-exact")["interval"]
+        return high / low
+
+    few, many = race(1.5, 1.2, 1.0), race(1.5, 1.2, 1.0, *[1.3] * 9)
+    assert width(many) > width(few)
+
+
+def test_an_arm_that_was_never_steady_is_named():
+    records = race(1.5, 1.2, 1.0)
+    next(r for r in records if r["kind"] == "time" and r["workload"] == "task1")["arms"]["dynamic"]["steady"] = False
+    assert said(verdict("C6", records), "task1 (small), dynamic: no steady state was reached in 1 of 3 processes")
+    assert not said(verdict("C6", race(1.5, 1.2, 1.0)), "no steady state")

@@ -5,12 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.claims import CLAIMS, get, judge
-from compare.claims.base import Regime, combine, exceeds
+from compare.claims.base import Regime, combine, exceeds, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
 from tests.claim_records import (
+    BASE,
     edits,
     faults,
+    grid,
+    lengths,
     memories,
     programs,
     prototypes,
@@ -31,12 +34,15 @@ def everything():
         *faults(30, "dynamic"),
         *prototypes(3),
         *edits(4),
+        *lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 9}}),
+        *grid({("matmul", 1, 16): 3.0, ("matmul", 8, 16): 1.0}),
     ]
 
 
 def scaled(value, factor):
     """The records with every duration, and nothing else, multiplied."""
     durations = {"build", "first", "blocks", "seconds", "compile_seconds", "dynamic_seconds", "static_seconds"}
+    durations |= {"edit_to_result", "latency"}
     if isinstance(value, dict):
         return {k: times(v, factor) if k in durations else scaled(v, factor) for k, v in value.items()}
     return [scaled(item, factor) for item in value] if isinstance(value, list) else value
@@ -86,7 +92,7 @@ def test_claims_stand_in_order_and_say_all_that_a_reader_needs():
 
 def test_figures_of_the_literature_have_a_source():
     lines = [line for claim in CLAIMS.values() for line in claim.literature]
-    sources = ("arXiv", "10.", "tutorial", "documentation", "contrib", "ASPLOS", "source)", "MXNet")
+    sources = ("arXiv", "10.", "tutorial", "documentation", "contrib", "ASPLOS", "source)", "MXNet", "AFIPS")
     assert all(any(source in line for source in sources) for line in lines)
 
 
@@ -130,3 +136,17 @@ def test_a_ratio_exceeds_one_only_beyond_the_smallest_effect(interval, expected)
 
 def test_regimes_are_plain_values():
     assert Regime("a", "supported").interval is None
+
+
+def test_the_strongest_of_both_sides_is_the_extreme_that_counts():
+    regimes = [Regime("a", "supported", 2.0), Regime("b", "supported", 5.0), Regime("c", "inconclusive", 99.0)]
+    regimes += [Regime("d", "refuted", 0.9), Regime("e", "refuted", 0.3), Regime("f", "refuted")]
+    found = strongest(regimes)
+    assert (found["claim"]["name"], found["opposite"]["name"]) == ("b", "e")
+    assert strongest([Regime("f", "refuted"), Regime("c", "inconclusive", 9.0)]) == {"claim": None, "opposite": None}
+
+
+def test_every_claim_cites_what_is_known():
+    for claim in CLAIMS.values():
+        assert claim.literature
+        assert claim.not_tested

@@ -234,7 +234,7 @@ def test_plan_writes_a_file_and_aligns(call, table, tmp_path):
 
 
 def test_plan_searches_for_as_long_as_it_may(call, table):
-    lines = "".join(f"{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(packed(60, 3)))
+    lines = "".join(f"{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(packed(60, 3, wheels=0.5)))
     text = table("id,lower,upper,size\n" + lines)
     assert "gap 0.00%" not in call("plan", text).stderr
     assert "gap 0.00%" in call("plan", text, "--time-limit", 60).stderr

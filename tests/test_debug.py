@@ -1,5 +1,7 @@
 """The debugging tools of both engines: the first NaN by name and line, node by node, and where gradients stop."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -138,7 +140,7 @@ def test_detect_anomaly_is_a_decorator_and_second_order_keeps_the_line():
 
 def test_steps_are_all_that_a_call_computes_in_order():
     exe = static.compile(logs, {"w": W}, abs(X))
-    steps = static.debug.steps(exe, {"w": W}, abs(X))
+    steps = list(static.debug.steps(exe, {"w": W}, abs(X)))
     names = [step.node.op.name for step in steps]
     assert names == [node.op.name for node in exe.traced.graph.calls]
     np.testing.assert_array_equal(steps[names.index("matmul")].value, abs(X) @ W)
@@ -161,7 +163,7 @@ def test_a_run_node_by_node_gives_what_a_call_gives_also_with_symbolic_sizes_and
 
 def test_a_loop_is_visited_as_often_as_it_runs():
     exe = static.compile(looped, {"w": W}, abs(X))
-    steps = static.debug.steps(exe, {"w": W}, abs(X))
+    steps = list(static.debug.steps(exe, {"w": W}, abs(X)))
     assert sum(step.node.op.name == "sqrt" for step in steps) == 2
 
 
@@ -185,6 +187,67 @@ def test_what_a_failed_trace_had_reached():
     nodes = static.debug.traced_before(caught.value)
     assert [node.op.name for node in nodes if node.op.family != "source"][:2] == ["matmul", "tanh"]
     assert static.debug.traced_before(ValueError("elsewhere")) == []
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+def test_nodes_of_fused_groups_and_of_nested_bodies_are_visited(optimised):
+    def f(x):
+        def body(s, row):
+            s = g.cond(g.sum(row) > 0, lambda s: g.tanh(s) + 1, lambda s: s - 1, s)
+            return s, g.sum(s)
+
+        return g.sum(g.exp(g.sin(x) * 2) + 1), g.scan(body, g.zeros(()), x)[1]
+
+    x = np.linspace(-1, 1, 1 << 19).reshape(4, -1)
+    exe = static.compile(f, x)
+    steps = list(static.debug.steps(exe, x, optimised=optimised))
+    names = [step.node.op.name for step in steps]
+    assert names.count("tanh") == 2
+    assert ("fused" in names) is optimised
+    tanh = next(step for step in steps if step.node.op.name == "tanh")
+    assert [node.op.name for node in tanh.inside] == ["scan", "switch"]
+    assert str(tanh) == f"scan > switch > tanh: f64[]  # {line_of(f, 2)}"
+    assert all(tanh.values[source] is value for source, value in zip(tanh.node.inputs, tanh.inputs, strict=True))
+    for found, expected in zip(
+        static.debug.run(exe, x, visit=lambda _: None, optimised=optimised), exe(x), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_steps_are_made_when_they_are_asked_for():
+    stops = []
+    exe = static.compile(lambda x: g.breakpoint(g.sin(x), hook=stops.append) + 1, X)
+    before = threading.active_count()
+    steps = static.debug.steps(exe, X)
+    assert next(steps).node.op.name == "sin"
+    assert not stops
+    assert next(steps).node.op.name == "breakpoint"
+    assert len(stops) == 1
+    steps.close()
+    assert threading.active_count() == before
+    assert list(steps) == []
+
+
+def test_what_stops_a_run_comes_out_of_the_steps():
+    exe = static.compile(lambda x, i: g.take(g.sin(x), i, axis=0), X, np.array([5]))
+    seen = []
+    with pytest.raises(ShapeError, match="take"):
+        seen += (step.node.op.name for step in static.debug.steps(exe, X, np.array([5])))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        list(static.debug.steps(static.compile(g.log, X), X * 0))
+
+
+def test_running_until_an_op_a_line_or_a_condition():
+    exe = static.compile(looped, {"w": W}, abs(X))
+    args = {"w": W}, abs(X)
+    everything = list(static.debug.steps(exe, *args))
+    until = static.debug.until
+    assert until(exe, *args, op="sqrt").node is next(s.node for s in everything if s.node.op.name == "sqrt")
+    assert until(exe, *args, line=line_of(looped, 2)).node.op.name == "matmul"
+    second = until(exe, *args, op="sqrt", when=lambda step: step.value.sum() > 2.9)
+    np.testing.assert_array_equal(second.value, np.sqrt(abs(X[1]) @ W))
+    assert [value.shape for value in second.values.values()][:3] == [(2,), (2,), (2, 2)]
+    assert until(exe, *args, op="conv2d") is None
 
 
 # Where gradients stop

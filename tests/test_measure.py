@@ -2,6 +2,7 @@
 
 import gc
 from collections import Counter
+from itertools import islice
 from random import Random
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare import arms
-from compare.measure import timing
+from compare.measure import rounds, timing
 from compare.measure.job import Budget
 from tests import fake_workloads
 from tests.fake_workloads import job
@@ -33,25 +34,28 @@ class Clock:
         return run
 
 
+def drawn(names, count, seed):
+    """The orders of so many rounds."""
+    return list(islice(rounds.orders(names, Random(seed)), count))
+
+
 @given(st.integers(1, 6), st.integers(0, 30), st.integers())
-def test_every_round_runs_every_arm_once(count, rounds, seed):
+def test_every_round_runs_every_arm_once(count, several, seed):
     names = tuple("abcdef"[:count])
-    orders = timing.interleave(names, rounds, Random(seed))
-    assert len(orders) == rounds
-    assert all(sorted(order) == list(names) for order in orders)
+    assert all(sorted(order) == list(names) for order in drawn(names, several, seed))
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers())
 def test_each_arm_takes_each_place_equally_often(count, groups, seed):
     names = tuple("abcdef"[:count])
-    orders = timing.interleave(names, groups * count, Random(seed))
-    places = Counter((place, arm) for order in orders for place, arm in enumerate(order))
+    draw = drawn(names, groups * count, seed)
+    places = Counter((place, arm) for order in draw for place, arm in enumerate(order))
     assert set(places.values()) == {groups}
 
 
 def test_orders_follow_the_seed_and_are_not_one_rotation():
     names = ("a", "b", "c", "d")
-    draw = [timing.interleave(names, 40, Random(seed)) for seed in (1, 1, 2)]
+    draw = [drawn(names, 40, seed) for seed in (1, 1, 2)]
     assert draw[0] == draw[1] != draw[2]
     assert len(set(draw[0])) > len(names)
 
@@ -59,14 +63,15 @@ def test_orders_follow_the_seed_and_are_not_one_rotation():
 @pytest.mark.parametrize(("nanoseconds", "least"), [(MILLISECOND, 4), (5 * MILLISECOND, 1), (40_000, 100), (1, 4e6)])
 def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
     clock = Clock()
-    count = timing.calibrate(clock.call(nanoseconds), 0.004, clock)
+    count, each = rounds.calibrate(clock.call(nanoseconds), 0.004, clock)[-1]
+    assert each == pytest.approx(nanoseconds / 1e9)
     assert least <= count <= 1.1 * least + 1
 
 
 def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():
     ticks = Clock()
     coarse = lambda: ticks.now // MILLISECOND * MILLISECOND  # noqa: E731
-    assert timing.calibrate(ticks.call(1000), 0.004, coarse) >= 3000
+    assert rounds.calibrate(ticks.call(1000), 0.004, coarse)[-1][0] >= 3000
 
 
 def test_blocks_are_seconds_per_call_and_paired_by_round():
@@ -86,12 +91,12 @@ def test_a_spent_budget_ends_between_rounds_after_the_least():
 
 
 def test_no_collection_inside_a_block_and_the_setting_comes_back():
-    with timing.collected():
+    with rounds.collected():
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
     try:
-        with timing.collected():
+        with rounds.collected():
             pass
         assert not gc.isenabled()
     finally:

@@ -1,5 +1,6 @@
 """The models of the workloads against direct NumPy, and what padding must not change."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,7 +12,19 @@ from hypothesis import strategies as st
 import dynamic
 import graphs
 import static
-from compare.workloads import branch_on_sum, rnn_text, tree_lstm
+from compare.lengths import models
+from compare.lengths.strategies import collated
+from compare.workloads import (
+    branch_on_sum,
+    decode_text,
+    deep_chain,
+    early_exit,
+    encoder_text,
+    fixed_point,
+    moe_digits,
+    rnn_text,
+    tree_lstm,
+)
 from compare.workloads.data import Tree
 from compare.workloads.data.text import VOCABULARY_SIZE
 from graphs.errors import ControlFlowError
@@ -162,3 +175,137 @@ def test_the_label_is_hidden_from_the_model() -> None:
     tree, label = tree_lstm.hide_root(TREE)
     assert tree == (tree_lstm.HIDDEN, TREE[1])
     assert label == TREE[0]
+
+
+# The encoder ------------------------------------------------------------------------------------------------
+
+
+def encoder_params(width: int = 8, longest: int = 9) -> Any:
+    return graphs.tree_map(lambda leaf: leaf.astype(np.float64), encoder_text.init(width, longest, seed=2))
+
+
+def encoder_by_hand(p: Any, characters: Any, places: Any, true: Any) -> float:
+    x = p["characters"][characters] + p["places"][places]
+    (block,) = p["blocks"]
+    h = normed_by_hand(x)
+    heads = []
+    width = x.shape[1] // encoder_text.HEADS
+    for i in range(encoder_text.HEADS):
+        q, k, v = ((h @ block[name])[:, i * width : (i + 1) * width] for name in ("query", "key", "value"))
+        scores = np.exp(q @ k.T / np.sqrt(width))
+        heads.append(scores / scores.sum(1, keepdims=True) @ v)
+    x = x + np.concatenate(heads, axis=1) @ block["joined"]
+    inner = normed_by_hand(x) @ block["up"]["weight"] + block["up"]["bias"]
+    cdf = np.vectorize(lambda z: (1 + math.erf(z / math.sqrt(2))) / 2)
+    x = x + (inner * cdf(inner)) @ block["down"]["weight"] + block["down"]["bias"]
+    logits = x @ p["output"]["weight"] + p["output"]["bias"]
+    chosen = logits[np.arange(len(true)), true] - np.log(np.exp(logits).sum(1))
+    return float(-chosen.mean())
+
+
+def normed_by_hand(x: Any) -> Any:
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+
+def test_the_encoder_equals_one_by_hand() -> None:
+    example = encoder_text.hidden(np.random.default_rng(1), np.arange(7))
+    assert encoder_text.loss(encoder_params(), *example) == pytest.approx(encoder_by_hand(encoder_params(), *example))
+
+
+@pytest.mark.parametrize("batched", [rnn_text.batched, rnn_text.batched_scanned, encoder_text.masked])
+def test_a_padded_batch_is_the_mean_of_its_lines(batched: Callable[..., Any]) -> None:
+    name = "encoder_text" if batched is encoder_text.masked else "rnn_text"
+    stream = models.stream(name, (5, 2, 7), width=8, batch=3)
+    params = graphs.tree_map(lambda leaf: leaf.astype(np.float64), stream.params)
+    alone = np.mean([stream.model.loss(params, *example) for example in stream.examples])
+    assert batched(params, *collated(stream.examples)) == pytest.approx(alone)
+
+
+# Structure that hangs on values -----------------------------------------------------------------------------
+
+
+def test_each_digit_goes_to_one_expert_and_several_experts_get_some() -> None:
+    case = moe_digits.make(experts=6, hidden=16, batch=48, batches=1)
+    ((x, y),) = case.examples
+    shares, chosen = moe_digits.routed(case.params, x)
+    np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
+    assert len(set(chosen.tolist())) > 2
+    logits = np.stack(
+        [
+            moe_digits.expert(case.params["experts"][e], x[i : i + 1], shares[i : i + 1, e])[0]
+            for i, e in enumerate(chosen)
+        ]
+    )
+    assert case.loss(case.params, x, y) == pytest.approx(float(graphs.cross_entropy(logits, y)), rel=1e-5)
+
+
+def test_digits_leave_at_different_blocks() -> None:
+    case = early_exit.WORKLOAD.case("small")
+    used = []
+    for x, y in case.examples:
+        _, gradients = dynamic.value_and_grad(case.loss)(case.params, x, y)
+        used.append(sum(bool(np.any(block["exit"]["weight"])) for block in gradients["blocks"]))
+    assert set(used) == {1}  # of all exits, the one that was taken
+    depths = {sum(bool(np.any(g)) for g in depth_gradients(case, *example)) for example in case.examples}
+    assert len(depths) > 1
+
+
+def depth_gradients(case: Any, x: Any, y: Any) -> list[Any]:
+    _, gradients = dynamic.value_and_grad(case.loss)(case.params, x, y)
+    return [block["up"]["bias"] for block in gradients["blocks"]]
+
+
+def test_a_fixed_point_is_one_and_takes_a_number_of_steps_that_hangs_on_values() -> None:
+    case = fixed_point.WORKLOAD.case("small")
+    steps = []
+    for (x,) in case.examples:
+        z, before, count = fixed_point.step(case.params, x, x), x, 1
+        while fixed_point.change(z, before) > fixed_point.ENOUGH:
+            z, before, count = fixed_point.step(case.params, z, x), z, count + 1
+        np.testing.assert_allclose(fixed_point.step(case.params, z, x), z, atol=2 * fixed_point.ENOUGH)
+        assert case.loss(case.params, x) == pytest.approx(float(np.mean(z * z)), rel=1e-6)
+        steps.append(count)
+    assert len(set(steps)) > 1
+
+
+def test_lines_that_are_written_end_where_a_value_says_so() -> None:
+    case = decode_text.WORKLOAD.case("small")
+    ends = []
+    for (prompt,) in case.examples:
+        text = prompt.tolist()
+        for _ in range(decode_text.MOST):  # all anew for each character, nothing kept
+            keys, values = decode_text.read(case.params, np.array(text))
+            token, _ = decode_text.written(case.params, np.array(text[-1]), keys, values)
+            text.append(int(token))
+            if int(token) % decode_text.ENDS == 0:
+                break
+        ends.append(len(text) - len(prompt))
+        surprise = np.mean(
+            [
+                decode_text.written(
+                    case.params, np.array(text[n - 1]), *decode_text.read(case.params, np.array(text[:n]))
+                )[1]
+                for n in range(len(prompt), len(text))
+            ]
+        )
+        assert case.loss(case.params, prompt) == pytest.approx(float(surprise), rel=1e-5)
+    assert len(set(ends)) > 1
+    assert max(ends) == decode_text.MOST
+
+
+@pytest.mark.parametrize("module", [early_exit, fixed_point, moe_digits, decode_text])
+def test_static_refuses_what_python_decides_by_a_value(module: Any) -> None:
+    case = module.WORKLOAD.case("small")
+    with pytest.raises(ControlFlowError, match=r"\.py:\d+"):
+        static.compile(static.value_and_grad(case.loss), case.params, *case.examples[0])
+
+
+def test_oscillators_keep_their_energy_however_long_they_run() -> None:
+    case = deep_chain.make(400)
+    place, speed = case.params["place"].astype(np.float64), case.params["speed"].astype(np.float64)
+    bound = float(np.mean(place**2 + speed**2)) * 1.1
+    assert 0 < case.loss(case.params) < bound
+    for _ in range(400):
+        speed = speed - place * deep_chain.STEP
+        place = place + speed * deep_chain.STEP
+    assert case.loss(case.params) == pytest.approx(float(np.mean(place * place)), rel=1e-3)

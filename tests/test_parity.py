@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import graphs
 import static
 from compare import arms, parity
 from compare.errors import UnsupportedError
+from compare.workloads import Case
 from graphs.errors import ControlFlowError, ShapeError, VerificationError
 from tests import fake_workloads
 from tests.fake_workloads import job
@@ -139,6 +141,18 @@ def test_control_flow_on_values_is_unsupported_with_the_line_and_no_fault():
     assert "fake_workloads.py" in row["reason"]
     assert record["agree"]
     assert record["same_graph"] is None
+
+
+def test_a_graph_with_a_loop_inside_has_no_tape_to_be_equal_to():
+    def loss(params, x):
+        loops = graphs.while_loop(lambda y: graphs.sum(y) < 100, lambda y: y * 2, x * params["w"])
+        return graphs.sum(loops)
+
+    case = Case(loss, {"w": np.ones(2, np.float32)}, ((np.ones(2, np.float32),),), (2,))
+    record = parity.check(case, ("dynamic", "static-exact"))
+    assert record["same_graph"] is None
+    assert record["agree"]
+    assert "multiply" in record["kernel_calls"]["dynamic"]
 
 
 def test_padding_without_a_masked_loss_is_unsupported(tiny):

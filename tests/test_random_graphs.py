@@ -83,8 +83,7 @@ def test_engines_agree_on_values_and_gradients(block):
         close(no_arena(point), exe(point), precision(point, 1e-11, 1e-4))
         if program.smooth:
             check_slope(program, point, gradient)
-        if program.seed % 8 == 0:
-            equal(exe(point), graphs.tree.unflatten(exe.traced.outputs, check_arena(exe, point)))
+        equal(exe(point), graphs.tree.unflatten(exe.traced.outputs, check_arena(exe, point)))
 
     each_program(check, range(block, COUNT, BLOCKS))
 
@@ -165,7 +164,7 @@ def test_the_check_of_the_arena_finds_a_buffer_given_out_twice():
     defaults[buffers[1]] = defaults[buffers[0]]
     check_arena(exe, [np.ones(300)])
     binding.run.__defaults__ = tuple(defaults)
-    with pytest.raises(AssertionError, match="overlap"):
+    with pytest.raises(AssertionError, match="overwrites"):
         check_arena(exe, [np.ones(300)])
 
 

@@ -36,6 +36,33 @@ def test_what_json_cannot_hold_is_refused_and_leaves_the_file_alone(path, bad):
     assert path.read_bytes() == before
 
 
+@pytest.fixture
+def full_disk(path):
+    """Files of at most a thousand bytes: the next write takes a part, and the one after it fails."""
+    resource = pytest.importorskip("resource")
+    results.append(path, {**TIME, "more": "x" * 800})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_no_part_of_a_line(path, full_disk):
+    whole = path.read_bytes()
+    with pytest.raises(ResultsError, match=r"results.jsonl: .*; make room, then go on with --resume"):
+        results.append(path, {**TIME, "more": "y" * 800})
+    assert path.read_bytes() == whole
+
+
+def test_a_file_is_made_once_and_kept(tmp_path):
+    path = tmp_path / "r.jsonl"
+    results.create(path)
+    assert path.read_bytes() == b""
+    results.append(path, TIME)
+    results.create(path)
+    assert len(results.read(path)) == 1
+
+
 def test_a_cut_off_last_line_is_ignored_with_a_notice_and_cut_away(path):
     results.append(path, TIME)
     whole = path.read_bytes()

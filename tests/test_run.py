@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,8 +108,19 @@ def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_pat
 
 def test_checks_of_claims_run_unless_cells_are_chosen(tmp_path):
     _, machine = go(tmp_path, settings=Settings(processes=1))
-    assert machine.labels[:4] == ["program C1", "gradients C2", "fault C3", "edit C8"]
+    assert machine.labels[:5] == ["program C1", "gradients C2", "fault C3", "prototype C7", "edit C8"]
     assert jobs.check_jobs(SETTINGS) == []
+
+
+def test_the_tables_are_measured_once_unless_cells_are_chosen(tmp_path):
+    settings = Settings(processes=1)
+    _, machine = go(tmp_path, settings=settings)
+    tables = [job.label for job in jobs.table_jobs(settings)]
+    assert "lengths rnn_text/small, lines, process 0" in tables
+    assert "crossover coarse, process 3" in tables
+    assert [label for label in machine.labels if label in tables] == tables
+    assert len({results.key(job.to_dict()) for job in jobs.table_jobs(settings)}) == len(tables)
+    assert list(jobs.table_jobs(SETTINGS)) == []
 
 
 def test_the_memory_of_each_arm_is_measured_in_its_own_process_and_merged(tmp_path):
@@ -257,6 +270,40 @@ def test_another_machine_is_noticed_on_resume(tmp_path):
     assert heard == ["resumed with another cpu: one, two"]
 
 
+# More processes
+
+
+def noisy(job):
+    """Ratios that differ between processes by more than the smallest effect of interest."""
+    ratio = 1 + 0.1 * (job.process % 2)
+    rows = {arm: {**TIMED, "blocks": [0.1 * (ratio if arm == "dynamic" else 1)] * 4} for arm in job.arms}
+    return {**plain(job), "arms": rows}
+
+
+def test_a_cell_with_a_wide_interval_gets_more_processes(tmp_path):
+    _, machine = go(tmp_path, Machine(time_tiny=noisy))
+    processes = Counter((job.workload, job.process) for job in machine.jobs if job.kind == "time")
+    assert {process for workload, process in processes if workload == "tiny"} == set(range(SETTINGS.limits.most))
+    assert {process for workload, process in processes if workload == "stray"} == {0, 1}
+    assert set(processes.values()) == {1}
+
+
+def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, monkeypatch):
+    limits = replace(jobs.PRESETS["quick"], more_seconds=-1.0)
+    monkeypatch.setattr(jobs, "PRESETS", {"quick": limits})
+    _, machine = go(tmp_path, Machine(time_tiny=noisy))
+    assert sum(job.kind == "time" for job in machine.jobs) == 4
+
+
+def test_the_seconds_of_a_run_are_shared_by_its_processes():
+    chosen = [jobs.Cell("tiny", "small")] * 30
+    limits = SETTINGS.limits
+    (_, first), *_ = jobs.time_jobs(chosen, SETTINGS)
+    assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 60)
+    (_, alone), *_ = jobs.time_jobs(chosen[:1], SETTINGS)
+    assert alone.budget.seconds == limits.budget.seconds
+
+
 # Folders that will not do
 
 
@@ -297,11 +344,33 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
         )
 
 
+# Killed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that start in no time")
+def test_a_run_killed_at_twenty_moments_loses_no_finished_job(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.killed_run", tmp_path], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    finished = list(map(int, done.stdout.split()))
+    assert len(finished) == 21
+    assert sum(map(bool, finished)) > 5  # some are killed before their first job is done
+    records = results.read(tmp_path / results.RESULTS)
+    keys = [results.key(r) for r in records if r["kind"] != "run"]
+    assert len(keys) == len(set(keys)) == 2 + 2 * 30 + 2
+
+
 # The real thing
 
 
 DRIVER = """
-from compare import report, workloads
+from dataclasses import replace
+from compare import jobs, report, workloads
+from compare.measure.job import Budget
+quick = replace(jobs.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
+jobs.PRESETS = {"quick": quick}
 workloads.add("fake_tiny", "tests.fake_workloads:TINY")
 workloads.add("fake_stream", "tests.fake_workloads:STREAM")
 report.write = lambda directory: []

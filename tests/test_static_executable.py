@@ -145,9 +145,14 @@ def test_the_code_is_a_straight_line(arena):
 
 
 def test_kernels_write_into_the_arena_and_views_cost_no_call():
-    exe = static.compile(lambda x: (np.tanh(x.T @ x).T + 1).sum(), np.ones((3, 3)))
-    assert exe.source.count("out=") == 3  # matmul, tanh, add; the transposes are made once
-    assert "out=" not in static.compile(lambda x: np.tanh(x), np.ones(3), arena=False).source  # noqa: PLW0108
+    def f(x):
+        return (np.tanh(x.T @ x).T + 1).sum()
+
+    def into_buffers(exe):
+        return [s for s in ast.walk(ast.parse(exe.source)) if isinstance(s, ast.Expr)]
+
+    assert len(into_buffers(static.compile(f, np.ones((3, 3))))) == 3  # matmul, tanh, add; the transposes are made once
+    assert not into_buffers(static.compile(f, np.ones((3, 3)), arena=False))
 
 
 def test_each_kernel_runs_as_often_as_the_graph_says():
@@ -286,7 +291,7 @@ def test_the_report_counts():
     assert report.constant_bytes == weights.nbytes + 4
     assert report.structure_bytes > 0
     assert report.plan == exe.plan
-    assert report.plan.lower_bound == 2 * 4 * 8 * 4
+    assert report.plan.lower_bound == 4 * 8 * 4  # each result over its operand
     assert report.arena_bytes == report.plan.peak >= report.plan.lower_bound
     assert [step.name for step in report.steps] == [one.__name__ for one in pipeline.DEFAULT]
     assert "7 nodes" in str(report)
@@ -294,12 +299,12 @@ def test_the_report_counts():
 
 
 def test_a_symbolic_graph_has_a_plan_once_it_has_met_numbers():
-    exe = static.compile(lambda x: ((x * 2) + 1).sum(), TensorSpec(("B",)))
+    exe = static.compile(lambda x: ((x * 2) + 1).sum(), TensorSpec(("B",)), passes=pipeline.SIMPLIFY)
     assert exe.report().plan is None
     with pytest.raises(GraphError, match="call it once first"):
         _ = exe.plan
     exe(np.ones(96, "f4"))
-    assert exe.plan.lower_bound == 2 * 96 * 4
+    assert exe.plan.lower_bound == 96 * 4
     assert exe.report().plan == exe.plan
 
 

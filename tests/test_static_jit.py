@@ -137,6 +137,8 @@ def test_an_error_in_the_function_counts_no_compile():
         ({"shapes": "nearest"}, ValueError, "'exact', 'symbolic', 'bucket' or 'pad'"),
         ({"shapes": "bucket"}, ShapeError, "name them"),
         ({"shapes": "pad"}, ShapeError, "name them"),
+        ({"shapes": "bucket", "buckets": 3}, ValueError, "give both"),
+        ({"shapes": "bucket", "lengths": [3]}, ValueError, "give both"),
     ],
 )
 def test_options_that_make_no_sense(options, error, words):
@@ -301,6 +303,17 @@ def test_a_length_above_the_largest_bucket_is_refused():
     assert f(ones(3)).tolist() == [2, 2, 2]
     with pytest.raises(ShapeError, match="T is 5, above the largest bucket 4; add a bucket"):
         f(ones(5))
+
+
+def test_buckets_are_the_best_for_the_lengths_expected():
+    f = static.jit(double, shapes="bucket", dims=(("T",),), buckets=2, lengths=[2, 2, 2, 3, 9, 9])
+    for n in (2, 3, 9, 0, 1):
+        assert f(ones(n)).tolist() == [2] * n
+    assert sorted(exe.specs[0].shape[0] for exe in f.executables.values()) == [3, 9]
+    assert f.stats.reasons == ["first call", "x: dim 0 was 3, now 9"]
+    assert (f.stats.hits, f.stats.misses) == (3, 2)
+    with pytest.raises(ShapeError, match="T is 10, above the largest bucket 9"):
+        f(ones(10))
 
 
 def test_arguments_are_not_changed_by_padding():

@@ -48,8 +48,9 @@ def test_flat_data_have_scipys_percentile_interval_widened_by_student(shape):
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30, 200])
-def test_the_student_quantile_is_scipys(freedom):
-    assert stats._student(freedom) == pytest.approx(oracle.t.ppf(0.975, freedom), rel=0.002)
+@pytest.mark.parametrize("tail", [0.025, 0.025 / 7, 0.025 / 200])
+def test_the_student_quantile_is_scipys(freedom, tail):
+    assert stats._student(freedom, tail) == pytest.approx(oracle.t.ppf(1 - tail, freedom), rel=1e-9)
 
 
 @pytest.mark.parametrize("processes", [2, 3, 6])
@@ -60,6 +61,29 @@ def test_the_interval_covers_the_truth_of_clustered_data(processes, between, wit
     covered = sum(trial.low <= 1 <= trial.high for trial in trials)
     # 0.92 is three standard errors under 0.95
     assert covered / len(trials) >= 0.92
+
+
+def test_many_comparisons_hold_their_truths_at_once():
+    rng = np.random.default_rng(13)
+    families = [[clustered(rng, 6, 0.03, 0.01) for _ in range(8)] for _ in range(100)]
+
+    def all_hold(family, comparisons):
+        found = [geometric_mean_interval(r, resamples=300, comparisons=comparisons) for r in family]
+        return all(i.low <= 1 <= i.high for i in found)
+
+    alone, together = (sum(all_hold(family, n) for family in families) for n in (1, 8))
+    assert alone < 90 <= together  # 95 expected, and 66 without the correction
+
+
+@given(NESTED, st.integers(2, 50))
+def test_an_interval_of_several_is_wider_by_students_quantile(pairs, comparisons):
+    tops, bottoms = split(pairs)
+    one, several = (ratio_interval(tops, bottoms, resamples=200, comparisons=n) for n in (1, comparisons))
+    quantiles = oracle.t.ppf([0.975, 1 - 0.025 / comparisons], len(pairs) - 1)
+    widths = np.log([one.high / one.estimate, several.high / several.estimate])
+    assert several.estimate == one.estimate
+    if several.high < 1e299:  # wider than any float can say
+        np.testing.assert_allclose(widths[1], widths[0] * quantiles[1] / quantiles[0], rtol=1e-6, atol=1e-9)
 
 
 def test_ignoring_the_processes_would_cover_too_little():

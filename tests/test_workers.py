@@ -3,8 +3,12 @@
 import json
 import os
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from compare import workloads
@@ -56,6 +60,45 @@ def test_a_crash_is_a_failure_record_that_names_the_signal():
 def test_a_stuck_worker_is_ended():
     record = processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 3)
     assert record["error"] == "the worker ran longer than 3 s and was ended"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems may not limit memory")
+def test_a_worker_that_takes_too_much_memory_is_a_failure_record():
+    record = processes.run_job(job("time", "GREEDY", process=0, arms=("dynamic",), memory=1 << 30), 60)
+    assert record["error"].startswith("out of memory, of which it may take 1,073,741,824 bytes: ")
+
+
+def test_every_record_tells_seed_environment_and_start(monkeypatch):
+    one = job("time", "TINY", process=2, seed=5, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5), lane=1)
+    failed = job("time", "ERROR", process=2, seed=5, arms=("dynamic",), lane=1)
+    for record in (processes.run_job(one, 60), processes.run_job(failed, 60)):
+        assert record["seed"] == 5
+        assert record["environment"]["hash_seed"] == "7"
+        assert record["environment"].keys() >= {"cpu", "governor", "blas", "versions", "commit", "gc", "load"}
+        if hasattr(os, "sched_getaffinity"):
+            assert record["environment"]["affinity"] == [sorted(os.sched_getaffinity(0))[-2:][0]]
+    assert 0 < processes.run_job(one, 60)["startup"] < 60
+
+
+ORPHAN = """
+import os, subprocess, sys
+from compare.measure import processes
+from tests.fake_workloads import job
+processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell a child")
+def test_a_worker_ends_with_a_run_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", ORPHAN], cwd=ROOT) as run:
+        deadline, workers = time.monotonic() + 30, []
+        while time.monotonic() < deadline and not workers:
+            workers = [p for p in psutil.Process(run.pid).children() if "compare.measure.worker" in p.cmdline()]
+            time.sleep(0.02)
+        while time.monotonic() < deadline and workers[0].cpu_times().user < 0.1:
+            time.sleep(0.02)  # until it is under way
+        run.kill()
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
 
 
 def test_a_worker_is_pinned_to_one_core_and_one_thread():

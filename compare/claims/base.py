@@ -65,6 +65,7 @@ class Verdict:
             "effect": finding.effect and asdict(finding.effect),
             "interval": finding.interval and finding.interval.bounds(),
             "regimes": [_regime(regime) for regime in finding.regimes],
+            "strongest": strongest(finding.regimes),
             "measured": claim.measured,
             "rule": claim.rule,
             "reasons": list(finding.reasons),
@@ -94,6 +95,22 @@ class Claim:
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""
         return Verdict(self, self.find(records))
+
+
+def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:
+    """Where the claim, and where its opposite, holds most: the largest value that supports, the smallest that refutes.
+
+    Values are as regimes have them, in which larger speaks for the claim; null where no regime with a value does.
+    """
+    valued = [regime for regime in regimes if regime.value is not None]
+    sides = {
+        "claim": ([regime for regime in valued if regime.verdict == "supported"], -1),
+        "opposite": ([regime for regime in valued if regime.verdict == "refuted"], 1),
+    }
+    return {
+        side: _regime(min(found, key=lambda regime: sign * (regime.value or 0.0))) if found else None
+        for side, (found, sign) in sides.items()
+    }
 
 
 def not_measured(what: str) -> Finding:

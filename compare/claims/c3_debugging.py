@@ -118,6 +118,10 @@ CLAIM = Claim(
     f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
     f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
     find=find,
+    literature=(
+        "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
+        "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",
+    ),
     not_tested=(
         "people: minutes to find a fault, which only a study with programmers can tell",
         "graphical debuggers and recorded traces of other frameworks",

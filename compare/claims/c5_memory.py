@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from compare.claims import crossover
 from compare.claims.base import (
     SMALLEST_EFFECT,
     Claim,
@@ -43,7 +44,13 @@ def find(records: Records) -> Finding:
     return Finding(
         # a wrong reason spoils a right amount; it does not rescue a wrong one
         combine((amount, because.verdict)) if amount == "supported" else amount,
-        (_told(ratios), because.name, _caches(contests), *left),
+        (
+            _told(ratios),
+            because.name,
+            _caches(contests),
+            *crossover.told_sizes(crossover.sizes(records, held)),
+            *left,
+        ),
         Effect("bytes held, static / dynamic, geometric mean over workloads", mean.estimate, "ratio"),
         mean,
         (Regime("amount held", amount, mean.estimate, mean), because, *map(_regime, contests)),
@@ -128,7 +135,8 @@ CLAIM = Claim(
     "memory blindly.",
     measured="Bytes held for one training step in steady state: the peak that NumPy's allocations reach "
     "above the baseline, with the graph's structure, its plan and the caches of compiled shapes added, for "
-    "each workload and size; static by whichever arm holds least there.",
+    "each workload and size; static by whichever arm holds least there. A map over tensor size and depth shows the "
+    "same for chains of ops; it is told and not judged.",
     rule=f"More or less means by more than {SMALLEST_EFFECT:.0%}. Refuted if static holds more in no cell. "
     "Depends if it holds more in some and less in others. Supported if it holds more in some and less in "
     "none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies above 1 and "

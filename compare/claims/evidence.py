@@ -45,8 +45,11 @@ class Cell:
         found = [values for measured in self.of(arm) if _usable(values := read(measured))]
         return geometric_mean(v for values in found for v in values) if found else None
 
-    def ratio(self, top: str, bottom: str, read: Read) -> Interval | None:
-        """`top / bottom` over the blocks that both arms have, paired; None where there are fewer than two."""
+    def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
+        """`top / bottom` over the blocks that both arms have, paired; None where there are fewer than two.
+
+        `comparisons` is how many such intervals one verdict rests on, for all of them to hold at once.
+        """
         pairs = [
             (tops, bottoms)
             for process in self.processes
@@ -56,7 +59,7 @@ class Cell:
         ]
         if sum(len(tops) for tops, _ in pairs) < 2:
             return None
-        return ratio_interval([tops for tops, _ in pairs], [bottoms for _, bottoms in pairs])
+        return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons)
 
     def least(self, read: Read) -> str | None:
         """The static arm with the smallest mean: the best that static has to offer here."""
@@ -86,6 +89,16 @@ def left_out(records: Records, kind: str) -> tuple[str, ...]:
             elif (record["workload"], record["size"], arm) not in admitted:
                 found.add(f"{name}: left out, its outputs and gradients were not shown to agree")
     return tuple(sorted(found))
+
+
+def unsteady(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """One sentence for each arm that some process never saw steady: all its blocks count, warm or not."""
+    return tuple(
+        f"{cell.name}, {arm}: no steady state was reached in {count} of {len(cell.of(arm))} processes"
+        for cell in cells
+        for arm in (DYNAMIC, *cell.static_arms)
+        if (count := sum(measured.get("steady") is False for measured in cell.of(arm)))
+    )
 
 
 def steady(measured: Record) -> Sequence[float]:

@@ -157,6 +157,7 @@ def costs(program: Program, arm: Static | None) -> Record:
     stats = arm and arm.jitted.stats
     return {
         "tokens": len(tokens.tokens(program.plain)),
+        "graph_tokens": arm and len(tokens.tokens(arm.function)),
         "edit": arm and tokens.share(program.plain, arm.function),
         "compiles": stats and stats.compiles,
         "compile_seconds": stats and stats.compile_seconds,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import platform
+import signal
 import subprocess
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from compare.measure.job import Job
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -23,7 +29,13 @@ PACKAGES = ("graphduel", "numpy", "optree", "networkx", "matplotlib", "psutil", 
 MALLOC = ("MALLOC_", "GLIBC_TUNABLES")  # a heap that is never trimmed makes fresh arrays several times cheaper
 GC_POLICY = "collected between rounds, off inside blocks"
 _CPUINFO = Path("/proc/cpuinfo")
+_PR_SET_PDEATHSIG = 1
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """The record of a job that asks for the environment alone."""
+    return {**job.head, "environment": environment()}
 
 
 def environment() -> dict[str, Any]:
@@ -46,17 +58,47 @@ def environment() -> dict[str, Any]:
         "affinity": affinity(),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
+        "hash_seed": os.environ.get("PYTHONHASHSEED"),
         "gc": GC_POLICY,
+        "load": load(),
     }
 
 
-def pin() -> None:
-    """Keep this process on one core, the last it may use, where the system can, and BLAS on one thread."""
+def pin(lane: int = 0) -> None:
+    """Keep this process on one core where the system can, the last it may use for lane 0, and BLAS on one thread."""
     from threadpoolctl import threadpool_limits
 
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        cores = sorted(os.sched_getaffinity(0), reverse=True)
+        os.sched_setaffinity(0, {cores[lane % len(cores)]})
     threadpool_limits(1)
+
+
+def end_with(parent: int) -> None:
+    """End this process when the one that started it does, where the system can (Linux): killed runs leave none.
+
+    Raises SystemExit when it has ended already.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # no such call, or no such library
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            raise SystemExit("the run that asked for this has ended")
+
+
+def limit_memory(most: int) -> None:
+    """Let this process take no more than `most` bytes beyond what it has, where the system can; 0 sets no limit."""
+    import psutil
+
+    if most and importlib.util.find_spec("resource"):
+        import resource
+
+        total = int(psutil.Process().memory_info().vms) + most
+        resource.setrlimit(resource.RLIMIT_AS, (total, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def load() -> float | None:
+    """The processes that ran or waited, a mean over the last minute; None where the system does not tell."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def affinity() -> list[int] | None:

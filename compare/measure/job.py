@@ -12,14 +12,16 @@ from typing import Any
 class Budget:
     """How long to measure, in seconds and in rounds of one block per arm.
 
-    `seconds` bounds the rounds of one job once `least` of them are done. A round is never cut, so blocks stay
-    paired.
+    `rounds` in steady state are wanted, and more until the mean ratio of each arm to the first is known to `width`
+    either way within the process. `seconds` bounds that once `least` rounds are done. A round is never cut, so blocks
+    stay paired. `width` is about precision alone: to measure until a difference shows would find one in the end.
     """
 
     rounds: int = 20
     least: int = 5
     seconds: float = 10.0
     block_seconds: float = 0.004
+    width: float = 0.02
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,10 @@ class Job:
     """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
 
     `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
-    measure side by side, every arm of the workload when empty.
+    measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
+    those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
+    chooses them (`compare.lengths.distributions`). Workers that run at once have different lanes, and so
+    different cores.
     """
 
     kind: str
@@ -35,10 +40,13 @@ class Job:
     size: str | None = None
     process: int | None = None
     claim: str | None = None
+    lengths: str | None = None
     source: str = ""
     seed: int = 0
     arms: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
+    memory: int = 0
+    lane: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -53,16 +61,17 @@ class Job:
     @property
     def head(self) -> dict[str, Any]:
         """The fields that name the job, as the record of its kind begins."""
-        names = ("kind", "workload", "size", "process", "claim")
+        names = ("kind", "workload", "size", "lengths", "process", "claim")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def label(self) -> str:
         """What a person calls the job: `time rnn_text/small, process 2`."""
-        cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or "")
+        cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or self.size or "")
+        cell += f", {self.lengths}" if self.lengths else ""
         process = "" if self.process is None else f", process {self.process}"
         return f"{self.kind} {cell}{process}".strip()
 
     def random(self) -> Random:
         """The job's own generator: the same job draws the same orders in every run of one seed."""
-        return Random(f"{self.seed}/{self.workload}/{self.size}/{self.process}")
+        return Random(f"{self.seed}/{self.workload}/{self.size}/{self.process}{self.lengths or ''}")

@@ -4,6 +4,8 @@ peak             bytes of NumPy data a steady step reaches above `held` (tracema
                  stream, its largest step
 held             bytes of NumPy data the arm keeps between steps: arena, constants, every cached shape
 resident_growth  how far the process's resident peak rises from before the build to after steady steps
+kept             bytes of Python and NumPy data that each further epoch leaves behind: what leaks. It is the median
+                 over epochs, so that a cache that grows once is not in it
 
 The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
 of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -31,6 +35,8 @@ from compare.results import Record
 from compare.workloads.base import Case
 
 WARM_EPOCHS = 2
+LEAK_EPOCHS = 3
+Build = Callable[[str, Case], Step]
 
 
 def measure(job: Job) -> Record:
@@ -39,11 +45,12 @@ def measure(job: Job) -> Record:
     return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms}}
 
 
-def measure_arm(arm: str, case: Case) -> Record:
-    """What one arm of a case holds and reaches."""
-    growth = resident_growth(arm, case)
+def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
+    """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
+    build = build or arms.build
+    growth = resident_growth(arm, case, build)
     with numpy_memory():
-        step = arms.build(arm, case)
+        step = build(arm, case)
         _epochs(step, WARM_EPOCHS)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
@@ -53,6 +60,7 @@ def measure_arm(arm: str, case: Case) -> Record:
     longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
     _, gradients = step(*step.examples[longest])
     classes, nodes = _classes(step, case, longest, peak, held, _nbytes(gradients))
+    kept = kept_by_epoch(step)
     step.close()
     return {
         "status": "ok",
@@ -60,16 +68,31 @@ def measure_arm(arm: str, case: Case) -> Record:
         "peak": peak,
         "held": held,
         "resident_growth": growth,
+        "kept": kept,
         "classes": classes,
         "nodes": nodes,
     }
 
 
-def resident_growth(arm: str, case: Case) -> int:
+def kept_by_epoch(step: Step) -> int:
+    """The median of the bytes, Python's and NumPy's, that an epoch leaves behind."""
+    readings = []
+    tracemalloc.start()
+    try:
+        for _ in range(LEAK_EPOCHS + 1):
+            _epochs(step, 1)
+            gc.collect()
+            readings.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    return round(median(after - before for before, after in pairwise(readings)))
+
+
+def resident_growth(arm: str, case: Case, build: Build | None = None) -> int:
     """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
     gc.collect()
     before = restart_resident_peak()
-    step = arms.build(arm, case)
+    step = (build or arms.build)(arm, case)
     _epochs(step, WARM_EPOCHS)
     growth = resident_peak() - before
     step.close()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def run_job(job: Job, timeout: float) -> Record:
 
 def ask(job: Job, timeout: float) -> Record:
     """What a fresh worker answers. Raises WorkerError when it crashes, overruns, or answers nothing."""
+    message = {"spawned": time.time(), "parent": os.getpid(), "job": job.to_dict()}
     worker = subprocess.Popen(
         [sys.executable, "-m", WORKER],
         stdin=subprocess.PIPE,
@@ -41,7 +43,7 @@ def ask(job: Job, timeout: float) -> Record:
         start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
     )
     try:
-        answer, errors = worker.communicate(json.dumps(job.to_dict()), timeout)
+        answer, errors = worker.communicate(json.dumps(message), timeout)
     except subprocess.TimeoutExpired:
         raise WorkerError(f"the worker ran longer than {timeout:g} s and was ended") from None
     finally:
@@ -88,7 +90,8 @@ def _understood(code: int, answer: str, errors: str) -> Record:
 def _ending(code: int) -> str:
     if code < 0:
         try:
-            return f"died of {signal.Signals(-code).name}"
+            name = signal.Signals(-code).name
+            return f"died of {name}" + (", as one does for which there is no memory left" if name == "SIGKILL" else "")
         except ValueError:
             return f"died of signal {-code}"
     return f"ended with exit code {code}" if code else "gave no readable answer"

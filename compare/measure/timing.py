@@ -1,15 +1,10 @@
-"""Timing: calibrated blocks of calls, arms in balanced random order, build and first call apart.
-
-The arms of a round run next to each other in time, so that a slow moment of the machine meets them all, and
-ratios are taken within rounds. The garbage collector runs between rounds and never inside a block.
-"""
+"""The times of a cell in one process: build, every first call, warm-up and steady state, each apart."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -17,11 +12,11 @@ from typing import Any
 from compare import arms, workloads
 from compare.arms import Step
 from compare.measure.job import Budget, Job
+from compare.measure.rounds import Call, Clock, Rounds, collected, orders, paired_rounds
 from compare.results import Record
 from compare.workloads.base import Case, Example
 
-Clock = Callable[[], int]
-Call = Callable[[], object]
+Build = Callable[[str, Case], Step]
 
 
 def measure(job: Job) -> Record:
@@ -31,28 +26,37 @@ def measure(job: Job) -> Record:
     return measure_arms(job, case)
 
 
-def measure_arms(job: Job, case: Case) -> Record:
-    """The time record of the arms of a job over a case that is at hand."""
+def measure_arms(job: Job, case: Case, build: Build = arms.build) -> Record:
+    """The time record of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
     rng = job.random()
-    steps = {arm: arms.build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
+    steps = {arm: build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
     builds = {arm: step.compile_seconds for arm, step in steps.items()}
     first = first_epoch(steps, case, rng)
     calls = {arm: steady_call(step, case) for arm, step in steps.items()}
-    blocks, counts = steady_blocks(calls, job.budget, rng)
+    rounds = paired_rounds(calls, job.budget, rng)
     rows = {
         arm: {
             "status": "ok",
             "reason": None,
             "build": builds[arm],
             "first": first[arm][0]["seconds"],
-            "calls_per_block": counts[arm] * len(case.examples),
-            "blocks": [seconds / len(case.examples) for seconds in blocks[arm]],
+            **_steady_row(rounds, arm, len(case.examples)),
             "stream": first[arm] if case.varies else None,
             **_counts(steps[arm], case),
         }
         for arm in job.arms
     }
     return {**job.head, "arms": rows}
+
+
+def _steady_row(rounds: Rounds, arm: str, examples: int) -> dict[str, Any]:
+    """Warm-up and blocks of an arm, in seconds per example."""
+    return {
+        "calls_per_block": rounds.counts[arm] * examples,
+        "warmup": [seconds / examples for seconds in rounds.warmup(arm)],
+        "steady": rounds.starts()[arm] is not None,
+        "blocks": [seconds / examples for seconds in rounds.steady()[arm]],
+    }
 
 
 def _counts(step: Step, case: Case) -> dict[str, Any]:
@@ -64,19 +68,6 @@ def _counts(step: Step, case: Case) -> dict[str, Any]:
     }
 
 
-def interleave(names: Sequence[str], rounds: int, rng: Random) -> list[tuple[str, ...]]:
-    """The order of the arms in each round: random, and balanced over each group of `len(names)` rounds.
-
-    A group is the rows, shuffled, of a Latin square over a random order: each arm takes each place once.
-    """
-    orders: list[tuple[str, ...]] = []
-    while len(orders) < rounds:
-        shuffled = rng.sample(names, len(names))
-        square = [tuple(shuffled[i:] + shuffled[:i]) for i in range(len(shuffled))]
-        orders += rng.sample(square, len(square))
-    return orders[:rounds]
-
-
 def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str, list[dict[str, Any]]]:
     """Every first call over the stream, one by one, arms interleaved per example.
 
@@ -84,7 +75,7 @@ def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str,
     """
     calls: dict[str, list[dict[str, Any]]] = {arm: [] for arm in steps}
     seen: set[Any] = set()
-    for index, order in enumerate(interleave(tuple(steps), len(case.examples), rng)):
+    for index, order in zip(range(len(case.examples)), orders(tuple(steps), rng), strict=False):
         signature = arms.signature(case.examples[index])
         with collected():
             for arm in order:
@@ -114,41 +105,9 @@ def _epoch(step: Step, examples: Sequence[Example]) -> None:
 def steady_blocks(
     calls: Mapping[str, Call], budget: Budget, rng: Random, clock: Clock = time.perf_counter_ns
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
-    """Seconds per call of each block of each arm, and the calls in a block.
-
-    Block i of every arm belongs to round i. Stops between rounds once the budget is spent.
-    """
-    counts = {arm: calibrate(call, budget.block_seconds, clock) for arm, call in calls.items()}
-    blocks: dict[str, list[float]] = {arm: [] for arm in calls}
-    deadline = clock() + int(budget.seconds * 1e9)
-    for done, order in enumerate(interleave(tuple(calls), budget.rounds, rng)):
-        if done >= budget.least and clock() > deadline:
-            break
-        with collected():
-            for arm in order:
-                blocks[arm].append(time_block(calls[arm], counts[arm], clock))
-    return blocks, counts
-
-
-def calibrate(call: Call, seconds: float, clock: Clock = time.perf_counter_ns) -> int:
-    """The number of calls whose block lasts at least `seconds`; the search is the warm-up too."""
-    count = 1
-    while True:
-        with collected():
-            elapsed = time_block(call, count, clock) * count
-        if elapsed >= seconds:
-            return count
-        needed = count * seconds / elapsed if elapsed > 0 else 2.0 * count
-        count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
-
-
-def time_block(call: Call, count: int, clock: Clock = time.perf_counter_ns) -> float:
-    """Seconds per call over `count` calls in a row."""
-    turns = range(count)
-    start = clock()
-    for _ in turns:
-        call()
-    return (clock() - start) / count / 1e9
+    """Seconds per call of each steady block of each arm, paired by index, and the calls in a block."""
+    rounds = paired_rounds(calls, budget, rng, clock)
+    return rounds.steady(), rounds.counts
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -156,16 +115,3 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter_ns()
     result = call()
     return (time.perf_counter_ns() - start) / 1e9, result
-
-
-@contextmanager
-def collected() -> Iterator[None]:
-    """Collect garbage now, and none inside the block: a collection belongs to no arm."""
-    gc.collect()
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -55,6 +55,7 @@ def _claim(verdict: Verdict) -> Iterator[str]:
         ("What the effect is", verdict.effect_name),
         ("What is measured", verdict.measured),
         ("The rule, fixed before the data", verdict.rule),
+        *verdict.strongest,
     )
     yield _bullets_raw(f"**{name}:** {_text(value)}" for name, value in named if value)
     yield _table(verdict.regimes)

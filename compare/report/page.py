@@ -41,6 +41,7 @@ class Verdict:
     measured: str
     rule: str
     regimes: Table | None
+    strongest: tuple[tuple[str, str], ...]
     reasons: tuple[str, ...]
     not_tested: tuple[str, ...]
     literature: tuple[str, ...]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from compare.schema import violation
+
 Line = Mapping[str, Any]
 
 
@@ -102,6 +104,13 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A line that claims read as it stands, and that keeps to the schema: strategies for lengths, a crossover map."""
+
+    line: Line
+
+
+@dataclass(frozen=True)
 class Results:
     """Every record of a run directory, by kind; `unreadable` counts the lines that did not convert."""
 
@@ -111,6 +120,7 @@ class Results:
     parity: tuple[Parity, ...]
     gradients: tuple[Gradients, ...]
     failures: tuple[Failure, ...]
+    tables: tuple[Table, ...]
     unreadable: int
 
 
@@ -127,7 +137,7 @@ def parse(lines: Iterable[Any]) -> Results:
     def of(kind: type) -> tuple[Any, ...]:
         return tuple(record for record in records if isinstance(record, kind))
 
-    return Results(of(Run), of(Timing), of(Memory), of(Parity), of(Gradients), of(Failure), unreadable)
+    return Results(of(Run), of(Timing), of(Memory), of(Parity), of(Gradients), of(Failure), of(Table), unreadable)
 
 
 def _run(line: Line) -> list[Run]:
@@ -187,6 +197,12 @@ def _gradients(line: Line) -> list[Gradients]:
     return [Gradients(str(line["claim"]), int(line["checks"]), int(line["passed"]), failures)]
 
 
+def _table(line: Line) -> list[Table]:
+    if problem := violation(line):
+        raise ValueError(problem)
+    return [Table(line)]
+
+
 def _failure(line: Line) -> list[Failure]:
     job = line["job"]
     named = ", ".join(f"{key} {value}" for key, value in job.items()) if isinstance(job, Mapping) else str(job)
@@ -200,8 +216,15 @@ _READERS: dict[str, Callable[[Line], list[Any]]] = {
     "parity": _parity,
     "gradients": _gradients,
     "program": lambda _: [],  # what the page says of programs is the verdict on their claim
-    "fault": lambda _: [],  # and so for these two
+    "fault": lambda _: [],  # and so for these three
     "edit": lambda _: [],
+    "prototype": lambda _: [],
+    "lengths": _table,
+    "crossover": _table,
+    "crossover memory": _table,
+    "ladder": _table,
+    "parts": _table,
+    "ledger": _table,
     "failure": _failure,
 }
 

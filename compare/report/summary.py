@@ -9,7 +9,9 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.claims import crossover, evidence, length_table
 from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.c5_memory import held
 from compare.claims.evidence import DYNAMIC, SIZES
 from compare.report.records import Call, Cell, Memory, Parity, Results, Timing
 from compare.stats import Interval, geometric_mean, ratio_interval
@@ -65,6 +67,9 @@ class Summary:
     ratios: tuple[Ratio, ...]
     courses: dict[tuple[Cell, str], Course]
     streams: dict[tuple[Cell, str], tuple[Call, ...]]
+    strategies: tuple[evidence.Cell, ...]
+    times: tuple[crossover.Point, ...]
+    sizes: tuple[crossover.Point, ...]
 
 
 def summarise(results: Results) -> Summary:
@@ -77,7 +82,17 @@ def summarise(results: Results) -> Summary:
     courses = {key: _course(tuple(of.values())) for key, of in by_arm.items()}
     streams = {key: of[min(of)].stream for key, of in by_arm.items() if of[min(of)].stream}
     memory = tuple(m for m in results.memory if m.status == "ok" and (m.cell, m.arm) in agreed)
-    return Summary(results, memory, _ratios(by_arm), courses, streams)
+    lines = [table.line for table in results.tables]
+    return Summary(
+        results,
+        memory,
+        _ratios(by_arm),
+        courses,
+        streams,
+        strategies=tuple(length_table.tables(lines)),
+        times=tuple(crossover.times(lines)),
+        sizes=tuple(crossover.sizes(lines, held)),
+    )
 
 
 def largest(cells: Iterable[Cell]) -> list[Cell]:

@@ -1,7 +1,7 @@
 """The lines of verdicts.json, ready to print."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compare.report import text
@@ -66,6 +66,7 @@ def _verdict(entry: Mapping[str, Any]) -> Verdict:
         measured=str(entry.get("measured", "")),
         rule=str(entry.get("rule", "")),
         regimes=_regimes(entry.get("regimes") or (), unit),
+        strongest=tuple(_strongest(entry.get("strongest") or {}, unit)),
         reasons=reasons,
         not_tested=_lines(entry.get("not_tested")),
         literature=_lines(entry.get("literature")),
@@ -95,6 +96,16 @@ def _regimes(regimes: Sequence[Mapping[str, Any]], unit: str) -> Table | None:
         (str(r["name"]), _marked(str(r["verdict"])), _measure(r.get("value"), r.get("interval"), unit)) for r in regimes
     )
     return Table(("regime", "verdict", "value"), rows, "llr") if rows else None
+
+
+_SIDES = {"claim": "Where the claim is strongest", "opposite": "Where its opposite is strongest"}
+
+
+def _strongest(sides: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
+    for side, words in _SIDES.items() if sides else ():
+        found = sides.get(side)
+        told = f"{found['name']}: {_measure(found.get('value'), found.get('interval'), unit)}" if found else ""
+        yield words, told or "in no regime that was measured"
 
 
 def _marked(word: str) -> str:

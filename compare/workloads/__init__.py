@@ -17,11 +17,18 @@ __all__ = ["Case", "Workload", "add", "get", "load", "names", "nearest", "source
 _NAMES = (
     "big_matmul",
     "tiny_mlp",
+    "deep_chain",
     "elementwise_chain",
     "mlp_digits",
+    "conv_digits",
     "rnn_text",
+    "encoder_text",
     "tree_lstm",
     "branch_on_sum",
+    "early_exit",
+    "moe_digits",
+    "fixed_point",
+    "decode_text",
 )
 _sources = {name: f"{__name__}.{name}:WORKLOAD" for name in _NAMES}
 

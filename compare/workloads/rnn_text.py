@@ -65,6 +65,39 @@ def masked(params: Params, characters: Array, following: Array, mask: Array) -> 
     return graphs.sum(graphs.where(mask, each, 0)) / graphs.sum(graphs.astype(mask, each.dtype))
 
 
+def batched(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+    """The mean loss of padded lines that go through each step together: i[B, T], i[B, T], bool[B, T] -> a scalar."""
+    state, states = params["start"], []
+    for x in by_time(params, characters):
+        state = step(params, state, x)
+        states.append(state)
+    return averaged(params, graphs.stack(states), following, mask)
+
+
+def batched_scanned(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+    """The same loss with the loop over time as one op."""
+
+    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
+        state = step(params, state, x)
+        return state, state
+
+    embedded = by_time(params, characters)
+    start = graphs.broadcast_to(params["start"], embedded.shape[1:])
+    return averaged(params, graphs.scan(stepped, start, embedded)[1], following, mask)
+
+
+def by_time(params: Params, characters: Array) -> Array:
+    """The embeddings, time first: i[B, T] -> f[T, B, width]."""
+    return graphs.embedding(params["embedding"], graphs.permute_dims(characters, (1, 0)))
+
+
+def averaged(params: Params, states: Array, following: Array, mask: Array) -> Array:
+    """The mean over lines of the mean over the characters of each: f[T, B, width], i[B, T], bool[B, T] -> a scalar."""
+    each = graphs.permute_dims(judged(params, states, graphs.permute_dims(following, (1, 0))), (1, 0))
+    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
+    return graphs.mean(graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts)
+
+
 def init(width: int, seed: int = 0) -> Params:
     """The parameters: embedding and state of `width` floats, learned start state; Glorot init."""
     rng = np.random.default_rng(seed)

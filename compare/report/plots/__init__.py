@@ -25,11 +25,24 @@ class Drawing:
 
 def draw(summary: Summary, directory: Path) -> tuple[list[Picture], list[Path]]:
     """Draw every figure into `directory` as PNG and SVG; the pictures for the page, and the files written."""
-    from compare.report.plots import break_even, latency, memory, steady, style, two_graphs
+    from compare.report.plots import (
+        break_even,
+        crossover,
+        latency,
+        ledger,
+        memory,
+        parts,
+        steady,
+        strategies,
+        style,
+        two_graphs,
+        waterfall,
+    )
 
+    figures = (steady, waterfall, parts, break_even, crossover, latency, strategies, memory, ledger, two_graphs)
     pictures, paths = [], []
     with rc_context(style.STYLE):
-        for module in (steady, break_even, latency, memory, two_graphs):
+        for module in figures:
             drawing = module.draw(summary)
             svg = b""
             if drawing.figure is not None:

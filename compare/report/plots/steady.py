@@ -1,12 +1,10 @@
 """Steady-state time of every static arm as a ratio to dynamic."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import DYNAMIC
@@ -26,9 +24,6 @@ _CAPTION = (
     "the next figure."
 )
 _COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points right of the axes
-
-_LABEL_WIDTH = 0.09  # of the axis, with room around it
-_STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50))
 
 
 def draw(summary: Summary) -> Drawing:
@@ -78,24 +73,9 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
 def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
     low = min(0.9, *(ratio.interval.low for ratio in rows)) / 1.15
     high = max(1.1, *(ratio.interval.high for ratio in rows)) * 1.15
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_xticks(_ticks(low, high))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    style.ratio_axis(axes, low, high)
     axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
     axes.axvline(1, color=style.INK, linewidth=1.2)
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios between the limits: the finest set whose labels do not touch."""
-    for steps in _STEPS:
-        ticks = [step * 10.0**power / 10 for power in range(-6, 7) for step in steps]
-        fitting = [tick for tick in ticks if low <= tick <= high]
-        gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
-        if min(gaps, default=math.inf) >= _LABEL_WIDTH * math.log(high / low):
-            return fitting
-    return [10.0**power for power in range(-6, 7) if low <= 10.0**power <= high]
 
 
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:

@@ -1,13 +1,15 @@
 """One look for all figures: Okabe-Ito colours with a second cue, marker or hatch; reproducible files."""
 
 import io
+import itertools
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from compare.report import text
 
@@ -47,15 +49,19 @@ _ARMS = {
     "static-pad": ("#56b4e9", "^"),
 }
 _OTHER_ARM = ("#777777", "X")
+_STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))
 
 _CLASSES = {
     "parameters": ("#bbbbbb", ""),
     "gradients": ("#e69f00", "////"),
     "saved": ("#0072b2", ""),
+    "activations": ("#f0e442", ""),
     "workspace": ("#56b4e9", "...."),
     "structure": ("#d55e00", "xxxx"),
     "plan": ("#009e73", "\\\\\\\\"),
     "caches": ("#cc79a7", "----"),
+    "slack": ("#eeeeee", "////"),
+    "untold": ("#000000", ""),
 }
 _OTHER_CLASS = ("#f0e442", "++++")
 
@@ -103,6 +109,26 @@ def seconds_axis(axes: Axes) -> None:
     """Label the y axis of `axes` with durations."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def ratio_axis(axes: Axes, low: float, high: float, label: float = 0.09) -> None:
+    """Make the x axis one of ratios, on a log scale; a label, with room around it, takes that share of it."""
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(_ticks(low, high, label))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _ticks(low: float, high: float, label: float) -> list[float]:
+    """Round ratios between the limits: the finest set whose labels do not touch."""
+    for steps in _STEPS:
+        ticks = [step * 10.0**power / 10 for power in range(-6, 7) for step in steps]
+        fitting = [tick for tick in ticks if low <= tick <= high]
+        gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
+        if min(gaps, default=math.inf) >= label * math.log(high / low):
+            return fitting
+    return [10.0**power for power in range(-6, 7) if low <= 10.0**power <= high]
 
 
 def clean(label: str, limit: int = 40) -> str:

@@ -1,0 +1,56 @@
+"""Advice before any measurement: which engine will win for a function, by how much, and from which run on.
+
+A cost model of this machine (`calibrate`) prices the graphs of a step, which tracing gives (`structure`): kernels by
+their specs, and what each engine does beside them (`work`). Nothing of the function itself is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from compare import arms
+from compare.advise.advice import TIE, Advice, advice
+from compare.advise.calibrate import calibrate
+from compare.advise.costs import Costs, load, save
+from compare.advise.structure import structure
+from compare.own.case import case_of
+from compare.workloads.base import Case
+
+__all__ = ["TIE", "Advice", "Costs", "advise", "advise_case", "calibrate", "load", "save"]
+
+_calibrated: list[Costs] = []
+
+
+def advise(
+    f: Callable[..., Any],
+    inputs: Sequence[tuple[Any, ...]],
+    *,
+    gradient: bool | None = None,
+    costs: Costs | None = None,
+) -> Advice:
+    """Predict which engine wins for `f`, a plain function over graphs ops, called with these inputs in turn.
+
+    `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
+    minute, once in a process. Raises InputsError for inputs that cannot be used, and what `f` raises.
+    """
+    case = case_of(f, inputs, gradient, None)
+    return advise_case(case, costs or _costs())
+
+
+def advise_case(case: Case, costs: Costs) -> Advice:
+    """The advice for a case: exact shapes, a graph for each structure that its examples have."""
+    kinds: dict[Any, Any] = {}
+    signatures = [arms.signature(example) for example in case.examples]
+    for signature, example in zip(signatures, case.examples, strict=True):
+        if signature not in kinds or case.static_loss is not None:  # a branch may differ without a shape that does
+            found = structure(case.loss, (case.params, *example), case.argnum, case.static_loss)
+            kinds[signature if case.static_loss is None else (signature, len(kinds))] = found
+    chosen = list(kinds.values()) if case.static_loss else [kinds[signature] for signature in signatures]
+    return advice(chosen, costs, len(set(signatures)))
+
+
+def _costs() -> Costs:
+    if not _calibrated:
+        _calibrated.append(calibrate())
+    return _calibrated[0]

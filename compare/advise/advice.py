@@ -1,0 +1,129 @@
+"""Advice on one function: the engine that should win once warm, why, and after how many runs a compilation pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, log
+from statistics import NormalDist
+from typing import Any, Literal
+
+from compare.advise.costs import Costs
+from compare.advise.structure import Predicted, Structure
+from compare.advise.work import Parts
+
+TIE = 1.25
+"""Engines whose predicted times differ by less than this factor are not told apart. Declared before any evaluation."""
+
+Winner = Literal["dynamic", "static", "too close to call"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A prediction. Times are seconds of a call once warm, means over the inputs where these vary.
+
+    `compile` is for all structures among the inputs, `break_even` the calls after which that is paid back: None where
+    it never is. `confidence` is the probability that the sides are as predicted, by how far predictions of synthetic
+    programs were off. Where static refuses the function, its times are None and `refused` says why.
+    """
+
+    winner: Winner
+    dynamic: Parts
+    static: Parts | None
+    compile: float | None
+    compiles: int
+    break_even: int | None
+    confidence: float
+    reasons: tuple[str, ...]
+    refused: str | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """The time of dynamic over that of static."""
+        return None if self.static is None else self.dynamic.total / self.static.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
+
+    def __str__(self) -> str:
+        return "\n".join([self._sentence(), *(f"  {reason}" for reason in self.reasons)])
+
+    def _sentence(self) -> str:
+        if self.ratio is None:
+            return f"Take dynamic: static refuses the function. {self.refused}"
+        ahead = f"dynamic takes {self.ratio:.2f}x as long as static"
+        if self.winner == "too close to call":
+            return f"Too close to call: {ahead} by prediction, within the tie zone {1 / TIE:.2f} to {TIE:.2f}."
+        return f"Take {self.winner}: once warm {ahead} by prediction (confidence {self.confidence:.0%})."
+
+
+def advice(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:
+    """The advice for calls of these structures in turn, of which `compiles` are compiled, all by default."""
+    found = [structure.predicted(costs) for structure in structures]
+    eager = _mean([one.dynamic for one in found])
+    refused = next((structure.reason for structure in structures if structure.static is None), None)
+    if refused is not None:
+        return Advice("dynamic", eager, None, None, 0, None, 1.0, (_dynamic_reason(eager),), refused)
+    count = len(structures) if compiles is None else compiles
+    compiled = _mean([one.static for one in found if one.static is not None])
+    seconds = count * sum(one.compile or 0.0 for one in found) / len(found)
+    ratio = eager.total / compiled.total
+    return Advice(
+        winner=winner(ratio),
+        dynamic=eager,
+        static=compiled,
+        compile=seconds,
+        compiles=count,
+        break_even=break_even(seconds, eager.total, compiled.total),
+        confidence=NormalDist(0, costs.spread).cdf(abs(log(ratio))),
+        reasons=tuple(_reasons(eager, compiled, found, seconds, count)),
+    )
+
+
+def winner(ratio: float) -> Winner:
+    """Who wins by the ratio of the times of dynamic and static."""
+    if 1 / TIE <= ratio <= TIE:
+        return "too close to call"
+    return "static" if ratio > 1 else "dynamic"
+
+
+def break_even(compile: float, dynamic: float, static: float) -> int | None:
+    """The calls after which compiling has cost less than it has saved; None where a call saves nothing."""
+    return ceil(compile / (dynamic - static)) if dynamic > static else None
+
+
+def _mean(parts: Sequence[Parts]) -> Parts:
+    return sum(parts, Parts()).times(1 / len(parts))
+
+
+def _reasons(eager: Parts, compiled: Parts, found: Sequence[Predicted], seconds: float, count: int) -> list[str]:
+    paid = break_even(seconds, eager.total, compiled.total)
+    graphs = "one graph" if count == 1 else f"{count} graphs"
+    pays = "is never paid back" if paid is None else f"is paid back after {paid:,} calls"
+    told = [_dynamic_reason(eager), _static_reason(compiled), f"compiling {graphs} takes {_time(seconds)} and {pays}"]
+    if count > 1:
+        told.append("each new shape or structure is compiled again: where they never repeat, compiling does not pay")
+    return told
+
+
+def _dynamic_reason(parts: Parts) -> str:
+    recording = parts.ops + parts.call
+    each = _time(recording / max(1, parts.count))
+    new = f", {_time(parts.new)} for new arrays" if parts.new > 0.05 * parts.total else ""
+    return (
+        f"dynamic, {_time(parts.total)}: recording is {recording / parts.total:.0%} of it, "
+        f"{parts.count} ops of {each} beside {_time(parts.kernels)} of kernels{new}"
+    )
+
+
+def _static_reason(parts: Parts) -> str:
+    beside = parts.ops + parts.call
+    return f"static, {_time(parts.total)}: {parts.count} kernel calls of {_time(parts.kernels)}, {_time(beside)} beside"
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"

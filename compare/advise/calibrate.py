@@ -1,0 +1,264 @@
+"""Calibration: the costs of this machine, from synthetic programs, in a fresh worker kept on one core.
+
+Each time is the least of a few blocks, as what disturbs a machine only ever adds. Overheads are fitted by least squares
+of relative errors to steps whose kernels take next to nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from math import log
+from statistics import median, pstdev
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import static
+from compare import machines
+from compare.advise import synthetic, work
+from compare.advise.costs import Costs, Curve, Kernel, Overhead
+from compare.advise.structure import Structure, structure
+from compare.arms import transformed
+from compare.errors import WorkerError
+from compare.measure.job import Job
+from compare.measure.rounds import collected, time_block
+from compare.results import Record
+from graphs.errors import GraphError
+from graphs.ir import Graph, Node
+from graphs.spec import TensorSpec
+from static.backends import calls
+
+BLOCK_SECONDS = 2e-4
+BLOCKS = 4
+HELD = 16 << 20
+"""Bytes of results that are held at once: a tape holds them all until it has been walked back."""
+LARGE, DEAR = 1 << 17, 1e-9
+"""Elements of an array that no longer fits a cache, and seconds an element that memory can keep up with."""
+LEAST_SPREAD = 0.1
+"""What a prediction may be off even where all synthetic programs agree."""
+TIMEOUT = 180.0
+
+ENGINES = ("dynamic", "plain", "static", "compile")
+
+Call = Callable[[], Any]
+
+
+def calibrate() -> Costs:
+    """The costs of this machine, measured now. Raises WorkerError when the worker fails."""
+    from compare.measure.processes import ask
+
+    record = ask(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT)
+    if record["kind"] == "failure":
+        raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
+    return Costs.from_dict({**record["costs"], "machine": machines.fingerprint(record["environment"])})
+
+
+def measure() -> Record:
+    """The record of the worker: all costs."""
+    return {"kind": "calibration", "claim": "advise", "costs": measured().to_dict()}
+
+
+def measured() -> Costs:
+    """The costs, measured in this process; the machine is left empty."""
+    started = time.perf_counter()
+    with collected(), np.errstate(all="ignore"):
+        costs = _measured()
+    return replace(costs, seconds=time.perf_counter() - started)
+
+
+def _measured() -> Costs:
+    kernels = {**_kernels(synthetic.kernels()), "matmul:thin": _thin()}
+    nothing = Overhead(0.0, 0.0, 0.0)
+    bare = Costs({}, kernels, _fresh(), _row(kernels["add"]), _block(), nothing, nothing, nothing, nothing, LEAST_SPREAD)
+    costs = replace(bare, **_engines(bare))
+    return replace(costs, spread=max(LEAST_SPREAD, _spread(costs)))
+
+
+def least(call: Call, seconds: float = BLOCK_SECONDS) -> float:
+    """The seconds of a call: the least of some blocks of calls, each of about `seconds`."""
+    call()
+    count = max(1, int(seconds / max(time_block(call, 1), 1e-8)))
+    return min(time_block(call, count) for _ in range(BLOCKS))
+
+
+def _kernels(graphs: Iterable[Graph]) -> dict[str, Kernel]:
+    """A curve for each kernel in some graphs, of which each amount of work is timed once."""
+    found: dict[str, dict[float, float]] = {}
+    wrapped: dict[str, float] = {}
+    for graph in graphs:
+        for node in graph.calls:
+            name, amount = work.key(node), work.amount(node)
+            points = found.setdefault(name, {})
+            known = amount in points or _is_linear(points, amount)
+            if not known and (seconds := timed(node)) is not None:
+                if not points:
+                    wrapped[name] = least(_own_call(node)) - seconds
+                points[amount] = seconds
+    return {name: Kernel(_curve(points), wrapped[name]) for name, points in found.items() if points}
+
+
+def _is_linear(points: Mapping[float, float], amount: float) -> bool:
+    """Whether more work of a kernel that computes much for each element would only take as much longer."""
+    most = max(points, default=0.0)
+    return most >= LARGE and amount > most and points[most] / most > DEAR
+
+
+def timed(node: Node) -> float | None:
+    """The seconds of a kernel as compiled code calls it, into an array that is there; None if it takes no such values."""
+    try:
+        call = _own_call(node)
+        given = call()
+        return least(call if node.op.view else _compiled_call(node, np.empty_like(given)))
+    except (GraphError, TypeError, ValueError, IndexError):
+        return None
+
+
+def _own_call(node: Node) -> Call:
+    arrays = [_array(source.spec) for source in node.inputs]
+    return partial(node.op.kernel, *arrays, **node.attrs)
+
+
+def _compiled_call(node: Node, out: Any) -> Call:
+    """A function of the very expression that generated code has for the node."""
+    arrays = {f"x{i}": _array(source.spec) for i, source in enumerate(node.inputs)}
+    attrs: dict[str, Any] = {}
+
+    def named(key: str) -> str:
+        attrs[f"a_{key}"] = None if key == "None" else calls.attribute(node, key)
+        return f"a_{key}"
+
+    expression = calls.call(node, "kernel", list(arrays), "out", named)
+    given = {"kernel": calls.kernel(node, True), "out": out, **arrays, **attrs}
+    source = f"lambda {', '.join(f'{name}={name}' for name in given)}: {expression}"
+    made: Call = eval(source, {**calls.NAMES, **given})  # noqa: S307  (made of names of our own)
+    return made
+
+
+def _fresh() -> Curve:
+    """What a new array costs, held as long as a tape holds it, beside writing into one that is there; by its bytes."""
+    points = {}
+    for size in synthetic.SIZES:
+        x = np.ones(size, np.float32)
+        out, count = np.empty_like(x), max(1, min(HELD // x.nbytes, 32))
+        held: list[Any] = []
+        taken = []
+        for _ in range(BLOCKS):
+            taken.append((time_block(partial(np.negative, x, out), count), _block_of(partial(np.negative, x), count, held)))
+            held.clear()
+        there, new = (min(seconds) for seconds in zip(*taken, strict=True))
+        points[float(x.nbytes)] = max(0.0, new - there)
+    return _curve(points)
+
+
+def _block_of(call: Call, count: int, held: list[Any]) -> float:
+    """Seconds per call of a block whose results are held."""
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        held.append(call())  # noqa: PERF401  (as in `time_block`, a plain loop)
+    return (time.perf_counter_ns() - start) / count / 1e9
+
+
+def _thin() -> Kernel:
+    points = {}
+    for elements, graph in synthetic.thin_products():
+        found = timed(next(graph.calls))
+        if found is not None:
+            points[float(elements)] = found
+    return Kernel(_curve(points))
+
+
+def _row(add: Kernel) -> float:
+    """What it costs to start the innermost loop again."""
+    node = next(synthetic.short_rows().calls)
+    found = timed(node)
+    return max(0.0, ((found or 0.0) - add.out.at(work.amount(node))) / work.rows(node))
+
+
+def _block() -> float:
+    """What a kernel call in a block costs beside its kernel: a view of some rows."""
+    x, rows = np.ones((64, 4), np.float32), slice(8, 16)
+    return least(lambda: x[rows])
+
+
+def _engines(bare: Costs) -> dict[str, Overhead]:
+    """The overheads of dynamic, of dynamic without gradients, of static, and of compilation."""
+    rows: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in ENGINES}
+    for program in synthetic.tiny():
+        for argnum, engines in ((0, ("dynamic", "static", "compile")), (None, ("plain", "static"))):
+            found = structure(program.f, (program.params, *program.inputs), argnum)
+            seconds, explained = _times(program, argnum), _explained(found, bare)
+            for name in engines:
+                kernels, counts = explained[name]
+                rows[name].append((max(seconds[name] - kernels, 0.05 * seconds[name]), counts))
+    return {name: Overhead(*_fit(rows[name])) for name in ENGINES}
+
+
+def _explained(found: Structure, bare: Costs) -> dict[str, tuple[float, list[float]]]:
+    """For each engine the seconds of kernels in a step, and how often what else there is comes up."""
+    dynamic_ = work.dynamic_parts(found.dynamic, 0, bare, bare.dynamic)
+    assert found.static is not None  # noqa: S101  (synthetic programs can be traced)
+    static_ = work.static_parts(found.static, bare)
+    arrays = float(len(found.dynamic.inputs) + len(found.dynamic.outputs))
+    ops = [1.0, arrays, float(dynamic_.count)]
+    return {
+        "dynamic": (dynamic_.total, [*ops, float(found.recorded)]),
+        "plain": (dynamic_.total, ops),
+        "static": (static_.total, [1.0, arrays, float(static_.count)]),
+        "compile": (0.0, [1.0, 0.0, float(len(found.dynamic))]),
+    }
+
+
+def _times(program: synthetic.Program, argnum: int | None) -> dict[str, float]:
+    args = (program.params, *program.inputs)
+    step = transformed(dynamic, program.f, argnum)
+    wanted = transformed(static, program.f, argnum)
+    started = time.perf_counter()
+    executable = static.compile(wanted, *args)
+    compiled = time.perf_counter() - started
+    taken = least(lambda: step(*args), 1e-3)
+    return {"dynamic": taken, "plain": taken, "static": least(lambda: executable(*args), 1e-3), "compile": compiled}
+
+
+def _fit(rows: list[tuple[float, list[float]]]) -> list[float]:
+    """The cost of each part, none of them below 0: least squares of relative errors, without what comes out negative."""
+    seconds = np.array([second for second, _ in rows])
+    counts = np.array([count for _, count in rows]) / seconds[:, None]
+    kept = [i for i in range(counts.shape[1]) if counts[:, i].any()]
+    while kept:
+        found = np.linalg.lstsq(counts[:, kept], np.ones(len(seconds)), rcond=None)[0]
+        if (found >= 0).all():
+            break
+        kept.pop(int(np.argmin(found)))
+    answer = np.zeros(counts.shape[1])
+    answer[kept] = found if kept else 0.0
+    return [float(value) for value in answer]
+
+
+def _spread(costs: Costs) -> float:
+    """How far predicted ratios of the engines are from measured ones, on programs that nothing was fitted to."""
+    off = []
+    for program in synthetic.larger():
+        found = structure(program.f, (program.params, *program.inputs), 0)
+        seconds = _times(program, 0)
+        predicted = found.predicted(costs)
+        assert predicted.static is not None  # noqa: S101  (synthetic programs can be traced)
+        ratio = predicted.dynamic.total / predicted.static.total
+        off.append(log(ratio * seconds["static"] / seconds["dynamic"]))
+    return max(pstdev(off), abs(median(off)))
+
+
+def _curve(points: Mapping[float, float]) -> Curve:
+    return Curve(tuple(sorted(points.items()))).rising()
+
+
+def _array(spec: Any) -> Any:
+    """Values of a spec: numbers between 0.1 and 0.9, integers and indices 0. Raises TypeError for no tensor."""
+    if type(spec) is not TensorSpec:
+        raise TypeError(f"no values of {spec}")
+    if spec.dtype.kind == "f":
+        return np.random.default_rng(0).uniform(0.1, 0.9, spec.shape).astype(spec.dtype)
+    return np.zeros(spec.shape, spec.dtype)

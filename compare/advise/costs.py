@@ -1,0 +1,132 @@
+"""What a machine takes for the parts of a step: kernels by size, the engines beside their kernels, compilation.
+
+Made by `compare.advise.calibrate`, and kept as JSON. All times are in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from compare import machines
+from compare.errors import CompareError
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by the amount of work: straight between the points that were measured, and beyond the last."""
+
+    points: tuple[tuple[float, float], ...]
+
+    def at(self, amount: float) -> float:
+        """The seconds for that amount; those of the first point for less. Raises ValueError for a curve of no points."""
+        if not self.points:
+            raise ValueError("a curve needs a point")
+        amounts = [x for x, _ in self.points]
+        if amount <= amounts[0] or len(self.points) == 1:
+            return self.points[0][1]
+        right = min(bisect_right(amounts, amount), len(amounts) - 1)
+        (x0, y0), (x1, y1) = self.points[right - 1], self.points[right]
+        return y0 + (y1 - y0) * (amount - x0) / (x1 - x0)
+
+    def rising(self) -> Curve:
+        """The same without noise that lets more work take less time."""
+        kept = list(self.points)
+        for i, ((_, before), (x, seconds)) in enumerate(pairwise(self.points), 1):
+            kept[i] = (x, max(seconds, before, kept[i - 1][1]))
+        return Curve(tuple(kept))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel: called as compiled code does it, into an array that is there, and what the op's own call takes more."""
+
+    out: Curve
+    wrapped: float = 0.0
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What an engine takes beside the kernels: for each call, each array it takes or gives, and each op.
+
+    `recorded` is for each op that is recorded and walked back, on top of `op`.
+    """
+
+    call: float
+    array: float
+    op: float
+    recorded: float = 0.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """All that a prediction needs to know of a machine.
+
+    kernels   by `compare.advise.work.key`
+    fresh     a new array, by its bytes: memory that the system has to give first
+    row       each time the innermost loop of a kernel starts again
+    block     each kernel call in a block of a fused group, beside its kernel
+    dynamic   the dynamic engine where gradients are taken, `plain` where they are not
+    compile   a static graph: `call` once, `op` for each node
+    spread    the standard deviation of the logarithm of predicted over measured ratios, on synthetic programs
+    """
+
+    machine: machines.Fingerprint
+    kernels: Mapping[str, Kernel]
+    fresh: Curve
+    row: float
+    block: float
+    dynamic: Overhead
+    plain: Overhead
+    static: Overhead
+    compile: Overhead
+    spread: float
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"calibration": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Costs:
+        """The costs that `to_dict` wrote. Raises CompareError for anything else."""
+        if told.get("calibration") != VERSION:
+            raise CompareError(
+                f"no calibration of version {VERSION} but {told.get('calibration')!r}; remove the file to make it anew"
+            )
+        kernels = {key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in told["kernels"].items()}
+        overheads = {name: Overhead(**told[name]) for name in ("dynamic", "plain", "static", "compile")}
+        rest = {name: told[name] for name in ("machine", "row", "block", "spread", "seconds")}
+        return cls(kernels=kernels, fresh=_curve(told["fresh"]), **overheads, **rest)
+
+
+def save(costs: Costs, path: Path) -> None:
+    """Write a calibration."""
+    from compare.results import write_json
+
+    write_json(path, costs.to_dict())
+
+
+def load(path: Path, here: Mapping[str, Any]) -> Costs:
+    """A calibration of this machine, whose fingerprint is `here`. Raises CompareError for that of another."""
+    try:
+        costs = Costs.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, CompareError):
+            raise
+        raise CompareError(f"{path} is no calibration ({error}); name another file, or remove it") from error
+    if unlike := machines.differences(costs.machine, here):
+        told = ", ".join(unlike)
+        raise CompareError(f"{path} was calibrated elsewhere or with other code ({told}); remove it to calibrate here")
+    return costs
+
+
+def _curve(told: Mapping[str, Any]) -> Curve:
+    return Curve(tuple((float(x), float(y)) for x, y in told["points"]))

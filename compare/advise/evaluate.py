@@ -1,0 +1,141 @@
+"""How good the advice is: predictions for workloads that nothing was calibrated on, against what they then take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from math import exp, log
+from random import Random
+from statistics import geometric_mean, median
+from typing import Any
+
+from compare import arms, workloads
+from compare.advise import TIE, Costs, advise_case
+from compare.advise.advice import winner
+from compare.errors import described
+from compare.measure.job import Budget
+from compare.measure.rounds import paired_rounds
+from compare.measure.timing import steady_call
+from compare.progress import Reporter
+from compare.stats import proportion_interval
+from compare.workloads.base import Case
+
+BUDGET = Budget(rounds=8, least=4, seconds=1.0, block_seconds=2e-3, width=0.05)
+EXAMPLES = 6
+"""Of a stream, so that no row takes long."""
+TARGET = 0.9
+SIZES = ("small", "medium")
+
+Make = Callable[[], Case]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A prediction and what was measured: `ratio` is the time of dynamic over that of static."""
+
+    name: str
+    predicted: float
+    ratio: float
+    dynamic: tuple[float, float]
+    static: tuple[float, float]
+    confidence: float
+
+    @property
+    def called(self) -> bool:
+        """Whether the prediction is outside the tie zone."""
+        return winner(self.predicted) != "too close to call"
+
+    @property
+    def hit(self) -> bool:
+        """Whether the engine that was said to win did."""
+        return (self.predicted > 1) == (self.ratio > 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; the times are predicted, measured."""
+        shown = {"predicted_ratio": self.predicted, "measured_ratio": self.ratio, "confidence": self.confidence}
+        return {
+            "name": self.name, **shown, "winner": winner(self.predicted), "hit": self.hit if self.called else None,
+            "dynamic_seconds": list(self.dynamic), "static_seconds": list(self.static),
+        }  # fmt: skip
+
+
+def cases(sizes: tuple[str, ...] = SIZES, only: str | None = None) -> dict[str, Make]:
+    """Every workload at each size that the glob matches, made when it is called."""
+    names = ((f"{name}/{size}", name, size) for name in workloads.names() for size in sizes)
+    return {
+        cell: lambda name=name, size=size: workloads.get(name).case(size)  # type: ignore[misc]
+        for cell, name, size in names
+        if only is None or fnmatchcase(cell, only) or fnmatchcase(name, only)
+    }
+
+
+def from_rows(rows: Mapping[str, Callable[[], Any]]) -> dict[str, Make]:
+    """Cases of a table whose entries make a loss, its parameters and its inputs."""
+
+    def made(make: Callable[[], Any]) -> Case:
+        loss, params, inputs = make()
+        return Case(loss, params, (tuple(inputs),), (1,))
+
+    return {name: lambda make=make: made(make) for name, make in rows.items()}  # type: ignore[misc]
+
+
+def evaluate(chosen: Mapping[str, Make], costs: Costs, reporter: Reporter) -> dict[str, Any]:
+    """The rows with their hit rate, and why others were left out; measured in this process."""
+    rows, left_out = [], {}
+    reporter.pace.total = len(chosen)
+    with reporter:
+        for name, make in chosen.items():
+            reporter.start(name)
+            problem = None
+            try:
+                rows.append(row(name, make(), costs))
+            except Exception as error:  # noqa: BLE001  (one row that fails ends no evaluation)
+                problem = left_out[name] = described(error)
+            reporter.finish(problem)
+    return {**summary(rows), "left_out": left_out, "machine": costs.machine, "calibration_seconds": costs.seconds}
+
+
+def row(name: str, whole: Case, costs: Costs) -> Row:
+    """Predict, then measure. Raises UnsupportedError and what the engines raise."""
+    case = replace(whole, examples=whole.examples[:EXAMPLES], lengths=whole.lengths[:EXAMPLES])
+    found = advise_case(case, costs)
+    predicted = found.ratio
+    steps = {arm: arms.build(arm, case) for arm in ("dynamic", "static-exact")}
+    calls = {arm: steady_call(step, case) for arm, step in steps.items()}
+    for call in calls.values():
+        call()
+    blocks = paired_rounds(calls, BUDGET, Random(name)).steady()
+    eager, compiled = blocks["dynamic"], blocks["static-exact"]
+    ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
+    if predicted is None or found.static is None:
+        raise ValueError(f"static was predicted to refuse it: {found.refused}")
+    per, count = found.confidence, len(case.examples)
+    seconds = (found.dynamic.total, median(eager) / count), (found.static.total, median(compiled) / count)
+    return Row(name, predicted, ratio, *seconds, per)
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """The hit rate outside the tie zone with its 95% interval, and by which factor times and ratios are off."""
+    called = [one for one in rows if one.called]
+    hits = sum(one.hit for one in called)
+    rate = proportion_interval(hits, len(called)) if called else None
+    return {
+        "tie_zone": [1 / TIE, TIE],
+        "rows": [one.to_dict() for one in rows],
+        "called": len(called),
+        "hits": hits,
+        "rate": rate and rate.estimate,
+        "interval": rate and rate.bounds(),
+        "target": TARGET,
+        "met": rate and rate.estimate >= TARGET,
+        "ratio_off_by": _off((one.predicted, one.ratio) for one in rows),
+        "dynamic_off_by": _off(one.dynamic for one in rows),
+        "static_off_by": _off(one.static for one in rows),
+    }
+
+
+def _off(pairs: Iterator[tuple[float, float]]) -> float | None:
+    """The median factor between predicted and measured, either way."""
+    found = [abs(log(predicted / measured)) for predicted, measured in pairs]
+    return exp(median(found)) if found else None

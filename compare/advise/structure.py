@@ -1,0 +1,99 @@
+"""What a step is made of, before anything is timed: its graph in each engine, from tracing alone where that is possible.
+
+Where a function branches on values, one run of the dynamic engine says which ops it runs; no clock is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import dynamic
+import static
+from compare.advise import work
+from compare.advise.costs import Costs
+from compare.advise.work import Parts
+from compare.arms import transformed
+from compare.errors import described
+from graphs.errors import GraphError
+from graphs.ir import Graph
+from static.passes import pipeline
+
+
+class Predicted(NamedTuple):
+    """The parts of a step in each engine, and the seconds of a compilation; None where static refuses the function."""
+
+    dynamic: Parts
+    static: Parts | None
+    compile: float | None
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
+
+    `recorded` are the ops forward, which are on the tape where gradients are taken; `traced` the nodes that are
+    compiled, and `trips` how often loops of unknown length turned.
+    """
+
+    dynamic: Graph
+    static: Graph | None
+    recorded: int
+    traced: int
+    trips: float
+    reason: str | None = None
+    gradient: bool = True
+
+    def predicted(self, costs: Costs) -> Predicted:
+        """The seconds by the costs of a machine."""
+        overhead = costs.dynamic if self.gradient else costs.plain
+        eager = work.dynamic_parts(self.dynamic, self.recorded, costs, overhead)
+        if self.static is None:
+            return Predicted(eager, None, None)
+        compile = costs.compile.call + costs.compile.op * self.traced
+        return Predicted(eager, work.static_parts(self.static, costs, self.trips), compile)
+
+
+def structure(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    argnum: int | None,
+    static_f: Callable[..., Any] | None = None,
+) -> Structure:
+    """The structure of a step of `f`, with its gradients in `argnum` if that is given.
+
+    `static_f` is the same without control flow on values, for the static engine. Raises what `f` raises.
+    """
+    traced, reason = _traced(static_f or f, args, argnum)
+    if traced is None or static_f is not None:
+        eager = dynamic.record(transformed(dynamic, f, argnum), *args)
+        forward = dynamic.record(f, *args) if argnum is not None else None
+    else:
+        eager = traced
+        forward = static.trace(f, *args) if argnum is not None else None
+    recorded = sum(1 for _ in work.calls(forward, 1)) if forward is not None else 0
+    return Structure(
+        eager,
+        None if traced is None else pipeline.run(traced)[0],
+        recorded,
+        0 if traced is None else sum(len(graph) for graph in traced.nested()),
+        1.0 if traced is None else _trips(traced, eager),
+        reason,
+        argnum is not None,
+    )
+
+
+def _traced(f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None) -> tuple[Graph | None, str | None]:
+    try:
+        return static.trace(transformed(static, f, argnum), *args), None
+    except GraphError as error:
+        return None, described(error)
+
+
+def _trips(traced: Graph, eager: Graph) -> float:
+    """How often loops turned in the dynamic run, by the ops that it took and those of one turn."""
+    inside = sum(sum(1 for _ in work.calls(graph, 1)) for graph in work.loops(traced))
+    outside = sum(1 for _ in work.calls(traced, 0))
+    once = sum(1 for _ in work.calls(eager, 1))
+    return max(1.0, (once - (outside - inside)) / inside) if inside else 1.0

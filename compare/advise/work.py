@@ -1,0 +1,220 @@
+"""From a graph to seconds: what its kernels take by their specs alone, in each engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compare.advise.costs import Costs, Kernel, Overhead
+from graphs.cost import node_cost
+from graphs.ir import INPUT, Graph, Node
+from graphs.spec import TensorSpec
+from static.backends import blocks, groups
+from static.fused import fused, result
+
+LANE = 64
+"""The length of the rows that reductions are calibrated with."""
+_FALLBACK = {"elementwise": "add", "reduction": "sum:rows", "linalg": "matmul"}
+_BY_FLOPS = ("convolution", "convolution_input", "convolution_weight")
+_LOOPS = ("scan", "while_loop", "while_loop_gradient")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The seconds of a step, and where they go. `new` is what fresh arrays cost beside the same kernels in place."""
+
+    kernels: float = 0.0
+    new: float = 0.0
+    ops: float = 0.0
+    call: float = 0.0
+    count: int = 0
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.kernels + self.new + self.ops + self.call
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(
+            self.kernels + other.kernels,
+            self.new + other.new,
+            self.ops + other.ops,
+            self.call + other.call,
+            self.count + other.count,
+        )
+
+    def times(self, factor: float) -> Parts:
+        """The parts of so many steps."""
+        scaled = (self.kernels * factor, self.new * factor, self.ops * factor, self.call * factor)
+        return Parts(*scaled, round(self.count * factor))
+
+
+def key(node: Node) -> str:
+    """Which curve a kernel has: a reduction differs by whether it runs along the last axis."""
+    if node.op.family != "reduction":
+        return node.op.name
+    axes, last = _axes(node), len(node.inputs[0].spec.shape) - 1
+    return f"{node.op.name}:{'rows' if last in axes or not axes else 'columns'}"
+
+
+def amount(node: Node) -> float:
+    """How much work a kernel has: operations of one product, or elements of its largest array, in units of 4 bytes."""
+    if node.op.name == "matmul":
+        return _flops(node) / _batch(node)
+    if node.op.name in _BY_FLOPS:
+        return _flops(node)
+    specs = [node.spec] if _gathers(node) else [node.spec, *(source.spec for source in node.inputs)]
+    return max(_nbytes(spec) / 4 for spec in specs)
+
+
+def rows(node: Node) -> float:
+    """How often the innermost loop of a kernel starts, beyond what its curve was measured with."""
+    shape = node.spec.shape
+    if node.op.family == "elementwise":
+        shapes = [source.spec.shape for source in node.inputs]
+        return math.prod(shape) / _inner(shapes, shape) if any(s != shape for s in shapes) else 0.0
+    if node.op.family == "reduction" and node.inputs[0].spec.shape:
+        whole = node.inputs[0].spec
+        width = max(1, whole.shape[-1])
+        return max(0.0, whole.size / width - whole.size / LANE) if len(whole.shape) > 1 else 0.0
+    return 0.0
+
+
+def kernel_seconds(node: Node, costs: Costs) -> float:
+    """The seconds of a kernel as compiled code calls it, into an array that is there."""
+    if node.op.family == "source" or node.op is result:
+        return 0.0
+    kernel, work = _kernel(node, costs), amount(node)
+    seconds = kernel.out.at(work)
+    if node.op.name != "matmul":
+        return seconds + rows(node) * costs.row
+    count = _batch(node)
+    thin = costs.kernels["matmul:thin"].out.at(_nbytes(node.inputs[0].spec) / 4 / count)  # bound by bytes, not flops
+    return count * max(seconds, thin) - (count - 1) * kernel.out.at(0)  # one call goes through all
+
+
+def new_seconds(node: Node, costs: Costs) -> float:
+    """What a kernel takes more as the op itself calls it, into a new array."""
+    if node.op.family == "source":
+        return 0.0
+    fresh = 0.0 if node.op.view else costs.fresh.at(_nbytes(node.spec))
+    return _kernel(node, costs).wrapped + fresh
+
+
+def dynamic_parts(graph: Graph, recorded: int, costs: Costs, overhead: Overhead) -> Parts:
+    """A step of the dynamic engine whose graph this is, `recorded` of its ops forward and on the tape."""
+    found = Parts(call=overhead.call + overhead.array * _arrays(graph))
+    for node, times in calls(graph, 1):
+        found += Parts(kernel_seconds(node, costs), new_seconds(node, costs), overhead.op, count=1).times(times)
+    return found + Parts(ops=overhead.recorded * recorded)
+
+
+def static_parts(graph: Graph, costs: Costs, trips: float = 1) -> Parts:
+    """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
+    found = Parts(call=costs.static.call + costs.static.array * _arrays(graph))
+    for node, times in calls(graph, trips):
+        found += _static(node, costs).times(times)
+    return found
+
+
+def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
+    """Every node that is run, and how often: those of loops as often as they turn, of the branches the longest."""
+    for node in graph.calls:
+        if node.op.family == "control" and node.op not in (fused, result) and node.subgraphs:
+            for inner, times in _turns(node, trips):
+                yield from ((one, times * more) for one, more in calls(inner, trips))
+        elif node.op.name != "part":
+            yield node, 1.0
+
+
+def loops(graph: Graph) -> Iterator[Graph]:
+    """The graphs that loops of unknown length run, at any depth."""
+    for node in graph.nodes:
+        if node.op.name.startswith("while_loop"):
+            yield from node.subgraphs
+        else:
+            yield from (found for inner in node.subgraphs for found in loops(inner))
+
+
+def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
+    if "branches" in node.attrs:
+        return [(max(node.subgraphs, key=len), 1.0)]
+    turns = node.attrs.get("length", trips if node.op.name in _LOOPS else 1)
+    return [(inner, float(turns)) for inner in node.subgraphs]
+
+
+def _static(node: Node, costs: Costs) -> Parts:
+    if node.op is fused:
+        return _fused(node, costs)
+    if node.op.view:
+        free = _owner(node).op is not INPUT  # a view of a planned buffer is made once
+        return Parts() if free else Parts(kernel_seconds(node, costs), count=1)
+    return Parts(kernel_seconds(node, costs), ops=costs.static.op, count=1)
+
+
+def _fused(node: Node, costs: Costs) -> Parts:
+    """The ops of a group, once for each block, at the size of a block."""
+    body = node.subgraphs[0]
+    cut = blocks.cut(groups.lower(body, node.attrs["space"]), {})
+    count = max(1, math.ceil(cut.axes[0] / cut.rows)) if cut.axes and cut.rows else 1
+    found = Parts(ops=costs.static.op)
+    for one in body.calls:
+        if not one.op.view:
+            kernel = _kernel(one, costs)
+            seconds = kernel.out.at(amount(one) / count) * count + rows(one) * costs.row
+            found += Parts(seconds, ops=costs.block * count, count=1)
+    return found
+
+
+def _kernel(node: Node, costs: Costs) -> Kernel:
+    for name in (key(node), node.op.name, _FALLBACK.get(node.op.family, "concat")):
+        if name in costs.kernels:
+            return costs.kernels[name]
+    raise KeyError(f"the calibration has no kernel for {node.op.name}")
+
+
+def _owner(node: Node) -> Node:
+    while node.op.view and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def _arrays(graph: Graph) -> int:
+    return len(graph.inputs) + len(graph.outputs)
+
+
+def _gathers(node: Node) -> bool:
+    return node.op.view or node.op.name in ("take", "take_along_axis")
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    axis = node.attrs.get("axis", ())
+    return axis if isinstance(axis, tuple) else (axis,)
+
+
+def _inner(shapes: list[Any], shape: Any) -> int:
+    """The length of the innermost loop: the last axes along which every operand varies, or does not, as a whole."""
+    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    long = [axis for axis, size in enumerate(shape) if size != 1]
+    inner = 1
+    for axis in reversed(long):
+        if any((p[axis] == 1) != (p[long[-1]] == 1) for p in padded):
+            break
+        inner *= shape[axis]
+    return max(1, inner)
+
+
+def _batch(node: Node) -> float:
+    return float(max(1, math.prod(node.spec.shape[:-2])))
+
+
+def _flops(node: Node) -> float:
+    flops: Any = node_cost(node).flops
+    return float(flops)
+
+
+def _nbytes(spec: TensorSpec) -> float:
+    nbytes: Any = spec.nbytes
+    return float(nbytes)

@@ -1,0 +1,130 @@
+"""The crossover map: where in tensor size and depth one engine overtakes the other, in time and in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple
+
+from compare.claims.base import SMALLEST_EFFECT, Record, Records
+from compare.claims.evidence import DYNAMIC, Cell, first_run, steady
+from compare.stats import Interval
+
+STATIC = "static-exact"
+
+
+class Place(NamedTuple):
+    """A cell of the map: a chain of `depth` ops over tensors of that many floats."""
+
+    ops: str
+    depth: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was found at a place: a ratio, its interval where it is no exact count, and runs until static pays back."""
+
+    place: Place
+    ratio: float
+    interval: Interval | None = None
+    pays_after: int | None = None
+
+
+def times(records: Records) -> list[Point]:
+    """Seconds a step, dynamic / static in steady state; no verdict rests on them, so nothing widens their intervals."""
+    found = _grouped(records, "crossover")
+    cells = [(place, Cell(place.ops, "", tuple(row["arms"] for row in rows))) for place, rows in found.items()]
+    points = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
+    return [
+        Point(place, interval.estimate, interval, _pays_after(cell, interval))
+        for place, cell, interval in points
+        if interval is not None
+    ]
+
+
+def sizes(records: Records, held: Callable[[Record], Sequence[float]]) -> list[Point]:
+    """Bytes held for a step, static / dynamic: counts, which are exact."""
+    found = []
+    for place, rows in _grouped(records, "crossover memory").items():
+        static, dynamic = (held(rows[-1]["arms"][arm])[0] for arm in (STATIC, DYNAMIC))
+        if static > 0 < dynamic:
+            found.append(Point(place, static / dynamic))
+    return found
+
+
+def told_times(points: Sequence[Point]) -> Iterator[str]:
+    """For each kind of op: how many cells each engine wins, the extremes, and where static's lead ends."""
+    for ops, group in _by_ops(points).items():
+        sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
+        low, high = min(group, key=_ratio), max(group, key=_ratio)
+        yield (
+            f"crossover map, {ops}: dynamic is slower in {sides.count('above')} of {len(group)} cells, faster in "
+            f"{sides.count('below')}; from {low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)}); "
+            f"{_line(group)}"
+        )
+
+
+def told_sizes(points: Sequence[Point]) -> Iterator[str]:
+    """For each kind of op: in how many cells static holds more, and the extremes."""
+    for ops, group in _by_ops(points).items():
+        low, high = min(group, key=_ratio), max(group, key=_ratio)
+        more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
+        less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
+        yield (
+            f"crossover map, {ops}: static holds more in {more} of {len(group)} cells, less in {less}; from "
+            f"{low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)})"
+        )
+
+
+def _line(group: Sequence[Point]) -> str:
+    """For each depth the smallest tensor from which on dynamic is not shown to be slower any more."""
+    parts = []
+    for depth in sorted({point.place.depth for point in group}):
+        row = sorted((p for p in group if p.place.depth == depth), key=lambda point: point.place.elements)
+        led = [p.place.elements for p in row if p.interval and p.interval.side(SMALLEST_EFFECT) == "above"]
+        after = [p.place.elements for p in row if p.place.elements > max(led, default=0)]
+        parts.append(f"{after[0]:,} floats at depth {depth}" if after else f"none at depth {depth}")
+    return f"static's lead is gone from, of the sizes measured: {', '.join(parts)}"
+
+
+def _pays_after(cell: Cell, interval: Interval) -> int | None:
+    """The runs after which static's later start is earned back; None where it is not shown to be faster."""
+    means = [cell.mean(arm, read) for read in (first_run, steady) for arm in (STATIC, DYNAMIC)]
+    if interval.low <= 1 or None in means:
+        return None
+    late, gain = (means[0] or 0.0) - (means[1] or 0.0), (means[3] or 0.0) - (means[2] or 0.0)
+    return max(0, ceil(late / gain)) if gain > 0 else None
+
+
+def _grouped(records: Records, kind: str) -> dict[Place, list[Record]]:
+    """The rows of each place, over the processes, of the places that no process found different in the engines."""
+    rows = [row for r in sorted(records, key=_process) if r.get("kind") == kind for row in r.get("cells", ())]
+    found: dict[Place, list[Record]] = {}
+    for row in sorted(rows, key=_place):
+        found.setdefault(_place(row), []).append(row)
+    return {place: group for place, group in found.items() if all(row["status"] == "ok" for row in group)}
+
+
+def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.place.ops, []).append(point)
+    return found
+
+
+def _process(record: Record) -> tuple[Any, ...]:
+    return record.get("process") or 0, str(record)
+
+
+def _place(row: Record) -> Place:
+    return Place(row["ops"], row["depth"], row["elements"])
+
+
+def _ratio(point: Point) -> float:
+    return point.ratio
+
+
+def _where(point: Point) -> str:
+    return f"depth {point.place.depth}, {point.place.elements:,} floats"

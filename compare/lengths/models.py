@@ -1,0 +1,94 @@
+"""The models that read sequences: one with a loop over the length, one without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from compare.workloads import encoder_text, rnn_text
+from compare.workloads.base import Example
+from compare.workloads.data.text import VOCABULARY_SIZE
+
+Loss = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model is in every form that a strategy asks for; an example is arrays of one axis, its length.
+
+    loss             `loss(params, *example)`, of one example
+    masked           `masked(params, *example, mask)`, of one padded example
+    batched          `batched(params, *examples, mask)`, the mean over the examples of a padded batch
+    scanned          `loss` with its loop over the length as one op; None where there is no such loop
+    batched_scanned  `batched` so
+    """
+
+    name: str
+    init: Callable[[int, int], Any]
+    example: Callable[[np.random.Generator, int], Example]
+    loss: Loss
+    masked: Loss
+    batched: Loss
+    scanned: Loss | None = None
+    batched_scanned: Loss | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A model with its parameters, and examples of given lengths; `batch` of them make a batch."""
+
+    model: Model
+    params: Any
+    examples: tuple[Example, ...]
+    lengths: tuple[int, ...]
+    batch: int
+
+    @property
+    def batches(self) -> tuple[tuple[int, ...], ...]:
+        """The examples of each batch, in the order of the stream."""
+        places = range(len(self.lengths))
+        return tuple(tuple(places[start : start + self.batch]) for start in places[:: self.batch])
+
+
+def stream(name: str, lengths: Sequence[int], width: int, batch: int, seed: int = 0) -> Stream:
+    """Examples of these lengths for the model of that name. Their characters are made up: no time hangs on them."""
+    model, rng = MODELS[name], np.random.default_rng(seed)
+    examples = tuple(model.example(rng, length) for length in lengths)
+    return Stream(model, model.init(width, max(lengths)), examples, tuple(lengths), batch)
+
+
+def _text(rng: np.random.Generator, length: int) -> Example:
+    return rnn_text.shifted(rng.integers(0, VOCABULARY_SIZE, length + 1))
+
+
+def _hidden(rng: np.random.Generator, length: int) -> Example:
+    return encoder_text.hidden(rng, rng.integers(0, VOCABULARY_SIZE, length))
+
+
+MODELS: Mapping[str, Model] = MappingProxyType(
+    {
+        "rnn_text": Model(
+            "rnn_text",
+            lambda width, _: rnn_text.init(width),
+            _text,
+            rnn_text.loss,
+            rnn_text.masked,
+            rnn_text.batched,
+            rnn_text.scanned,
+            rnn_text.batched_scanned,
+        ),
+        "encoder_text": Model(
+            "encoder_text",
+            encoder_text.init,
+            _hidden,
+            encoder_text.loss,
+            encoder_text.masked,
+            encoder_text.masked,
+        ),
+    }
+)
+"""By the workload that each is taken from."""

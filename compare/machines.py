@@ -1,0 +1,30 @@
+"""Machines: what must be equal for the numbers of two to be pooled, and a label that tells hosts apart."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+Fingerprint = dict[str, Any]
+
+
+def fingerprint(environment: Mapping[str, Any]) -> Fingerprint:
+    """What decides how fast the same job is, from the environment of a record; what it lacks is None."""
+    blas = environment.get("blas") or {}
+    return {
+        **{name: environment.get(name) for name in ("cpu", "machine", "python", "numpy", "commit", "malloc")},
+        "blas": [blas.get("name"), blas.get("version"), *(pool.get("architecture") for pool in blas.get("loaded", ()))],
+    }
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """`numpy 2.0.1 and 2.4.6` for each part of two fingerprints that differs."""
+    names = dict.fromkeys([*one, *other])
+    return [f"{name} {one.get(name)} and {other.get(name)}" for name in names if one.get(name) != other.get(name)]
+
+
+def label(host: str | None = None) -> str:
+    """A host without its name, which is nobody's business: the same for the same host. This one by default."""
+    return "host-" + hashlib.sha256((host or platform.node()).encode()).hexdigest()[:8]

@@ -1,0 +1,147 @@
+"""Heat maps over tensor size and depth: where one engine overtakes the other, in time and in bytes."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.ticker import FuncFormatter
+
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.crossover import Place, Point
+from compare.report import text
+from compare.report.page import Table
+from compare.report.plots import Drawing, style
+from compare.report.summary import Summary
+
+_TITLE = "Crossover: tensor size and depth"
+_CAPTION = (
+    "A training step of a chain of equal ops, so many in a row (up) over so many floats (right). The number is "
+    "dynamic's cost divided by static's: orange above 1×, where static costs less, purple below, where dynamic does; "
+    "the scale is logarithmic and pale is a tie. In the maps of time a heavy line runs where static is no longer shown "
+    f"to be faster by {SMALLEST_EFFECT:.0%}, and the second line of a cell says after how many runs static has earned "
+    "back its build: 'tie' and 'cannot tell' where its 95% interval says so, "
+    "'never' where it is slower. Bytes are exact counts: what is held for one step, structure and plan included."
+)
+_COLOURS = colormaps["PuOr_r"]  # told apart by readers with any colour vision; the middle is white
+_REACH = 3.0  # powers of two at which the colours end
+_DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
+_WORDS = {"tie": "tie", "unclear": "cannot tell", "below": "never"}
+
+Map = dict[Place, Point]
+
+
+def draw(summary: Summary) -> Drawing:
+    """A column for each kind of op; time above, bytes below."""
+    rows = [(name, points) for name, points in (("time", summary.times), ("bytes", summary.sizes)) if points]
+    if not rows:
+        return Drawing("crossover", _TITLE, "This run has no crossover map; a run of the whole suite measures one.")
+    kinds = list(dict.fromkeys(point.place.ops for _, points in rows for point in points))
+    depths = {point.place.depth for _, points in rows for point in points}
+    figure = style.figure(1.2 + len(rows) * (0.9 + 0.46 * len(depths)))
+    panels = figure.subplots(len(rows), len(kinds), squeeze=False)
+    for (name, points), panel_row in zip(rows, panels, strict=True):
+        for ops, axes in zip(kinds, panel_row, strict=True):
+            group = [point for point in points if point.place.ops == ops]
+            axes.set_title(f"{name}, {style.clean(ops)}: dynamic ÷ static")
+            _panel(axes, group)
+    figure.supxlabel("floats in the tensor", fontsize=9.5)
+    figure.supylabel("ops in a row", fontsize=9.5)
+    _scale(figure, panels)
+    return Drawing("crossover", _TITLE, _CAPTION, _alt(rows), figure, _table(summary))
+
+
+def _panel(axes: Axes, points: Sequence[Point]) -> None:
+    sizes = sorted({point.place.elements for point in points})
+    depths = sorted({point.place.depth for point in points})
+    at = {(sizes.index(p.place.elements), depths.index(p.place.depth)): p for p in points}
+    for (column, row), point in at.items():
+        _cell(axes, column, row, point)
+    _border(axes, {place: _leads(point) for place, point in at.items()})
+    axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    axes.set_yticks(range(len(depths)), [f"{depth:,}" for depth in depths])
+    axes.set_xlim(-0.5, len(sizes) - 0.5)
+    axes.set_ylim(-0.5, len(depths) - 0.5)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _cell(axes: Axes, column: int, row: int, point: Point) -> None:
+    shade = math.log2(_shown(point))
+    colour = _COLOURS((max(-_REACH, min(_REACH, shade)) + _REACH) / (2 * _REACH))
+    axes.fill([column - 0.5, column + 0.5, column + 0.5, column - 0.5], [row - 0.5] * 2 + [row + 0.5] * 2, color=colour)
+    words = "\n".join(filter(None, (text.ratio(_shown(point)), _second(point))))
+    ink = "white" if abs(shade) > _DARK else style.INK
+    axes.text(column, row, words, ha="center", va="center", fontsize=7.5, color=ink)
+
+
+def _shown(point: Point) -> float:
+    """Dynamic / static: times are so already, bytes are the other way round."""
+    return point.ratio if point.interval else 1 / point.ratio
+
+
+def _second(point: Point) -> str:
+    if point.interval is None:
+        return ""
+    side = point.interval.side(SMALLEST_EFFECT)
+    return _WORDS.get(side) or ("" if point.pays_after is None else f"after {point.pays_after:,}")
+
+
+def _leads(point: Point) -> bool:
+    return point.interval is not None and point.interval.side(SMALLEST_EFFECT) == "above"
+
+
+def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:
+    """A line between neighbours of which static leads in one and not in the other."""
+    look: dict[str, Any] = {"color": style.INK, "linewidth": 2.2, "solid_capstyle": "round"}
+    for (column, row), across in product(leads, (True, False)):
+        other = (column + across, row + (not across))
+        if other in leads and leads[other] is not leads[column, row]:
+            if across:
+                axes.plot([column + 0.5] * 2, [row - 0.5, row + 0.5], **look)
+            else:
+                axes.plot([column - 0.5, column + 0.5], [row + 0.5] * 2, **look)
+
+
+def _scale(figure: Any, panels: Any) -> None:
+    bar = figure.colorbar(ScalarMappable(Normalize(-_REACH, _REACH), _COLOURS), ax=panels, shrink=0.8, pad=0.02)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda power, _: text.ratio(2.0**power)))
+    bar.ax.set_title("dynamic ÷\nstatic", fontsize=8.5, fontweight="normal", loc="left")
+    bar.outline.set_visible(False)
+
+
+def _alt(rows: Sequence[tuple[str, Sequence[Point]]]) -> str:
+    parts = [
+        f"{name}, {p.place.ops}, depth {p.place.depth}, {p.place.elements:,} floats: {text.ratio(_shown(p))}"
+        for name, points in rows
+        for p in (min(points, key=_shown), max(points, key=_shown))
+    ]
+    return "Cost of dynamic divided by that of static; the extremes are " + "; ".join(parts) + "."
+
+
+def _table(summary: Summary) -> Table:
+    held = {point.place: point for point in summary.sizes}
+    timed = {point.place: point for point in summary.times}
+    headers = (
+        "ops",
+        "depth",
+        "floats",
+        "time, dynamic ÷ static",
+        "95% interval",
+        "pays after",
+        "bytes, dynamic ÷ static",
+    )
+    places = sorted({*held, *timed})
+    return Table(headers, tuple(_row(place, timed.get(place), held.get(place)) for place in places), "lrrrrrr")
+
+
+def _row(place: Place, timed: Point | None, held: Point | None) -> tuple[str, ...]:
+    head = (place.ops, f"{place.depth:,}", f"{place.elements:,}")
+    ratio = (text.ratio(timed.ratio), text.interval(*timed.interval.bounds())) if timed and timed.interval else ("", "")
+    return (*head, *ratio, _second(timed) if timed else "", text.ratio(_shown(held)) if held else "")

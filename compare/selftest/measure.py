@@ -1,0 +1,32 @@
+"""The selftest's jobs in a worker: the timing and the memory pass of a run, over arms with injected changes."""
+
+from __future__ import annotations
+
+import gc
+
+from compare import workloads
+from compare.measure import memory, timing
+from compare.measure.job import Job
+from compare.results import Record
+from compare.selftest import inject
+from compare.workloads.base import Case
+
+
+def measure_time(job: Job) -> Record:
+    """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
+    steps: dict[str, inject.Injected] = {}
+
+    def build(arm: str, case: Case) -> inject.Injected:
+        return steps.setdefault(arm, inject.build(arm, case))
+
+    case = workloads.load(job.source).case(str(job.size))
+    gc.freeze()  # as in a run
+    record = timing.measure_arms(job, case, build)
+    counted = {arm: {"calls": step.calls, "runs": step.runs} for arm, step in steps.items()}
+    return {**record, "arms": {arm: {**row, **counted[arm]} for arm, row in record["arms"].items()}}
+
+
+def measure_memory(job: Job) -> Record:
+    """The memory record of one process; one arm per process, as in a run."""
+    case = workloads.load(job.source).case(str(job.size))
+    return {**job.head, "arms": {arm: memory.measure_arm(arm, case, inject.build) for arm in job.arms}}

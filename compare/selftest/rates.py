@@ -1,0 +1,135 @@
+"""From the records of a selftest to its rates: what was found of what was there, and of what was not.
+
+A comparison finds a difference when the 95% interval of its ratio excludes 1, and a leak when an epoch leaves more
+than `LEAST_LEAK` bytes behind. Each rate has Wilson's interval.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, NamedTuple
+
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import Cell, steady
+from compare.results import Record
+from compare.selftest.inject import size_of
+from compare.stats import Interval, proportion_interval
+
+LEAST_LEAK = 4096
+"""Bytes left behind by an epoch that are no leak yet: Python's own containers grow by less, now and then."""
+NOISY = 0.02
+"""Intervals that reach farther than this either way, in the median: the machine is too noisy for the targets."""
+WHOLE = 200
+"""The comparisons from which on intervals of rates count too: even 0 of 20 false alarms do not show 9% excluded."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a rate must reach or stay under, and what its interval must, where there are comparisons enough."""
+
+    least: float = 0.0
+    most: float = 1.0
+    highest: float = 1.0
+
+    def met_by(self, rate: Interval, comparisons: int) -> bool:
+        """Whether a rate meets it."""
+        return self.least <= rate.estimate <= self.most and (rate.high <= self.highest or comparisons < WHOLE)
+
+
+SPEED = {0.0: Target(most=0.05, highest=0.09), 0.05: Target(least=0.95), 0.10: Target(least=0.99)}
+LEAKS = {0.0: Target(most=0.05, highest=0.09), 2.0**20: Target(least=1.0)}
+"""The targets by injected share and by injected bytes; what has none is published all the same."""
+
+
+class Trial(NamedTuple):
+    """One arm with a change compared with its engine: the interval, and the calls and the runs that they made."""
+
+    ratio: Interval
+    calls: int
+    runs: int
+
+
+def judge(records: Iterable[Record]) -> dict[str, Any]:
+    """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
+    groups: dict[int, list[Record]] = defaultdict(list)
+    failed = []
+    for record in records:
+        if record["kind"] == "failure":
+            failed.append(record["error"])
+        else:
+            groups[record["comparison"]].append(record)
+    speed = _speed([group for group in groups.values() if group[0]["kind"] == "selftest time"])
+    leaks = _leaks(record for group in groups.values() for record in group if record["kind"] == "selftest memory")
+    return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks, "failures": failed}
+
+
+def outcome(speed: Sequence[Record], leaks: Sequence[Record]) -> str:
+    """`met` if all targets are; `too noisy` if one of speed is not, and intervals are wide; `missed` otherwise."""
+    if all(row["met"] is not False for row in (*speed, *leaks)):
+        return "met"
+    wide = any(row["half_width"] > NOISY for row in speed)
+    return "too noisy" if wide and all(row["met"] is not False for row in leaks) else "missed"
+
+
+def _speed(groups: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
+    trials: dict[float, list[Trial]] = defaultdict(list)
+    for group in groups:
+        for share, trial in _trials(group):
+            trials[share].append(trial)
+    return [_speed_row(share, trials[share]) for share in sorted(trials)]
+
+
+def _trials(group: Sequence[Record]) -> Iterator[tuple[float, Trial]]:
+    """The trials of one comparison, by share, by the code that compares the arms of a run."""
+    cell = Cell(group[0]["workload"], group[0]["size"], tuple(record["arms"] for record in group))
+    base, *changed = group[0]["arms"]
+    for arm in changed:
+        ratio = cell.ratio(arm, base, steady)
+        if ratio is not None:
+            calls, runs = (sum(row[count] for row in cell.of(arm)) for count in ("calls", "runs"))
+            yield size_of(arm), Trial(ratio, calls, runs)
+
+
+def _speed_row(share: float, trials: Sequence[Trial]) -> dict[str, Any]:
+    ratios = [trial.ratio for trial in trials]
+    slower, faster = sum(ratio.low > 1 for ratio in ratios), sum(ratio.high < 1 for ratio in ratios)
+    return {
+        "injected": share,
+        "counted": sum(trial.runs for trial in trials) / sum(trial.calls for trial in trials) - 1,
+        **_rate(slower + faster * (share == 0), len(ratios), SPEED.get(share)),
+        "slower": slower,
+        "faster": faster,
+        "interval_holds_truth": sum(ratio.low <= 1 + share <= ratio.high for ratio in ratios),
+        "estimate": median(ratio.estimate for ratio in ratios),
+        "half_width": median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios),
+        "sides": dict(Counter(ratio.side(SMALLEST_EFFECT) for ratio in ratios)),
+    }
+
+
+def _leaks(records: Iterable[Record]) -> list[dict[str, Any]]:
+    kept: dict[float, list[int]] = defaultdict(list)
+    for record in records:
+        for arm, row in record["arms"].items():
+            kept[size_of(arm)].append(row["kept"])
+    return [
+        {
+            "injected": size,
+            **_rate(sum(seen > LEAST_LEAK for seen in kept[size]), len(kept[size]), LEAKS.get(size)),
+            "kept": median(kept[size]),
+        }
+        for size in sorted(kept)
+    ]
+
+
+def _rate(found: int, comparisons: int, target: Target | None) -> dict[str, Any]:
+    rate = proportion_interval(found, comparisons)
+    return {
+        "comparisons": comparisons,
+        "found": found,
+        "rate": rate.estimate,
+        "interval": rate.bounds(),
+        "met": target and target.met_by(rate, comparisons),
+    }

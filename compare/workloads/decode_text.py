@@ -1,0 +1,102 @@
+"""Greedy decoding: a line is continued by the likeliest character, again and again, until one ends it.
+
+What has been read and written so far is attended to, so the state grows with every character, and how many there will
+be hangs on the values. A graph that is built before takes room for the longest and masks what is not yet written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import graphs
+from compare.workloads.base import Case, Workload
+from compare.workloads.data import source_lines
+from compare.workloads.data.text import VOCABULARY_SIZE
+from compare.workloads.layers import glorot
+
+Array = Any
+Params = dict[str, Array]
+
+MOST = 24
+"""Characters written at most."""
+ENDS = 16
+"""A character that this divides ends the line."""
+
+
+def loss(params: Params, prompt: Array) -> Array:
+    """The mean surprise of the characters written after a prompt, i[P] -> a scalar, with a state that grows."""
+    keys, values = read(params, prompt)
+    token = prompt[-1]
+    surprises: list[Array] = []
+    while len(surprises) < MOST and not (surprises and int(token) % ENDS == 0):
+        token, surprise = written(params, token, keys, values)
+        surprises.append(surprise)
+        key, value = read(params, graphs.expand_dims(token, 0))
+        keys, values = graphs.concat([keys, key]), graphs.concat([values, value])
+    return graphs.mean(graphs.stack(surprises))
+
+
+def static_loss(params: Params, prompt: Array) -> Array:
+    """The same with room for all that may be written, in a loop inside the graph."""
+    room = np.arange(len(prompt) + MOST)
+    empty = np.zeros((MOST, params["key"].shape[1]), np.float32)
+    keys, values = (graphs.concat([part, graphs.astype(empty, part.dtype)]) for part in read(params, prompt))
+
+    def more(state: Any) -> Array:
+        count, token, *_ = state
+        return (count < MOST) & ((count == 0) | (token % ENDS != 0))
+
+    def step(state: Any) -> Any:
+        count, token, total, keys, values = state
+        token, surprise = written(params, token, keys, values, room < len(prompt) + count)
+        here = graphs.expand_dims(room == len(prompt) + count, -1)
+        key, value = read(params, graphs.expand_dims(token, 0))
+        return count + 1, token, total + surprise, graphs.where(here, key, keys), graphs.where(here, value, values)
+
+    start = (np.array(0), prompt[-1], graphs.astype(np.array(0.0), keys.dtype), keys, values)
+    count, _, total, *_ = graphs.while_loop(more, step, start)
+    return total / graphs.astype(count, total.dtype)
+
+
+def read(params: Params, tokens: Array) -> tuple[Array, Array]:
+    """The keys and values of characters: i[N] -> f[N, W], f[N, W]."""
+    x = graphs.embedding(params["characters"], tokens)
+    return x @ params["key"], x @ params["value"]
+
+
+def written(params: Params, token: Array, keys: Array, values: Array, mask: Array = None) -> tuple[Array, Array]:
+    """The likeliest character after one, and -log of its probability; `mask`, bool[N], says which keys are there."""
+    x = graphs.expand_dims(graphs.embedding(params["characters"], token), 0)
+    allowed = None if mask is None else graphs.expand_dims(mask, 0)
+    seen = graphs.attention(x @ params["query"], keys, values, allowed)
+    scores = graphs.log_softmax(graphs.squeeze((x + seen) @ params["output"], 0))
+    return graphs.argmax(scores), -graphs.max(scores)
+
+
+def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:
+    """The first `prompt` characters of each of `lines` lines; Glorot init, the embeddings normal."""
+    rng = np.random.default_rng(seed)
+    params = {name: glorot(rng, width, width) for name in ("query", "key", "value")}
+    params |= {
+        "characters": rng.standard_normal((VOCABULARY_SIZE, width), np.float32),
+        "output": glorot(rng, width, VOCABULARY_SIZE),
+    }
+    long = [line for line in source_lines(8 * lines, seed) if len(line) >= prompt]
+    examples = tuple((line[:prompt],) for line in long[:lines])
+    return Case(loss, params, examples, (prompt,) * len(examples), static_loss=static_loss)
+
+
+WORKLOAD = Workload(
+    name="decode_text",
+    title="Greedy decoding",
+    shows="A state that grows until a value ends it: a tape has what is there, a graph has room for all and masks it.",
+    expect="open",
+    sizes={
+        "small": {"lines": 8, "prompt": 8, "width": 16},
+        "medium": {"lines": 24, "prompt": 16, "width": 64},
+        "large": {"lines": 64, "prompt": 24, "width": 256},
+    },
+    make=make,
+)

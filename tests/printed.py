@@ -1,0 +1,73 @@
+"""Graphs as the tests of passes print them, and whether a pass kept what a graph computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import static
+from graphs import tree
+from graphs.dims import evaluate, symbols
+from graphs.ir import Graph
+from static.executable import Executable
+from static.passes import pipeline
+from static.passes.dead_code import remove_dead_code
+from static.trace import Traced
+
+# What a line says about subgraphs that their own lines say too, and options that are as they are by default.
+_REPEATED = re.compile(
+    r", (body|condition)=<[^>]*>|, rows=\(.*\)(?=\))|, (reverse|save)=False|(?<= )[a-z]+\d+: (?=.*->)"
+)
+
+
+def shown(graph: Graph) -> str:
+    """The nodes of a graph, one a line, without the user's lines and what other lines say too."""
+    lines = [line.split("#")[0].rstrip() for line in str(graph).splitlines()[1:]]
+    return "\n".join(_REPEATED.sub("", line) for line in lines)
+
+
+def printed(text: str) -> str:
+    """The same, written in a test: indented by four more."""
+    lines = text.strip("\n").splitlines()
+    indent = min(len(line) - len(line.lstrip()) for line in lines) - 2
+    return "\n".join(line[indent:].rstrip() for line in lines).rstrip()
+
+
+def check(one: pipeline.Pass, f: Callable[..., Any], specs: Any, before: str, after: str, exact: bool = True) -> Graph:
+    """Assert what a graph is printed as before and after a pass, and that it computes the same; the graph after."""
+    traced = remove_dead_code(static.trace(f, *specs))
+    assert shown(traced) == printed(before)
+    result = remove_dead_code(pipeline.apply(one, traced))
+    assert shown(result) == printed(after)
+    agree(traced, result, exact)
+    assert (one in pipeline.INEXACT) is not exact
+    return result
+
+
+def agree(graph: Graph, other: Graph, exact: bool, size: int = 3) -> None:
+    """Assert that two graphs compute the same, to the last bit or within rounding; symbolic sizes are `size`."""
+    values = inputs_of(graph, size)
+    for a, b in zip(evaluated(graph, values), evaluated(other, values), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        if exact:
+            np.testing.assert_array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def inputs_of(graph: Graph, size: int) -> list[Any]:
+    """Values for the inputs of a graph."""
+    rng = np.random.default_rng(0)
+    shapes = [[evaluate(s, dict.fromkeys(symbols(s), size)) for s in node.spec.shape] for node in graph.inputs]
+    return [np.asarray(rng.normal(size=s), n.spec.dtype) for s, n in zip(shapes, graph.inputs, strict=True)]
+
+
+def evaluated(graph: Graph, values: list[Any]) -> list[Any]:
+    """The outputs of a graph, run as it is."""
+    arguments, results = tree.flatten(tuple(values))[1], tree.flatten([0.0] * len(graph.outputs))[1]
+    traced = Traced(graph, arguments, (None,) * len(values), results)
+    found: list[Any] = Executable(traced, graph, ())(*values)
+    return found

@@ -1,0 +1,176 @@
+"""Strategies for inputs of varying length: all give what one example at a time gives, and count what they say."""
+
+import numpy as np
+import pytest
+
+from compare import jobs
+from compare import lengths as named
+from compare.claims.length_table import tables
+from compare.errors import CompareError
+from compare.lengths import distributions, measure, models
+from compare.lengths.distributions import DISTRIBUTIONS, drawn, read
+from compare.lengths.strategies import STRATEGIES, Strategy, collated
+from compare.lengths.table import HEADERS, percentile, rows
+from compare.measure.job import Budget, Job
+from compare.schema import violation
+
+LENGTHS = (3, 5, 3, 9, 4, 2, 7)
+FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
+
+
+@pytest.fixture(scope="module", params=models.MODELS)
+def stream(request):
+    return models.stream(request.param, LENGTHS, width=8, batch=3)
+
+
+@pytest.fixture(scope="module")
+def expected(stream):
+    return measure.reference(stream)
+
+
+# Every strategy -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expected, name):
+    arm, row = measure.first_epoch(STRATEGIES[name], stream, expected)
+    refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}
+    if name == refusing[stream.model.name]:
+        assert (arm, row["status"]) == (None, "unsupported")
+        return
+    assert row["status"] == "ok"
+    assert row["error"] < 1e-5
+    assert sum(call["examples"] for call in row["stream"]) == len(LENGTHS)
+    assert sum(call["compiled"] for call in row["stream"]) == arm.compiles == COMPILES[name]
+    assert sum(arm.sizes) == COMPUTED[name]
+    assert (arm.held > 0) == (STRATEGIES[name].engine == "static")
+
+
+COMPILES = {name: int(s.engine == "static") for name, s in STRATEGIES.items()} | {
+    "static, exact": 6,
+    "static, powers of two": 4,  # 2, 4, 8, 16
+    "static, optimal buckets": 4,
+}
+COMPUTED = dict.fromkeys(STRATEGIES, sum(LENGTHS)) | {
+    "static, powers of two": 2 + 3 * 4 + 2 * 8 + 16,
+    "static, optimal buckets": 3 * 3 + 2 * 5 + 7 + 9,
+    "static, the maximum": 7 * 9,
+    "dynamic, padded batches": 3 * 5 + 3 * 9 + 7,
+    "static, padded batches": 3 * 5 + 3 * 9 + 7,
+}
+
+
+def test_the_factors_tell_strategies_apart():
+    factors = {(s.engine, s.compilation, s.padding, s.batching) for s in STRATEGIES.values()}
+    assert len(factors) == len(STRATEGIES) - 1  # symbolic sizes with and without a loop in the graph
+    assert {s.engine for s in STRATEGIES.values()} == {"dynamic", "static"}
+
+
+def test_a_strategy_that_differs_keeps_no_times(stream, expected):
+    wrong = [(loss + 1, gradients) for loss, gradients in expected]
+    arm, row = measure.first_epoch(STRATEGIES["dynamic"], stream, wrong)
+    assert arm is None
+    assert row["status"] == "disagree"
+    assert "stream" not in row
+
+
+def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
+    def broken(_):
+        raise ZeroDivisionError("no buckets")
+
+    arm, row = measure.first_epoch(Strategy("x", "once", "none", "padded", broken), stream, expected)
+    assert arm is None
+    assert row["status"] == "failed"
+    assert "no buckets" in row["reason"]
+
+
+def test_a_batch_is_padded_with_zeros_and_masked():
+    first, second, mask = collated([(np.array([1, 2, 3]), np.array([4, 5, 6])), (np.array([7]), np.array([8]))])
+    assert first.tolist() == [[1, 2, 3], [7, 0, 0]]
+    assert second.tolist() == [[4, 5, 6], [8, 0, 0]]
+    assert mask.tolist() == [[True] * 3, [True, False, False]]
+
+
+@pytest.mark.parametrize("model", models.MODELS)
+def test_one_process_measures_all_that_is_right(model, monkeypatch):
+    monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
+    record = measure.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))
+    assert violation(record) is None
+    assert list(record["arms"]) == list(STRATEGIES)
+    usable = [arm for arm in record["arms"].values() if arm["status"] == "ok"]
+    assert len(usable) == len(STRATEGIES) - 1
+    assert len({len(arm["blocks"]) for arm in usable}) == 1  # paired
+    (found,) = tables([record])
+    told = list(rows([found]))
+    assert len(told) == len(usable)
+    assert {len(row) for row in told} == {len(HEADERS)}
+
+
+def test_a_percentile_counts_examples_and_not_calls():
+    assert percentile([5.0, 1.0], [1, 99], 0.5) == 1.0
+    assert percentile([5.0, 1.0], [1, 99], 0.99) == 1.0
+    assert percentile([5.0, 1.0], [2, 98], 0.99) == 5.0
+    assert percentile([1.0, 2.0, 3.0, 4.0], [1] * 4, 0.5) == 2.0
+
+
+# Distributions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_lengths_are_as_many_and_as_long_as_asked_and_hang_on_the_seed(name):
+    lengths = drawn(name, 40, 1, 30)
+    assert len(lengths) == 40
+    assert all(distributions.SHORTEST <= n <= 30 for n in lengths)
+    assert len(set(lengths)) > 5
+    assert lengths == drawn(name, 40, 1, 30)
+    assert lengths != drawn(name, 40, 2, 30)
+
+
+def test_names_for_jobs_are_those_there_are():
+    assert tuple(DISTRIBUTIONS) == named.DISTRIBUTIONS
+    assert tuple(models.MODELS) == named.MODELS
+    for preset in jobs.PRESETS.values():
+        assert preset.tables.size in measure.SIZES
+        assert {model for model, _ in preset.tables.lengths} <= set(models.MODELS)
+        assert {name for _, name in preset.tables.lengths} <= set(DISTRIBUTIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("5\n7\n9\n", (5, 7, 9)),
+        ("length\n5\n7\n", (5, 7)),
+        ("id,Length \na,5\nb, 7\n\n", (5, 7)),
+        ("words,count\n5,1\n7,2\n", (5, 7)),
+        ("\ufeff5\n7\n", (5, 7)),
+    ],
+)
+def test_a_file_of_lengths(tmp_path, text, lengths):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    assert read(path) == lengths
+    assert drawn(str(path), 100, 0, 3) == lengths
+    assert sorted(drawn(str(path), 2, 0, 3)) in [sorted(lengths[:2]), sorted(lengths[1:]), sorted(lengths[::2])]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has 0 lengths"),
+        ("length\n5\n", "has 1 lengths"),
+        ("5\n0\n7\n", "mine.csv:2: '0' is no length"),
+        ("5\n-1\n", "mine.csv:2"),
+        ("length\n5\n6.5\n", "mine.csv:3: '6.5'"),
+        ("id,length\na,5\nb\n", "mine.csv:3: ''"),
+    ],
+)
+def test_a_file_without_lengths_is_refused_by_its_line(tmp_path, text, words):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CompareError, match=words):
+        read(path)
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    with pytest.raises(CompareError, match=r"cannot be read.*one length a line"):
+        drawn(str(tmp_path / "none.csv"), 3, 0, 3)

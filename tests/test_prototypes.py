@@ -1,0 +1,51 @@
+"""Edits of models: each changes the model, in both engines alike, and the model's length is counted."""
+
+import numpy as np
+import pytest
+
+import dynamic
+import static
+from compare.prototypes import measure
+from compare.prototypes.edits import EDITS, Edit, length, loaded
+from compare.schema import violation
+from compare.workloads import branch_on_sum
+
+by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workload)
+
+
+@by_workload
+def test_an_edit_changes_one_model_in_both_engines_alike(edit):
+    case = edit.case()
+    plain, fixed = loaded(edit.source())
+    before = float(case.loss(case.params, *case.examples[0]))
+    after = [
+        dynamic.value_and_grad(plain)(case.params, *case.examples[0])[0],
+        static.jit(static.value_and_grad(fixed))(case.params, *case.examples[0])[0],
+    ]
+    assert after[0] == pytest.approx(after[1], rel=1e-4)
+    if edit.workload != "branch_on_sum":  # its first example takes the other side
+        assert float(after[0]) != pytest.approx(before, rel=1e-6)
+
+
+def test_an_edit_that_no_longer_fits_is_refused():
+    with pytest.raises(ValueError, match=r"'graphs\.nothing' does not stand in its source"):
+        Edit("tiny_mlp", "graphs.nothing", "x").source()
+
+
+def test_the_model_is_counted_with_the_functions_it_needs():
+    # loss and branch, static_loss and select: a signature and a return each
+    assert length(branch_on_sum.loss)["lines"] == length(branch_on_sum.static_loss)["lines"] == 4
+    alone = length(branch_on_sum.branch)
+    assert alone == {"lines": 2, "tokens": 23}
+    assert length(branch_on_sum.loss)["tokens"] > alone["tokens"]
+
+
+def test_each_engine_waits_once_for_each_repetition(monkeypatch):
+    monkeypatch.setattr(measure, "EDITS", EDITS[:2])
+    record = measure.measure()
+    assert violation(record) is None
+    assert [task["task"] for task in record["tasks"]] == [edit.workload for edit in EDITS[:2]]
+    for task in record["tasks"]:
+        for engine in task["engines"].values():
+            assert len(engine["edit_to_result"]) == measure.REPEATS
+            assert np.min(engine["edit_to_result"]) > 0

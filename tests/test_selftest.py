@@ -1,0 +1,239 @@
+"""The selftest: that what is injected has its size, and that the rates are what the records say."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare import arms, schema, selftest
+from compare.claims.evidence import Cell, steady
+from compare.cli import graphduel
+from compare.errors import NothingMeasuredError
+from compare.measure.job import Budget
+from compare.measure.processes import run_job
+from compare.progress import Reporter
+from compare.selftest import experiment, inject, rates
+from compare.stats import proportion_interval
+from tests import fake_workloads
+from tests.fake_workloads import job
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+BRIEF = Budget(3, 1, 1, 1e-5)
+
+
+def injected(arm, monkeypatch):
+    """A step with that change around an engine that counts its calls."""
+    counted = Counter()
+    case = fake_workloads.make_stream()
+
+    def build(engine, case):
+        return arms.Step(lambda *_: counted.update([engine]), case.params, case.examples)
+
+    monkeypatch.setattr(arms, "build", build)
+    return inject.build(arm, case), counted
+
+
+# What is injected
+
+
+@pytest.mark.parametrize(("change", "more"), [("+3%", 30), ("+5%", 50), ("+10%", 100), ("again", 0)])
+def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change, more, monkeypatch):
+    step, counted = injected(f"dynamic|{change}", monkeypatch)
+    for _ in range(1000):
+        step()
+    assert counted["dynamic"] == step.runs == 1000 + more
+    assert step.calls == 1000
+    assert inject.size_of(f"dynamic|{change}") == pytest.approx(more / 1000)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 300))
+def test_a_share_is_spread_evenly(share, calls):
+    step = inject.Injected(arms.Step(lambda *_: None, None, ((),)), share / 10_000)
+    for _ in range(calls):
+        step()
+    assert step.runs - calls == share * calls // 10_000
+
+
+@pytest.mark.parametrize("kind", ["array", "object"])
+def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
+    record = selftest_memory("STREAM", "dynamic", f"dynamic|leak {kind} 65536")
+    none, leak = (row["kept"] for row in record["arms"].values())
+    assert none < rates.LEAST_LEAK
+    assert leak - none == pytest.approx(65536, rel=0.05)
+
+
+def selftest_memory(fake, *names):
+    from compare.selftest import measure
+
+    return measure.measure_memory(job("selftest memory", fake, arms=names))
+
+
+def test_a_change_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="no change is called 'faster'; write again, "):
+        inject.build("dynamic|faster", fake_workloads.make_tiny())
+
+
+def test_a_worker_times_it_as_it_times_a_run(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+    names = ("dynamic", "dynamic|again", "dynamic|+10%")
+    plain = run_job(job("time", "TINY", process=0, arms=("dynamic",), budget=BRIEF), 60)
+    record = run_job(job("selftest time", "TINY", process=0, arms=names, budget=BRIEF), 60)
+    assert tuple(record["arms"]) == names
+    more = record["arms"]["dynamic"].keys() - plain["arms"]["dynamic"].keys()
+    assert more == {"calls", "runs"}
+    row = record["arms"]["dynamic|+10%"]
+    assert row["runs"] - row["calls"] == row["calls"] // 10
+
+
+# Rates
+
+
+def timed(comparison, ratios):
+    """Two processes of a comparison in which each change takes so many times as long, give or take 1%."""
+
+    def row(ratio, noise):
+        return {"status": "ok", "blocks": [ratio * (1 + noise), ratio * (1 - noise)], "calls": 100, "runs": 105}
+
+    return [
+        {
+            "kind": "selftest time", "comparison": comparison, "workload": "w", "size": "small", "process": process,
+            "arms": {"e": row(1, 0)} | {f"e|{change}": row(ratio, 0.01) for change, ratio in ratios.items()},
+        }
+        for process in range(3)
+    ]  # fmt: skip
+
+
+def held(comparison, *kept):
+    arms = ("e", "e|leak array 65536", "e|leak array 1048576")
+    return [
+        {"kind": "selftest memory", "comparison": comparison, "arms": {arm: {"kept": each}}}
+        for arm, each in zip(arms, kept, strict=True)
+    ]
+
+
+def judged(*groups):
+    return rates.judge([record for group in groups for record in group])
+
+
+def test_rates_are_counts_of_intervals_that_exclude_one():
+    found = judged(
+        timed(0, {"again": 1.0, "+5%": 1.05}),
+        timed(1, {"again": 1.2, "+5%": 1.05}),
+        timed(2, {"again": 0.8, "+5%": 1.0}),
+        timed(3, {"again": 1.0, "+5%": 0.9}),
+    )
+    none, five = found["speed"]
+    assert (none["injected"], none["found"], none["slower"], none["faster"], none["comparisons"]) == (0, 2, 1, 1, 4)
+    assert (five["injected"], five["found"], five["slower"], five["faster"]) == (0.05, 2, 2, 1)
+    assert five["interval"] == proportion_interval(2, 4).bounds()
+    assert (none["interval_holds_truth"], five["interval_holds_truth"]) == (2, 2)
+    assert five["counted"] == pytest.approx(0.05)
+    assert none["sides"] == {"tie": 2, "above": 1, "below": 1}
+    assert (none["met"], five["met"], found["outcome"]) == (False, False, "missed")
+
+
+def test_the_interval_is_that_of_a_claim():
+    group = timed(0, {"+5%": 1.05})
+    cell = Cell("w", "small", tuple(record["arms"] for record in group))
+    assert judged(group)["speed"][0]["estimate"] == cell.ratio("e|+5%", "e", steady).estimate
+
+
+def test_leaks_are_found_by_what_an_epoch_leaves_behind():
+    found = judged(held(0, 100, 66_000, 1_050_000), held(1, 200, 3_000, 1_050_000))
+    none, small, large = found["leaks"]
+    assert [none["found"], small["found"], large["found"]] == [0, 1, 2]
+    assert [none["met"], small["met"], large["met"]] == [True, None, True]
+    assert large["kept"] == 1_050_000
+
+
+def test_targets_are_those_of_the_whole_test():
+    many = [timed(i, {"again": 1.2 if i < 10 else 1.0}) for i in range(200)]
+    assert judged(*many)["speed"][0]["met"]  # 5%, and 9.0% at the end of its interval
+    assert not judged(*many, timed(200, {"again": 1.2}), timed(201, {"again": 1.2}))["speed"][0]["met"]
+    assert judged(*many[10:30])["speed"][0]["met"]  # 0 of 20: 16% at the end, which so few cannot lower
+
+
+@pytest.mark.parametrize(
+    ("half_width", "speed_met", "leak_met", "outcome"),
+    [
+        (0.01, True, None, "met"),
+        (0.50, True, True, "met"),
+        (0.01, False, True, "missed"),
+        (0.03, False, True, "too noisy"),
+        (0.03, False, False, "missed"),
+    ],
+)
+def test_a_target_missed_with_wide_intervals_is_noise(half_width, speed_met, leak_met, outcome):
+    assert rates.outcome([{"half_width": half_width, "met": speed_met}], [{"met": leak_met}]) == outcome
+
+
+# The whole
+
+
+def machine(asked):
+    if asked.kind == "selftest memory":
+        size = inject.size_of(asked.arms[0])
+        return {**asked.head, "environment": {"cpu": "one"}, "arms": {asked.arms[0]: {"kept": size + 100}}}
+    rows = {arm: {"blocks": [1 + inject.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
+    return {**asked.head, "environment": {"cpu": "one"}, "arms": rows}
+
+
+def go(execute, **plan):
+    return selftest.run(selftest.Plan(**plan), Reporter(), execute)
+
+
+def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own():
+    asked = []
+    found = go(lambda j, timeout: asked.append(j) or machine(j), comparisons=7, leaks=4)
+    timed_jobs = [j for j in asked if j.kind == "selftest time"]
+    assert len(timed_jobs) == 7 * 6
+    assert Counter(j.lane for j in timed_jobs) == {0: 21, 1: 21}
+    assert len({(j.seed + j.process) for j in timed_jobs}) == 42
+    assert {(j.workload, j.arms[0]) for j in timed_jobs} == set(experiment.SUBJECTS)
+    assert all(len(j.arms) == 1 for j in asked if j.kind == "selftest memory")
+    assert [row["found"] for row in found["speed"]] == [0, 7, 7, 7]
+    assert [row["found"] for row in found["leaks"]] == [0, 4, 4]
+    assert (found["outcome"], found["whole"], found["failures"]) == ("met", False, [])
+    assert schema.violation(found) is None
+
+
+def test_a_process_that_fails_is_told_and_the_rest_counts():
+    def execute(asked, timeout):
+        if asked.kind == "selftest time" and asked.process == 2:
+            return {"kind": "failure", "job": asked.head, "error": "the worker died of SIGSEGV"}
+        return machine(asked)
+
+    found = go(execute, comparisons=2, leaks=1)
+    assert found["failures"] == ["the worker died of SIGSEGV"] * 2
+    assert found["speed"][0]["comparisons"] == 2
+
+
+def test_nothing_measured_is_an_error():
+    with pytest.raises(NothingMeasuredError, match="no worker gave a result: broken"):
+        go(lambda j, timeout: {"kind": "failure", "job": j.head, "error": "broken"}, comparisons=1, leaks=1)
+
+
+@pytest.mark.parametrize(("slow", "code"), [(True, 0), (False, 1)])
+def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch, slow, code):
+    def execute(asked, timeout):
+        record = machine(asked)
+        for row in record["arms"].values():
+            row["blocks"] = row.get("blocks", []) if slow else [1.0] * 20
+        return record
+
+    monkeypatch.setattr(experiment, "_run_job", execute)
+    path = tmp_path / "rates.json"
+    done = CliRunner().invoke(graphduel, ["selftest", "--comparisons", "8", "--json", str(path)])
+    assert done.exit_code == code, done.output
+    written = json.loads(path.read_text())
+    assert schema.violation(written) is None
+    assert written["settings"]["comparisons"] == 8
+    assert "5% slower" in done.stdout
+    assert "1,048,576 bytes" in done.stdout
+    assert "the intervals of these rates are wide" in done.stdout
+    assert str(os.sep) not in json.dumps(written["environment"])
