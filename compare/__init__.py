@@ -3,13 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from compare.advice import advise as advise
     from compare.own import compare as compare
 
-__all__ = ["compare"]
+__all__ = ["advise", "compare"]
 
 
 def __getattr__(name: str) -> Any:
-    """`compare.compare`, imported when it is first used: `import compare` alone loads neither engine."""
+    """The functions, imported when they are first used: `import compare` alone loads neither engine."""
+    if name == "advise":
+        from compare.advice import advise
+
+        return advise
     if name == "compare":
         from compare.own import compare
 

@@ -17,6 +17,8 @@ from typing import Any
 import click
 
 from compare import cli_executor
+from compare.cli_advise import advise
+from compare.cli_export import export, schema
 from compare.cli_own import compare, plan
 from compare.cli_selftest import selftest
 from compare.cli_shapes import shapes
@@ -62,6 +64,7 @@ def cells(command: Command) -> Command:
 @click.pass_context
 def run(
     ctx: click.Context,
+    /,
     *,
     quick: bool,
     only: str | None,
@@ -150,8 +153,11 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
+graphduel.add_command(advise)
 graphduel.add_command(compare)
+graphduel.add_command(export)
 graphduel.add_command(plan)
+graphduel.add_command(schema)
 graphduel.add_command(selftest)
 graphduel.add_command(shapes)
 

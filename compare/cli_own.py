@@ -86,16 +86,16 @@ def _measured(function: str, *, inputs: str | None, modes: str, **options: Any) 
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes]
     command = shlex.join(["graphduel", "compare", function, *given])
     try:
-        f, calls = _called(function, inputs)
+        f, calls = called(function, inputs)
         names = modes.replace(" ", "").split(",")
         return own.compare(f, calls, names, **options, command=command, reporter=progress.reporter())
     except CompareError:
         raise
     except Exception as error:
-        raise FunctionError(f"{function}: {_line(error, function)}{type(error).__name__}: {error}") from error
+        raise FunctionError(f"{function}: {line(error, function)}{type(error).__name__}: {error}") from error
 
 
-def _called(function: str, inputs: str | None) -> tuple[Any, Any]:
+def called(function: str, inputs: str | None) -> tuple[Any, Any]:
     """The function and the list of its calls."""
     from compare.own import origin
 
@@ -111,7 +111,7 @@ def _called(function: str, inputs: str | None) -> tuple[Any, Any]:
     return f, list(calls() if callable(calls) else calls)
 
 
-def _line(error: Exception, function: str) -> str:
+def line(error: Exception, function: str) -> str:
     """`mine.py:12: `, the last line of the user's file that ran."""
     file = Path(function.rpartition(":")[0]).name
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file]

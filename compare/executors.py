@@ -13,11 +13,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -111,8 +113,9 @@ def _made(kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str
         return cluster, cluster.at_once
     if kind == "local":
         return Serial(), 1
-    pools: Mapping[str, Callable[[int], Executor]] = {"thread": ThreadPoolExecutor, "process": ProcessPoolExecutor}
-    return pools[kind](at_once), at_once
+    if kind == "thread":
+        return ThreadPoolExecutor(at_once), at_once
+    return ProcessPoolExecutor(at_once, get_context("spawn")), at_once  # a fork would copy the threads of progress
 
 
 def end_workers() -> None:
@@ -258,11 +261,11 @@ def _environment() -> Record:
 
 def _client(scheduler: str) -> Any:
     try:
-        from distributed import Client
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise CompareError("--executor dask needs dask.distributed: pip install 'graphduel[cluster]'") from None
     try:
-        return Client(scheduler, timeout=10, set_as_default=False)
+        return distributed.Client(scheduler, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise CompareError(
             f"no dask scheduler answers at {scheduler!r}: {error}; give --scheduler tcp://HOST:PORT"

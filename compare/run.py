@@ -80,6 +80,7 @@ class Run:
                 if refused and "arms" in record:
                     record = {**record, "arms": {**record["arms"], **refused}}
                 self.keep(record)
+                self.reporter.label = job.label  # another job may have started since
                 self.reporter.finish(record.get("error"))
 
     def admitted(self, cell: Cell, job: Job) -> Wanted | None:

@@ -320,7 +320,7 @@ class CrossoverMemory(TypedDict):
 
 
 class Rung(TypedDict):
-    """A rung of the ladder, compared with the rung `base`; `blocks` are seconds a call, paired across rungs.
+    """A rung of the ladder, compared with the rung `base`; `blocks` are the thread's own seconds a call, paired.
 
     `peak` is the most bytes of NumPy data in a step, with the arena; `arena` and `live` are the bytes of the plan and
     the most that it has to hold at once, where there is one. `kernels` says how often each is called in a step.
@@ -342,7 +342,8 @@ class Ladder(TypedDict):
     """The rungs of a cell in one process, over one example (`compare.ladder`).
 
     `unequal` holds, by rung, how many more calls of a kernel it makes than the tape where it must make as many;
-    `traced` is what the graph calls as it was traced, null where it cannot be.
+    `traced` is what the graph calls as it was traced, null where it cannot be. `off_core` is the share of the wall time
+    in which others had the core.
     """
 
     workload: str
@@ -352,6 +353,7 @@ class Ladder(TypedDict):
     same_graph: bool | None
     unequal: dict[str, dict[str, int]]
     traced: dict[str, int] | None
+    off_core: float
 
 
 class Parts(TypedDict):

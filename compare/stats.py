@@ -101,7 +101,7 @@ def sum_interval(
     for weight, numerator in terms:
         if [len(process) for process in numerator] != [len(process) for process in denominator]:
             raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-        logs = [top - low for top, low in zip(_logs(numerator), bottom, strict=True)]
+        logs: list[_Floats] = [top - low for top, low in zip(_logs(numerator), bottom, strict=True)]
         estimate += weight * exp(float(np.mean([np.mean(group) for group in logs])))
         means += weight * np.exp(_resampled_means(logs, np.random.default_rng(seed), resamples))  # the same draws
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])

@@ -53,7 +53,12 @@ def caller(inputs: tree.Structure, outputs: tree.Structure, dtypes: Sequence[np.
         f"if binding is None: {_REFUSE}",
         *_putting_together(f"binding.run({', '.join(leaves)})", made, outputs.num_leaves),
     ]
-    names = {"ndarray": np.ndarray, "dtypes": tuple(dtypes), "unflatten": tree.unflatten, "outputs": outputs}
+    names: dict[str, Any] = {
+        "ndarray": np.ndarray,
+        "dtypes": tuple(dtypes),
+        "unflatten": tree.unflatten,
+        "outputs": outputs,
+    }
     source = "def call(bindings, args):\n" + "".join(f"    {line}\n" for line in lines)
     exec(source, names)  # noqa: S102  (made of the structures: keys are literals)
     call: Call = names["call"]

@@ -27,6 +27,7 @@ class Report(NamedTuple):
     structure_bytes: int
     constant_bytes: int
     arena_bytes: int
+    result_bytes: int
     plan: memory.Plan | None
     steps: tuple[Step, ...]
 
@@ -41,6 +42,8 @@ class Report(NamedTuple):
         if self.plan is not None:
             above = f"{self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
             lines.append(f"  arena: {self.plan.peak:,} bytes, {above}")
+        if self.result_bytes:
+            lines.append(f"  results: {self.result_bytes:,} bytes kept, to be written again")
         return "\n".join(lines)
 
 
@@ -54,6 +57,7 @@ def make_report(executable: Executable) -> Report:
         sum(map(_node_bytes, nodes)) + executable.code_bytes,
         sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
         executable.arena_bytes,
+        executable.result_bytes,
         executable.plan if executable.has_plan else None,
         executable.steps,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import dynamic
 import graphs
 import static
+from static.passes import pipeline
 
 
 def test_different_graphs_are_told_apart():
@@ -48,11 +50,13 @@ def test_symbolic_sizes_give_what_numbers_give():
         return (graphs.softmax(pooled, axis=-1) * graphs.cumulative_sum(pooled, axis=0)).sum() / x.shape[0]
 
     spec = graphs.TensorSpec(("B", "D"), "float64"), graphs.TensorSpec(("D", "K"), "float64")
-    symbolic = static.compile(static.value_and_grad(f, argnums=(0, 1)), *spec)
+    # The same sums in the same order: the passes that may change the last digit know more of numbers.
+    both = functools.partial(static.compile, static.value_and_grad(f, argnums=(0, 1)), passes=pipeline.SIMPLIFY)
+    symbolic = both(*spec)
     rng = np.random.default_rng(0)
     for b, d, k in ((1, 1, 1), (2, 3, 4), (5, 1, 2), (7, 3, 3), (2, 3, 4)):
         x, w = rng.normal(size=(b, d)), rng.normal(size=(d, k))
-        numbers = static.compile(static.value_and_grad(f, argnums=(0, 1)), x, w)
+        numbers = both(x, w)
         expected = dynamic.value_and_grad(f, argnums=(0, 1))(x, w)
         leaves = (graphs.tree.leaves(result) for result in (symbolic(x, w), numbers(x, w), expected))
         for named, fixed, eager in zip(*leaves, strict=True):

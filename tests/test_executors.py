@@ -267,11 +267,13 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
     reporter.finish = killing
     with executors.opened("dask", 1, loopback.address, heard.append) as (cluster, at_once):
         assert at_once == 2
-        outcome = runs.run(out, replace(SETTINGS, only="tiny"), reporter, executor=cluster, at_once=at_once)
+        outcome = runs.run(
+            out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=at_once
+        )
     assert outcome.exit_code == 0, outcome.failures
     records = results.read(out / results.RESULTS)
     keys = [results.key(r) for r in records if r["kind"] != "run"]
-    assert len(keys) == len(set(keys)) == 1 + 3 + 1
+    assert len(keys) == len(set(keys)) == 1 + 2 + 1
     assert {r["host"] for r in records} == {machines.label("127.0.0.1"), machines.label("127.0.0.2")}
     assert [text for text in heard if "was lost; its job is run again elsewhere" in text]
 

@@ -1,8 +1,10 @@
-"""Layout: the code made for a container finds what a general flattening finds, and says when it cannot tell."""
+"""Layout: the code made for containers gives what a general flattening gives, and refuses what it cannot tell."""
 
 from collections import OrderedDict
+from types import SimpleNamespace
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,40 +14,108 @@ from static import layout
 
 
 class Pair(NamedTuple):
-    first: int
-    second: int
+    first: np.ndarray
+    second: np.ndarray
 
 
+ARRAYS = st.builds(
+    np.zeros, st.sampled_from([(), (1,), (2,), (1, 2), (2, 1)]), st.sampled_from([np.float32, np.float64, np.int64])
+)
 CONTAINERS = st.recursive(
-    st.integers(),
+    ARRAYS,
     lambda parts: (
         st.lists(parts, max_size=3)
         | st.lists(parts, max_size=3).map(tuple)
-        | st.dictionaries(st.sampled_from(["b", "a", "it's", '"']), parts, max_size=3)
+        | st.dictionaries(st.sampled_from(["b", "a", "it's", '"', "{"]), parts, max_size=3)
     ),
     max_leaves=8,
 )
+ARGUMENTS = st.lists(CONTAINERS, max_size=3).map(tuple)
 
 
-@given(CONTAINERS)
-def test_leaves_are_read_and_put_back_as_in_a_general_flattening(container):
-    leaves, structure = tree.flatten(container)
-    assert layout.reader(structure)(container) == leaves
-    built = layout.builder(structure)(tuple(leaves))
-    assert built == container == tree.unflatten(structure, leaves)
-    assert repr(built) == repr(tree.unflatten(structure, leaves))  # the order of keys too
+def called(args, outputs=None):
+    """A call made for these arguments, with the bindings for their shapes; it returns what it is given."""
+    leaves, structure = tree.flatten(args)
+    call = layout.caller(structure, structure if outputs is None else outputs, [leaf.dtype for leaf in leaves])
+    bindings = {tuple(leaf.shape for leaf in leaves): SimpleNamespace(run=lambda *arrays: arrays)}
+    return lambda other: call(bindings, other)
 
 
-@given(CONTAINERS, CONTAINERS)
-def test_another_container_gives_nothing_or_other_leaves(one, other):
-    structure = tree.flatten(one)[1]
-    found = layout.reader(structure)(other)
-    if tree.flatten(other)[1] != structure and found is not None:
-        assert any(type(leaf) is not int for leaf in found)  # which the caller refuses: a leaf is an array
+def same(one, other):
+    """Whether containers of one layout hold the same arrays."""
+    pairs = zip(tree.leaves(one), tree.leaves(other), strict=True)
+    return tree.flatten(one)[1] == tree.flatten(other)[1] and all(a is b for a, b in pairs)
 
 
-@pytest.mark.parametrize("container", [None, (1, None), OrderedDict(a=1), [Pair(1, 2)], {(1, 2): 3}])
+@given(ARGUMENTS)
+def test_leaves_are_read_and_put_back_as_in_a_general_flattening(args):
+    found = called(args)(args)
+    assert same(found, args)
+    assert repr(found) == repr(tree.unflatten(tree.flatten(args)[1], tree.leaves(args)))  # the order of keys too
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_other_arguments_are_refused_and_those_alike_are_not(one, other):
+    kinds = [(tree.flatten(a)[1], [(x.shape, x.dtype) for x in tree.leaves(a)]) for a in (one, other)]
+    found = called(one)(other)
+    assert (found is NotImplemented) == (kinds[0] != kinds[1])
+    assert found is NotImplemented or same(found, other)
+
+
+X = np.zeros(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        np.float32(1),
+        1.0,
+        None,
+        [0.0, 0.0, 0.0],
+        X.view(np.recarray),
+        np.ma.zeros(3, np.float32),
+        SimpleNamespace(shape=(3,), dtype=X.dtype),
+        X.astype(">f4"),
+        X.astype(np.float64),
+        np.zeros((3, 1), np.float32),
+        np.zeros(4, np.float32),
+    ],
+)
+def test_what_is_no_such_array_is_refused(leaf):
+    call = called(({"a": X, "b": [X]}, X))
+    assert call(({"a": X, "b": [X]}, X)) is not NotImplemented
+    for args in [({"a": leaf, "b": [X]}, X), ({"a": X, "b": [leaf]}, X), ({"a": X, "b": [X]}, leaf)]:
+        assert call(args) is NotImplemented
+
+
+def test_an_array_whose_shape_was_changed_in_place_is_refused():
+    x, call = np.zeros((2, 3)), called((np.zeros((2, 3)),))
+    assert call((x,)) is not NotImplemented
+    x.resize((3, 2), refcheck=False)
+    assert call((x,)) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "other",
+    [({"a": X, "c": X},), ({"a": X},), (OrderedDict(a=X, b=X),), ([X, X],), ({"a": X, "b": X}, X), (), (X,)],
+)
+def test_another_container_is_refused(other):
+    assert called(({"a": X, "b": X},))(other) is NotImplemented
+
+
+@pytest.mark.parametrize("container", [None, (X, None), OrderedDict(a=X), [Pair(X, X)], {(1, 2): X}])
 def test_what_is_not_plain_is_left_to_the_general_way(container):
-    leaves, structure = tree.flatten(container)
-    assert layout.reader(structure)(container) is None
-    assert layout.builder(structure)(tuple(leaves)) == container
+    assert called((container,))((container,)) is NotImplemented
+    leaves, structure = tree.flatten((container,))
+    arrays = [np.zeros(2) for _ in leaves]
+    assert same(called(tuple(arrays), structure)(tuple(arrays)), tree.unflatten(structure, arrays))
+
+
+def test_an_error_of_what_runs_is_not_taken_for_a_missing_key():
+    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [X.dtype])
+
+    def run(_):
+        raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"):
+        call({((3,),): SimpleNamespace(run=run)}, (X,))

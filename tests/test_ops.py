@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import graphs
+import static
 from graphs import GraphError
 from graphs.op import registered
 from graphs.spec import spec_of
@@ -230,6 +231,8 @@ def test_static_equals_dynamic(sample):
         eager, compiled = (run(engine, call, *call.arrays) for engine in ENGINES)
         assert spec_of(compiled) == spec_of(eager)
         np.testing.assert_array_equal(compiled, eager)
+    rearranged = static.compile(call, *call.arrays)(*call.arrays)  # with every pass there is
+    np.testing.assert_allclose(rearranged, eager, rtol=1e-6, atol=1e-6)
 
 
 @each_differentiable

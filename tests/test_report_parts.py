@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from compare.report import text
+from compare.report import text, verdicts
 from compare.report.markdown import render
 from compare.report.page import Page
 from compare.report.plots import style, two_graphs
@@ -135,3 +135,17 @@ def test_names_in_figures_are_short_single_ascii_lines():
 def test_text_stays_text_in_markdown(said, printed):
     page = Page("t", "s", (said,), (), (), (), None, None, (), (), None)
     assert f"\n\n{printed}\n\n" in render(page)
+
+
+def test_the_strongest_of_both_sides_is_told_with_its_value_or_without_one():
+    regime = {"name": "tiny (small)", "verdict": "supported", "value": 2.5, "interval": [2.0, 3.0]}
+    entry = {"claim": "C1", "title": "t", "verdict": "depends", "effect": {"name": "n", "value": 1.0, "unit": "ratio"}}
+    bare = {"name": "a fact", "verdict": "refuted", "value": None, "interval": None}
+
+    def told(**sides):
+        ((verdict,), _) = verdicts.parse([{**entry, "strongest": sides}])
+        return [words for _, words in verdict.strongest]
+
+    assert told(claim=regime, opposite=bare) == ["tiny (small): 2.5× [2, 3]", "a fact"]
+    assert told(claim=None, opposite=None) == ["in no regime that was measured"] * 2
+    assert verdicts.parse([entry])[0][0].strongest == ()

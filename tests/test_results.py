@@ -1,174 +1,200 @@
-"""The results file: what is appended is read back, and what is not ours is told apart."""
+"""Memory of large results: written again when nobody sees it, and never while anybody does."""
 
-import json
+import copy
+import gc
+import pickle
+import threading
+import weakref
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare import results, schema
-from compare.errors import ResultsError
-from compare.measure.job import Job
+import graphs as g
+import static
+from graphs import tree
+from static.backends import numpy as backend
+from static.backends import results
+from tests.random_graphs import random_program
+from tests.test_pool import ALIASES as OF_POOL
+from tests.test_pool import content
 
-TIME = {"kind": "time", "workload": "tiny", "size": "small", "process": 1, "arms": {}}
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / results.RESULTS
-
-
-def test_a_line_says_its_schema_and_comes_back(path):
-    results.append(path, TIME)
-    results.append(path, {"kind": "failure", "job": {}, "error": "Überlauf\nand more"})
-    lines = path.read_bytes().splitlines()
-    assert [json.loads(line)["schema"] for line in lines] == [1, 1]
-    assert results.read(path)[0] == {"schema": 1, **TIME}
-    assert results.read(path)[1]["error"] == "Überlauf\nand more"
+SHAPE = (512, 512)  # of float32: a mebibyte
+ZEROS = np.zeros(SHAPE, np.float32)
+ALIASES = {name: make for name, make in OF_POOL.items() if name not in ("base of the base", "saved for backward")}
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), object()])
-def test_what_json_cannot_hold_is_refused_and_leaves_the_file_alone(path, bad):
-    results.append(path, TIME)
-    before = path.read_bytes()
-    with pytest.raises((ValueError, TypeError)):
-        results.append(path, {**TIME, "arms": {"dynamic": bad}})
-    assert path.read_bytes() == before
+def adder(**options):
+    """An executable with one large result."""
+    return static.compile(lambda x, y: x + y, ZEROS, np.float32(0), **options)
 
 
-@pytest.fixture
-def full_disk(path):
-    """Files of at most a thousand bytes: the next write takes a part, and the one after it fails."""
-    resource = pytest.importorskip("resource")
-    results.append(path, {**TIME, "more": "x" * 800})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def filled(exe, value):
+    return exe(ZEROS, np.asarray(value, np.float32))
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_no_part_of_a_line(path, full_disk):
-    whole = path.read_bytes()
-    with pytest.raises(ResultsError, match=r"results.jsonl: .*; make room, then go on with --resume"):
-        results.append(path, {**TIME, "more": "y" * 800})
-    assert path.read_bytes() == whole
+def address(array):
+    return array.ctypes.data
 
 
-def test_a_file_is_made_once_and_kept(tmp_path):
-    path = tmp_path / "r.jsonl"
-    results.create(path)
-    assert path.read_bytes() == b""
-    results.append(path, TIME)
-    results.create(path)
-    assert len(results.read(path)) == 1
+@pytest.mark.parametrize("kind", ALIASES)
+def test_memory_is_not_written_while_an_alias_sees_it_and_is_afterwards(kind):
+    exe = adder()
+    result = filled(exe, 7)
+    seen = address(result)
+    alias = ALIASES[kind](result)
+    before = content(alias)
+    del result
+    for value in range(5):
+        assert address(filled(exe, value)) != seen
+    assert content(alias) == before
+    del alias
+    gc.collect()
+    assert seen in {address(kept) for kept in [filled(exe, 1), filled(exe, 2)]}
 
 
-def test_a_cut_off_last_line_is_ignored_with_a_notice_and_cut_away(path):
-    results.append(path, TIME)
-    whole = path.read_bytes()
-    path.write_bytes(whole + whole[: len(whole) // 2])
-    heard = []
-    assert len(results.read(path, heard.append)) == 1
-    assert str(path) in heard[0]
-    assert "cut off" in heard[0]
-    assert results.repair(path)
-    assert path.read_bytes() == whole
-    assert not results.repair(path)
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(sorted(ALIASES)), st.integers(0, 6)), max_size=12))
+def test_any_sequence_of_calls_aliases_and_deaths_leaves_what_is_seen_alone(steps):
+    exe = static.compile(lambda x, y: (x + y, x - y), ZEROS[:, :512], np.float32(0))
+    held = []
+    for number, (kind, victim) in enumerate(steps):
+        for result, value in zip(exe(ZEROS, np.asarray(number, np.float32)), (number, -number), strict=True):
+            assert result.flat[0] == result.flat[-1] == value
+            alias = ALIASES[kind](result)
+            held.append((alias, content(alias)[:: 4096 + 4]))
+            del result, alias
+        del held[victim : victim + 2]
+        assert all(content(alias)[:: 4096 + 4] == before for alias, before in held)
 
 
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=5), st.data())
-def test_a_file_cut_anywhere_keeps_its_complete_lines(tmp_path_factory, texts, data):
-    path = tmp_path_factory.mktemp("cut") / "r.jsonl"
-    for text in texts:
-        results.append(path, {"kind": "note", "text": text})
-    whole = path.read_bytes()
-    cut = data.draw(st.integers(0, len(whole)))
-    path.write_bytes(whole[:cut])
-    kept = whole[:cut].count(b"\n")
-    results.repair(path)
-    results.append(path, {"kind": "note", "text": "new"})
-    assert [r["text"] for r in results.read(path)] == [*texts[:kept], "new"]
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_give_the_same_bits_and_no_result_changes(seed, monkeypatch):
+    monkeypatch.setattr(backend, "LARGE", 1)
+    monkeypatch.setattr(results, "LARGE", 1)
+    program = random_program(seed)
+    step, inputs = static.value_and_grad(program), list(program.inputs)
+    plain, exe = static.compile(step, inputs, recycle=False), static.compile(step, inputs)
+    expected = [np.asarray(leaf).tobytes() for leaf in tree.leaves(plain(inputs))]
+    random = np.random.default_rng(seed)
+    held = []
+    for _ in range(5):
+        leaves = [np.asarray(leaf) for leaf in tree.leaves(exe(inputs))]
+        assert [leaf.tobytes() for leaf in leaves] == expected
+        held += [(leaf.T, data) for leaf, data in zip(leaves, expected, strict=True) if random.random() < 0.5]
+        del leaves, held[: len(held) // 3]
+        for leaf in tree.leaves(exe(inputs)):
+            if isinstance(leaf, np.ndarray) and leaf.flags.writeable:
+                leaf.fill(0)  # whoever owns a result may write to it
+        assert all(leaf.T.tobytes() == data for leaf, data in held)
+    assert exe.result_bytes or "= n" not in exe.source or not inputs[0].size
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"id,seconds",
-        b"\xff\xfe\x00",
-        b"[1, 2]",
-        b"17",
-        b'{"schema": 1}',
-        b'{"kind": "time"}',
-        b'{"schema": 1, "kind": 3}',
-        b'{"schema": 1, "kind": "note", "text": NaN}',
-        b"[" * 100_000,
-    ],
-)
-def test_a_foreign_line_is_an_error_with_file_line_and_remedy(path, line):
-    results.append(path, TIME)
-    path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(ResultsError) as caught:
-        results.read(path)
-    assert str(caught.value).startswith(f"{path}:2: ")
-    assert "--out" in str(caught.value)
-    assert caught.value.exit_code == 2
+def test_results_that_are_held_until_the_next_go_back_and_forth_between_two_pieces_of_memory():
+    exe = adder()
+    assert exe.result_bytes == 0
+    seen = set()
+    for value in range(6):
+        result = filled(exe, value)
+        seen.add(address(result))
+        assert (result == value).all()
+    assert len(seen) == 2
+    assert 2 * result.nbytes <= exe.result_bytes <= 2 * result.nbytes + 128
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"arms": 3}, "arms is no container"),
-        ({"process": "1"}, "process is no int"),
-        ({"process": True}, "process is no int"),
-        ({"arms": {"dynamic": []}}, "arms.dynamic is no object"),
-        ({"arms": {"dynamic": {"status": "ok"}}}, "arms.dynamic.reason is missing"),
-        ({"arms": {"dynamic": {"status": "fast", "reason": None}}}, "arms.dynamic.status is no "),
-        ({"arms": {"a": {"status": "ok", "reason": 1}}}, "arms.a.reason is no str"),
-        ({"arms": {"a": {"status": "ok", "reason": None, "blocks": [1, 0.5, "x"]}}}, "arms.a.blocks[2] is no float"),
-        ({"arms": {"a": {"status": "ok", "reason": None, "stream": [{}]}}}, "arms.a.stream[0].length is missing"),
-    ],
-)
-def test_a_line_that_breaks_the_schema_is_told_where(path, change, problem):
-    results.append(path, {**TIME, **change})
-    with pytest.raises(ResultsError) as caught:
-        results.read(path, strict=True)
-    assert f"results.jsonl:1: not a line of graphduel results (time: {problem}" in str(caught.value)
-    assert len(results.read(path)) == 1
+def test_results_that_nobody_holds_take_one_piece():
+    exe = adder()
+    assert len({address(filled(exe, value)) for value in range(5)}) == 1
+    assert ZEROS.nbytes <= exe.result_bytes <= ZEROS.nbytes + 64
 
 
-def test_what_a_refused_arm_leaves_keeps_the_schema():
-    refused = {"status": "unsupported", "reason": "it branches on a value"}
-    timed = {"status": "ok", "reason": None, "blocks": [1, 0.5], "stream": None, "more": "later"}
-    assert schema.violation({**TIME, "arms": {"static-exact": refused, "dynamic": timed}}) is None
+def test_results_that_are_all_kept_are_all_different():
+    exe = adder()
+    held = [filled(exe, value) for value in range(6)]
+    assert [one[5, 5] for one in held] == list(range(6))
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(held) for b in held[:i])
 
 
-def test_another_schema_version_is_named(path):
-    path.write_text('{"schema": 2, "kind": "time"}\n')
-    with pytest.raises(ResultsError, match=r"results.jsonl:1: schema version 2, .* reads version 1"):
-        results.read(path)
+def test_a_result_is_an_array_of_its_own_each_time():
+    exe = adder()
+    result = filled(exe, 1)
+    dead = weakref.ref(result)
+    result.setflags(write=False)
+    del result
+    assert dead() is None
+    again = filled(exe, 2)
+    assert again.flags.writeable
+    assert again.shape == SHAPE
+    assert again.flags.c_contiguous
+    assert address(again) % 64 == 0
 
 
-def test_kinds_of_later_versions_pass(path):
-    results.append(path, {"kind": "energy", "joules": 3})
-    assert results.read(path)[0]["joules"] == 3
+def test_copies_are_copies():
+    exe = adder()
+    result = filled(exe, 3)
+    copies = [copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result)), np.array(result)]
+    del result
+    filled(exe, 4)
+    assert all((one == 3).all() for one in copies)
 
 
-def test_a_job_and_its_record_have_one_key_and_failures_are_not_done():
-    jobs = [Job("time", "tiny", "small", i) for i in range(3)] + [Job("gradients", claim="C2")]
-    records = [
-        {"kind": "run"},
-        {**jobs[0].head, "arms": {}},
-        {"kind": "failure", "job": jobs[1].head, "error": "crash"},
-        {**jobs[3].head, "checks": 1},
-    ]
-    done = results.done_jobs(records)
-    assert [results.key(job.to_dict()) in done for job in jobs] == [True, False, False, True]
+@pytest.mark.parametrize("options", [{"recycle": False}, {"arena": False}])
+def test_nothing_is_kept_where_it_is_not_wanted(options):
+    exe = adder(**options)
+    held = [filled(exe, value) for value in range(3)]
+    assert [one[0, 0] for one in held] == [0, 1, 2]
+    assert exe.result_bytes == 0
 
 
-def test_a_json_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / results.VERDICTS
-    results.write_json(path, [1])
-    with pytest.raises(TypeError):
-        results.write_json(path, [object()])
-    assert json.loads(path.read_text()) == [1]
-    assert [p.name for p in tmp_path.iterdir()] == [results.VERDICTS]
+def test_nothing_is_kept_where_references_do_not_tell(monkeypatch):
+    monkeypatch.setattr(results, "COUNTED", False)
+    exe = adder()
+    first = filled(exe, 1)
+    filled(exe, 2)
+    assert (first == 1).all()
+    assert exe.result_bytes == 0
+
+
+def test_small_results_are_left_to_the_allocator():
+    exe = static.compile(lambda x: x + 1, np.zeros(1000))
+    exe(np.zeros(1000))
+    assert "n1" not in exe.source
+    assert exe.result_bytes == 0
+
+
+def test_sizes_share_the_memory_of_results_of_one_shape():
+    exe = static.compile(
+        static.value_and_grad(lambda w, x: g.sum(g.tanh(x @ w))),
+        g.TensorSpec(SHAPE),
+        g.TensorSpec(("N", 512)),
+    )
+    weights = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
+    seen = set()
+    for size in (3, 5, 3, 7):
+        _, gradient = exe(weights, np.ones((size, 512), np.float32))
+        seen.add(address(gradient))
+        del gradient
+    assert len(seen) == 1
+    assert ZEROS.nbytes <= exe.result_bytes <= ZEROS.nbytes + 64
+
+
+def test_states_of_a_loop_are_right_in_every_call():
+    def f(x):
+        return g.scan(lambda state, y: (state * 0.5 + y, state[0, 0]), x, np.arange(4, dtype=np.float32))[0]
+
+    exe, x = static.compile(f, ZEROS), np.full(SHAPE, 8, np.float32)
+    held = [exe(x + shift) for shift in range(4)]
+    plain = [f(x + shift) for shift in range(4)]
+    for one, other in zip(held, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_result_that_another_thread_lets_go_is_written_again():
+    exe = adder()
+    held = [filled(exe, 1)]
+    seen = address(held[0])
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert address(filled(exe, 2)) == seen

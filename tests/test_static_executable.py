@@ -137,8 +137,9 @@ def test_the_code_is_a_straight_line(arena):
     (run,) = ast.parse(exe.source).body
     assert isinstance(run, ast.FunctionDef)
     assert {type(s) for s in run.body} <= {ast.Assign, ast.Expr, ast.Delete, ast.Return}
-    forbidden = (ast.For, ast.While, ast.If, ast.Subscript, ast.Attribute, ast.ListComp, ast.GeneratorExp)
+    forbidden = (ast.For, ast.While, ast.If, ast.Subscript, ast.ListComp, ast.GeneratorExp)
     assert not [n for n in ast.walk(run) if isinstance(n, forbidden)]
+    assert {n.attr for n in ast.walk(run) if isinstance(n, ast.Attribute)} <= {"T"}  # of arguments
     calls = [n for n in ast.walk(run) if isinstance(n, ast.Call)]
     at_most = len(list(exe.graph.calls)) + len(exe.graph.outputs)
     assert len(calls) <= at_most
@@ -152,7 +153,8 @@ def test_kernels_write_into_the_arena_and_views_cost_no_call():
         return [s for s in ast.walk(ast.parse(exe.source)) if isinstance(s, ast.Expr)]
 
     assert len(into_buffers(static.compile(f, np.ones((3, 3))))) == 3  # matmul, tanh, add; the transposes are made once
-    assert not into_buffers(static.compile(f, np.ones((3, 3)), arena=False))
+    (written,) = into_buffers(static.compile(f, np.ones((3, 3)), arena=False))
+    assert "v6" in ast.unparse(written)  # the sum of what lies transposed, which is not to lie so itself
 
 
 def test_each_kernel_runs_as_often_as_the_graph_says():

@@ -108,6 +108,10 @@ def attended(x, m):
     return g.sum(g.where(m[:, None], weights @ x, 0))
 
 
+def heads(x, m):
+    return g.sum(g.where(m[:, None], g.attention(x, x * 2, x, m[None, :]), 0))
+
+
 def embedded(w, ids, m):
     return g.sum(g.where(m[:, None], g.tanh(g.take(w, ids)), 0))
 
@@ -148,6 +152,7 @@ MASKED = {
         (ROWS, M),
         (("T", None), ("T",)),
     ),
+    "the op attention": (heads, (ROWS, M), (("T", None), ("T",))),
     "attention": (attended, (ROWS, M), (("T", None), ("T",))),
     "embedding": (embedded, (W, IDS, M), (None, ("T",), ("T",))),
     "recurrence": (recurrent, (W, ROWS, M), (None, ("T", None), ("T",))),
@@ -180,7 +185,9 @@ def test_what_is_masked_is_padded_and_equals_the_unpadded(name):
     np.testing.assert_allclose(jitted(*args), plain(*args), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["mean", "product", "max", "normed", "attention", "embedding", "recurrence", "length"])
+@pytest.mark.parametrize(
+    "name", ["mean", "product", "max", "normed", "attention", "the op attention", "embedding", "recurrence", "length"]
+)
 def test_its_gradient_too(name):
     f, args, dims = MASKED[name]
     loss = static.value_and_grad(f)

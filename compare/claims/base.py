@@ -100,17 +100,16 @@ class Claim:
 def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:
     """Where the claim, and where its opposite, holds most: the largest value that supports, the smallest that refutes.
 
-    Values are as regimes have them, in which larger speaks for the claim; null where no regime with a value does.
+    Values are as regimes have them, in which larger speaks for the claim. A regime without a value stands where no
+    other does, and null where none does.
     """
-    valued = [regime for regime in regimes if regime.value is not None]
-    sides = {
-        "claim": ([regime for regime in valued if regime.verdict == "supported"], -1),
-        "opposite": ([regime for regime in valued if regime.verdict == "refuted"], 1),
-    }
-    return {
-        side: _regime(min(found, key=lambda regime: sign * (regime.value or 0.0))) if found else None
-        for side, (found, sign) in sides.items()
-    }
+
+    def first(verdict: Label, sign: int) -> dict[str, Any] | None:
+        found = [regime for regime in regimes if regime.verdict == verdict]
+        best = min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
+        return best and _regime(best)
+
+    return {"claim": first("supported", -1), "opposite": first("refuted", 1)}
 
 
 def not_measured(what: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,35 +32,56 @@ MIN_LENGTHS = 5
 PERCENTILES = (50, 95, 99)
 
 
+class Costs(NamedTuple):
+    """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm."""
+
+    best: list[Regime]
+    strategies: list[Regime]
+    each: list[Regime]
+
+    @property
+    def shown(self) -> Regime:
+        """The one that stands for all: a first epoch, of the largest size."""
+        judged = [*self.strategies, *self.best][-len(PHASES) :]
+        return judged[0] if judged else Regime("", "inconclusive")
+
+
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
     varying = [cell for cell in cells(records, "time") if cell.workload in WORKLOADS and cell.of(DYNAMIC)]
     tables = length_table.tables(records)
     if not varying and not tables:
         return not_measured("time on a workload of varying length")
-    left = left_out([r for r in records if r.get("workload") in WORKLOADS or r.get("kind") == "parity"], "time")
-    left = (*unsteady([*varying, *tables]), *left, *length_table.refused(records))
+    left = tuple(_left_out(records, varying, tables))
     if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
         few = f"{', '.join(too_few)}: fewer than {MIN_LENGTHS} lengths in the stream"
         return Finding("inconclusive", (few, *left))
     takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
-    count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))  # the verdict rests on so many
-    best = [_best(cell, *phase, count) for cell in varying for phase in PHASES]
-    each = [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES]
-    strategies = [cost for table in tables for cost in length_table.costs(table, count)]
-    shown = next(iter([*strategies, *best][-len(PHASES) :]), Regime("", "inconclusive"))  # a first epoch of the last
+    costs = _costs(varying, tables)
+    best, strategies, each = costs
+    counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
     return Finding(
         _verdict(takes, [*fixed, *best, *strategies]),
-        (
-            *_told(best),
-            *map(length_table.told, tables),
-            *map(_counts, varying),
-            *chain.from_iterable(map(_latency, varying)),
-            *left,
-        ),
-        None if shown.value is None else Effect(_named(shown), shown.value, "ratio"),
-        shown.interval,
+        (*_told(best), *map(length_table.told, tables), *counts, *left),
+        None if costs.shown.value is None else Effect(_named(costs.shown), costs.shown.value, "ratio"),
+        costs.shown.interval,
         (*takes, *fixed, *best, *strategies, *(regime for regime in each if regime not in best)),
+    )
+
+
+def _left_out(records: Records, varying: list[Cell], tables: list[Cell]) -> Iterator[str]:
+    yield from unsteady([*varying, *tables])
+    yield from left_out([r for r in records if r.get("workload") in WORKLOADS or r.get("kind") == "parity"], "time")
+    yield from length_table.refused(records)
+
+
+def _costs(varying: list[Cell], tables: list[Cell]) -> Costs:
+    """All costs, with intervals for as many as the verdict rests on."""
+    count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
+    return Costs(
+        [_best(cell, *phase, count) for cell in varying for phase in PHASES],
+        [cost for table in tables for cost in length_table.costs(table, count)],
+        [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],
     )
 
 

@@ -79,14 +79,15 @@ def told_sizes(points: Sequence[Point]) -> Iterator[str]:
 
 
 def _line(group: Sequence[Point]) -> str:
-    """For each depth the smallest tensor from which on dynamic is not shown to be slower any more."""
+    """For each depth the largest tensor at which dynamic is shown to be slower."""
     parts = []
     for depth in sorted({point.place.depth for point in group}):
-        row = sorted((p for p in group if p.place.depth == depth), key=lambda point: point.place.elements)
+        row = [point for point in group if point.place.depth == depth]
         led = [p.place.elements for p in row if p.interval and p.interval.side(SMALLEST_EFFECT) == "above"]
-        after = [p.place.elements for p in row if p.place.elements > max(led, default=0)]
-        parts.append(f"{after[0]:,} floats at depth {depth}" if after else f"none at depth {depth}")
-    return f"static's lead is gone from, of the sizes measured: {', '.join(parts)}"
+        largest = max(point.place.elements for point in row)
+        reach = f"up to {max(led):,} floats" if led else "nowhere"
+        parts.append(f"at depth {depth:,} {'at every size' if largest in led else reach}")
+    return f"static is shown to lead {', '.join(parts)}"
 
 
 def _pays_after(cell: Cell, interval: Interval) -> int | None:

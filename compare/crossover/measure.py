@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
@@ -41,6 +42,7 @@ def measure(job: Job) -> Record:
     """The time record of one process: every cell, in random order, each gated by equal outputs and gradients."""
     rng = job.random()
     cells = list(_cells(job))
+    gc.freeze()  # what is loaded now is not walked by each collection below
     rows = [time_cell(*cell, job.budget, rng) for cell in rng.sample(cells, len(cells))]
     return {**job.head, "cells": sorted(rows, key=lambda row: (row["ops"], row["depth"], row["elements"]))}
 

@@ -1,4 +1,7 @@
-"""The rungs of a cell in one process: their times in paired blocks, their kernels, and the bytes they reach."""
+"""The rungs of a cell in one process: their times in paired blocks, their kernels, and the bytes they reach.
+
+The clock is that of the thread, for what other processes take of the core belongs to no rung.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from compare.arms import Step
 from compare.errors import described
 from compare.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, Rung
 from compare.measure.job import Job
-from compare.measure.rounds import paired_rounds
+from compare.measure.rounds import own_rounds
 from compare.measure.tracing import numpy_memory
 from compare.results import Record
 from compare.workloads.base import Case
@@ -45,11 +48,12 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> Re
     gc.freeze()  # what is held by now is not walked by the collections between rounds
     calls = {name: _call(step) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
-    rounds = paired_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
+    rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, seconds in rounds.steady().items():
         rows[name] |= {"steady": rounds.starts()[name] is not None, "blocks": seconds}
     same, counted = parity.same_graph(case)
-    return {"rungs": rows, "same_graph": same, "unequal": unequal(rows, same), "traced": counted.get("static")}
+    graphs = {"same_graph": same, "unequal": unequal(rows, same), "traced": counted.get("static")}
+    return {"rungs": rows, **graphs, "off_core": off_core}
 
 
 def _climbed(rung: Rung, case: Case) -> tuple[Record, Step | None, Any]:

@@ -11,7 +11,7 @@ activations  results of the forward pass that backward does not need
 saved        results of the forward pass that are kept for backward
 gradients    what a step hands out
 workspace    cotangents on their way, and what kernels need while they run
-caches       compiled graphs and arenas of other shapes
+caches       what an engine holds between steps beside these
 slack        bytes of the arena in which nothing lives at that moment
 untold       bytes of NumPy data that the ledger knows nothing about
 """

@@ -6,7 +6,7 @@ graph, in an order, with or without sharing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import dynamic
@@ -14,7 +14,7 @@ import static
 from compare.arms import transformed
 from compare.workloads.base import Case
 from graphs import dims
-from graphs.ir import Graph
+from graphs.ir import Graph, Node
 from graphs.spec import TupleSpec
 from static import memory, sharing
 from static.backends.numpy import Layout, lay_out, lower
@@ -58,7 +58,7 @@ def counts(case: Case) -> list[Count]:
 
 def attributed(dynamic_peak: int, found: Sequence[Count], static_peak: int) -> list[tuple[str, int]]:
     """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
-    steps = [*found, Count("constants and kernels' own memory", static_peak)]
+    steps = [*found, Count("constants, own memory of kernels and of control flow", static_peak)]
     before = [dynamic_peak, *(count.bytes for count in found)]
     return [(count.cause, count.bytes - earlier) for count, earlier in zip(steps, before, strict=True)]
 
@@ -73,15 +73,17 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 
 
-def _alone(graph: Graph) -> tuple[dict[object, object], dict[object, Place]]:
+def _alone(graph: Graph) -> tuple[Mapping[Node, Node], Mapping[Node, Place]]:
     """Who owns the memory of each node, and places in which nobody shares any."""
     owner = sharing.views(graph.nodes).owner
     return owner, {node: Place(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
 
 
 def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
-    """What is handed out, which has no place in the arena."""
+    """What is handed out, which has no place in the arena; what is no kernel's is copied at the end."""
+    end = len(plan.order)
     step = {node: i for i, node in enumerate(plan.order)}
     owners = dict.fromkeys(plan.owner[node] for node in graph.outputs)
-    made = [node for node in owners if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
-    return [(step[sharing.writer(node)], len(plan.order), dims.evaluate(node.spec.nbytes, {})) for node in made]
+    made = [node for node in owners if not isinstance(node.spec, TupleSpec)]
+    start = {node: end - 1 if node.op.family == "source" else step[sharing.writer(node)] for node in made}
+    return [(start[node], end, dims.evaluate(node.spec.nbytes, {})) for node in made]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tracemalloc
 from collections import Counter
@@ -28,9 +29,10 @@ def timeline(case: Case) -> Timeline:
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
         traced = trace_function(transformed(static, case.loss, case.argnum), arguments)
-        moments = [Moment("trace", {"untold": tracemalloc.get_traced_memory()[0]})]
+        moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
         graph, steps = pipeline.run(traced.graph)
         executable = Executable(traced, graph, steps)
+        gc.collect()  # cycles that the compilation has left are not held for the step
         held = tracemalloc.get_traced_memory()[0]
         constants = min(held, executable.report().constant_bytes)
         moments.append(Moment("compile", {"slack": held - constants, "structure": constants}))
@@ -86,7 +88,7 @@ def _moments(
         before = reading.current
 
 
-Living = tuple[Mapping[str, int], Mapping[str, int]]
+Living = tuple[Counter[str], Counter[str]]
 
 
 def _living(executable: Executable, forward: set[Node], case: Case) -> list[Living]:
@@ -96,7 +98,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
     handed_out = {plan.owner[node] for node in program.graph.outputs}
     sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in _owners(executable)}
     spans = _spans(executable, sizes)
-    found: list[tuple[Counter[str], Counter[str]]] = [(Counter(), Counter()) for _ in range(steps)]
+    found: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
     for node, (lower, upper) in spans.items():
         name = "gradients" if node in handed_out else _class(node, executable, forward, case)
         for now in range(lower, steps if node in handed_out else upper):

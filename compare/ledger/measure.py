@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from typing import Any
 
@@ -63,6 +64,7 @@ def counted_peak(arm: str, case: Case) -> int:
         step = arms.build(arm, case)
         for _ in range(WARM_STEPS):
             step(*case.examples[0])
+        gc.collect()  # cycles that earlier steps have left are not this step's
         tracemalloc.reset_peak()
         step(*case.examples[0])
         return tracemalloc.get_traced_memory()[1]

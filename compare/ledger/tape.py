@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -41,20 +42,32 @@ class _Watch:
     def __init__(self, given: Sequence[Any]) -> None:
         self.arrays: list[_Array] = []
         self.readings: list[Reading] = []
-        self.base = tracemalloc.get_traced_memory()[0]
+        self.held = tracemalloc.get_traced_memory()[0]
         self.mark: int | None = None
+        self.saved: set[_Array] = set()
         self.structure = self.nodes = 0
         self._known: dict[int, Any] = {id(_owner(array)): None for array in given}
 
     def __call__(self, out: Any) -> None:
+        self._know(out)
+        self._read()
+
+    def finish(self, given: Sequence[Any]) -> None:
+        """Tell what the step has handed out: gradients of what it did not use are made by no kernel."""
+        for array in given:
+            self._know(array)
+        self._read()
+
+    def _know(self, out: Any) -> None:
         owner = _owner(out)
         held = self._known.get(id(owner), 0)
         if held is not None and (held == 0 or held.alive() is not owner):
             made = _Array(owner, len(self.readings), lambda: len(self.readings))
             self._known[id(owner)] = made
             self.arrays.append(made)
-        current, peak = tracemalloc.get_traced_memory()
-        self.readings.append(Reading(current - self.base, peak - self.base))
+
+    def _read(self) -> None:
+        self.readings.append(Reading(*tracemalloc.get_traced_memory()))
         tracemalloc.reset_peak()
 
     def forward(self, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,15 +78,16 @@ class _Watch:
             if isinstance(output, dynamic.Tensor):
                 self.nodes, self.structure, _ = dynamic.tape_stats(output)
             self.mark = len(self.readings)
+            self.saved = {array for array in self.arrays if array.alive() is not None}
             return output
 
         return marked
 
     def moments(self, handed_out: set[int]) -> Iterator[Moment]:
         """The moments, once the step is over; `handed_out` are the identities of the arrays that it gave."""
-        before = 0
+        before = self.held
         for kernel, reading in enumerate(self.readings):
-            known: dict[str, int] = {}
+            known = {"caches": self.held} if self.held else {}
             for array in self.arrays:
                 if array.lives_at(kernel):
                     name = self._class(array, handed_out)
@@ -89,7 +103,7 @@ class _Watch:
             return "gradients"
         if self._is_backward(array.born):
             return "workspace"
-        return "saved" if self.mark is not None and array.lives_at(self.mark - 1) else "activations"
+        return "saved" if array in self.saved else "activations"
 
 
 def timeline(case: Case) -> Timeline:
@@ -99,12 +113,14 @@ def timeline(case: Case) -> Timeline:
         plain = transformed(dynamic, case.loss, case.argnum)
         for _ in range(WARM_STEPS):
             plain(*arguments)
+        gc.collect()  # cycles that earlier steps have left are not this step's
         watch = _Watch([leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)])
         loss = watch.forward(case.loss) if case.argnum is not None else case.loss
         tracemalloc.reset_peak()
         with watched(watch):
             result = transformed(dynamic, loss, case.argnum)(*arguments)
         leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
+        watch.finish(leaves)
         moments = list(watch.moments({id(_owner(leaf)) for leaf in leaves}))
     return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
 

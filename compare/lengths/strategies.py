@@ -59,7 +59,7 @@ class Arm:
     def held(self) -> int:
         """Bytes of the graphs in the cache: their structure, constants and arenas of all sizes."""
         reports = [executable.report() for executable in self.jitted.executables.values()] if self.jitted else []
-        return sum(r.structure_bytes + r.constant_bytes + r.arena_bytes for r in reports)
+        return sum(r.structure_bytes + r.constant_bytes + r.arena_bytes + r.result_bytes for r in reports)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ kept             bytes of Python and NumPy data that each further epoch leaves b
 
 The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
 of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
-every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`.
+every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`; large
+gradients whose memory it keeps, to write it again, are in `caches`.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients
     executables = step.executables()
     if executables:
         nodes, structure, plan, others = _compiled(executables, held)
+        gradients = min(peak, max(0, gradients - max(e.result_bytes for e in executables)))
         saved, caches = 0, held - plan + others
     else:
         nodes, structure, saved = tape_stats(case, index)

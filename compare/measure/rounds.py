@@ -115,6 +115,19 @@ def paired_rounds(
     return rounds
 
 
+def own_rounds(
+    calls: Mapping[str, Call], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
+) -> tuple[Rounds, float]:
+    """Rounds by the clock of this thread, and the share of the wall time in which others had the core.
+
+    What other processes take belongs to no arm, and small differences drown in it on a machine that is shared.
+    """
+    wall, own = time.perf_counter(), time.thread_time()
+    rounds = paired_rounds(calls, budget, rng, time.thread_time_ns, within=within, warm=warm)
+    share = (time.thread_time() - own) / (time.perf_counter() - wall)
+    return rounds, max(0.0, 1 - share)
+
+
 def calibrate(call: Call, seconds: float, clock: Clock = time.perf_counter_ns) -> list[tuple[int, float]]:
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
     count, trials = 1, []

@@ -13,7 +13,7 @@ import static
 from compare import arms, workloads
 from compare.arms import transformed
 from compare.measure.job import Job
-from compare.measure.rounds import paired_rounds
+from compare.measure.rounds import own_rounds
 from compare.parts.programs import dynamic_programs, static_programs
 from compare.results import Record
 from compare.workloads.base import Case
@@ -39,9 +39,7 @@ def measure_parts(job: Job, case: Case) -> Record:
     programs = {f"{engine} {name}": one for engine, of in _PROGRAMS.items() for name, one in of(case).items()}
     for program in programs.values():
         program()
-    wall, own = time.perf_counter(), time.thread_time()
-    rounds = paired_rounds(programs, job.budget, job.random(), time.thread_time_ns)
-    share = (time.thread_time() - own) / (time.perf_counter() - wall)
+    rounds, off_core = own_rounds(programs, job.budget, job.random())
     blocks = rounds.steady()
     engines = {
         engine: {name.partition(" ")[2]: seconds for name, seconds in blocks.items() if name.startswith(f"{engine} ")}
@@ -49,7 +47,7 @@ def measure_parts(job: Job, case: Case) -> Record:
     }
     return {
         "engines": engines,
-        "off_core": max(0.0, 1 - share),
+        "off_core": off_core,
         "once": [compiled_by_stages(case) for _ in range(COMPILES)],
     }
 

@@ -104,8 +104,8 @@ _SIDES = {"claim": "Where the claim is strongest", "opposite": "Where its opposi
 def _strongest(sides: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
     for side, words in _SIDES.items() if sides else ():
         found = sides.get(side)
-        told = f"{found['name']}: {_measure(found.get('value'), found.get('interval'), unit)}" if found else ""
-        yield words, told or "in no regime that was measured"
+        told = (str(found["name"]), _measure(found.get("value"), found.get("interval"), unit)) if found else ()
+        yield words, ": ".join(filter(None, told)) or "in no regime that was measured"
 
 
 def _marked(word: str) -> str:

@@ -58,7 +58,7 @@ def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
 
 def accumulator(kind: np.dtype[Any], dtype: np.dtype[Any] | None = None) -> np.dtype[Any]:
     """The dtype sums and products are made in: the one asked for, else small ints and bools widen as NumPy's do."""
-    return np.add.reduce(np.empty(1, kind)).dtype if dtype is None else dtype
+    return np.add.reduce(np.zeros(1, kind)).dtype if dtype is None else dtype
 
 
 def as_shape(shape: Any) -> Shape:

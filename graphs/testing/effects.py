@@ -14,7 +14,7 @@ _SHAPES: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "size-1": (1,), "empty
 
 
 def _seen(**attrs: Any) -> Callable[[Op, Values], Iterator[Call]]:
-    def maker(op: Op, values: Values) -> Iterator[Call]:  # noqa: ARG001  (a Maker)
+    def maker(op: Op, values: Values) -> Iterator[Call]:
         for title, shape in _SHAPES.items():
             yield title, (values.real(shape),), {"label": title, "line": "model.py:1", **attrs}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from static.memory import beam, exact, greedy
 from static.memory.buffers import Buffer, components, max_live, peak
-from static.memory.greedy import MANY
+from static.memory.greedy import MANY, SOME
 from static.memory.joining import Box, fillers, join, spread
 
 NARROW = 4  # states of the narrowest beam
@@ -27,7 +27,8 @@ def improve(buffers: Sequence[Buffer], offsets: Sequence[int], deadline: float |
     `deadline` is a time of `time.perf_counter`.
     """
     best, bound = [0] * len(buffers), max_live(buffers)
-    parts = [_Part(index, buffers, offsets) for index in components(buffers)]
+    most = SOME if deadline is None else MANY  # buffers for which there is time to try more than one form
+    parts = [_Part(index, buffers, offsets, most) for index in components(buffers)]
     while parts:
         highest = max(parts, key=lambda part: part.peak)
         if highest.peak <= bound or not highest.improve(bound, deadline):
@@ -41,13 +42,13 @@ def improve(buffers: Sequence[Buffer], offsets: Sequence[int], deadline: float |
 class _Part:
     """The buffers of one component, with their best layout so far, and the forms in which it is sought."""
 
-    def __init__(self, index: list[int], buffers: Sequence[Buffer], offsets: Sequence[int]) -> None:
+    def __init__(self, index: list[int], buffers: Sequence[Buffer], offsets: Sequence[int], most: int) -> None:
         self.index, self.buffers = index, [buffers[i] for i in index]
         self.offsets = [offsets[i] for i in index]
         self.peak = peak(self.buffers, self.offsets)
         self.forms: list[_Form] = []
         self.rounds, self.rng = 0, np.random.default_rng(len(index))
-        self._more = self._made()
+        self._more = self._made(most)
 
     def improve(self, bound: int, deadline: float | None) -> bool:
         """One more attempt at a layout below the best; False if there is none left to make."""
@@ -77,16 +78,22 @@ class _Part:
             form.seconds = seconds
             self._keep(form, form.offsets)
 
-    def _made(self) -> Iterator[_Form]:
-        """The buffers joined, joined after what seems to have been left out is put in, and as they are."""
+    def _made(self, most: int) -> Iterator[_Form]:
+        """The buffers joined, joined after what seems to have been left out is put in, and as they are.
+
+        Of more than `most` only the last: each form costs as much as all there was before.
+        """
+        yield from self._joined() if len(self.buffers) <= most else ()
+        boxes = [Box(lower, upper, size, i) for i, (lower, upper, size) in enumerate(self.buffers)]
+        yield _Form(boxes, self.offsets)
+
+    def _joined(self) -> Iterator[_Form]:
         joined = join(self.buffers)
         if len(joined) < len(self.buffers):
             yield _Form(joined)
         filled = join([*self.buffers, *fillers(self.buffers)])
         if len(filled) < len(joined):
             yield _Form(filled)
-        boxes = [Box(lower, upper, size, i) for i, (lower, upper, size) in enumerate(self.buffers)]
-        yield _Form(boxes, self.offsets)
 
     def _keep(self, form: _Form, offsets: Sequence[int]) -> None:
         spread_out = spread(form.boxes, offsets)[: len(self.buffers)]  # what was filled in comes after them

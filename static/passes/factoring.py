@@ -20,6 +20,7 @@ from graphs.op import Op
 from graphs.ops import elementwise, reductions
 from graphs.ops.indexing import add_along_axis
 from graphs.ops.shapes import reduced_shape
+from static.passes import weighting
 from static.passes.algebra import call, number, value_of
 from static.passes.factors import Facts, fills, sides, split, times
 from static.passes.views import reshaped
@@ -70,6 +71,9 @@ def _same_term_twice(node: Node, facts: Facts) -> Node | None:
 
 def _factor_out(node: Node, facts: Facts) -> Node | None:
     """sum(x * s) -> sum(x) * s, for each factor that is the same along the axes that are summed."""
+    found = weighting.weighted_sum(node, facts)
+    if found is not None:
+        return found
     source, axis = node.inputs[0], node.attrs["axis"]
     if source.spec.dtype != node.spec.dtype or not axis:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape
 from graphs.ir import Node
-from graphs.ops import elementwise
+from graphs.ops import elementwise, movement
+from graphs.ops.linalg import matmul
 from graphs.spec import broadcast_shapes
 from static.passes.algebra import call, number, value_of
 from static.passes.rewrite import Uses
@@ -22,7 +23,7 @@ class Facts:
 
     def __init__(self, uses: Uses) -> None:
         self.uses = uses
-        self.products: dict[frozenset[Node], Node] = {}
+        self.products: dict[Hashable, Node] = {}  # elementwise by the set of their factors
         self._reciprocals: dict[Node, Node] = {}
 
     def note(self, node: Node) -> None:
@@ -31,6 +32,8 @@ class Facts:
             self.products.setdefault(frozenset(node.inputs), node)
         elif node.op is elementwise.reciprocal:
             self._reciprocals.setdefault(node.inputs[0], node)
+        elif node.op is matmul:
+            self.products.setdefault((node.inputs[0], *_matrix(node.inputs[1])), node)
 
     def owns(self, product: Node) -> bool:
         """Whether a node is a product that one node alone reads."""
@@ -39,6 +42,12 @@ class Facts:
     def product(self, x: Node, y: Node) -> Node | None:
         """x * y, where that is computed already, and read by somebody."""
         found = self.products.get(frozenset((x, y)))
+        return found if found is not None and self.uses[found] else None
+
+    def weighted(self, p: Node, transposed: Node) -> Node | None:
+        """p @ v, where that is computed already, and read by somebody; v is given transposed."""
+        root, axes = _matrix(transposed)
+        found = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
         return found if found is not None and self.uses[found] else None
 
     def has_inverse(self, x: Node) -> bool:
@@ -55,6 +64,13 @@ class Facts:
         with np.errstate(all="ignore"):
             value = np.reciprocal(divisor)
         return _of_rank(value, x.spec.ndim, x.source) if _is_harmless(value) else None
+
+
+def _matrix(node: Node) -> tuple[Node, tuple[int, ...]]:
+    """What a node is a permutation of, and its axes there."""
+    if node.op is movement.permute_dims:
+        return node.inputs[0], node.attrs["axes"]
+    return node, tuple(range(node.spec.ndim))
 
 
 def fills(node: Node, shape: Shape) -> bool:

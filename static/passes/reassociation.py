@@ -7,8 +7,9 @@ x / s                  x * (1 / s)              s smaller than the result
 (a * b) * c            a * (b * c)              where b * c is computed anyway
 x / y, x / (y * c)     x * r, (x / y) * (1 / c) where r = 1 / y is computed anyway; c a number
 
-and the rules for sums in `factoring.py`. Only floats, and only products that nothing else reads. **This changes
-bits**: each result differs by rounding, and more only where an intermediate product leaves the range of its dtype.
+and the rules for sums in `factoring.py`, for matrix products in `weighting.py`.
+Only floats, and only products that nothing else reads. **This changes bits**: each result differs by rounding, and
+more only where an intermediate product leaves the range of its dtype.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise
 from graphs.spec import broadcast_shapes
-from static.passes import factoring
+from static.passes import factoring, weighting
 from static.passes.algebra import call, value_of
 from static.passes.factors import Facts, fills, sides, split, times
 from static.passes.rewrite import Uses, rewrite_with_uses
@@ -47,9 +48,9 @@ def reassociate(graph: Graph) -> Graph:
 
 
 def _product(node: Node, facts: Facts) -> Node | None:
-    x, y = node.inputs
-    if x.op is not elementwise.multiply and y.op is not elementwise.multiply:
-        return None
+    found = weighting.product(node, facts)
+    if found is not None or not any(source.op is elementwise.multiply for source in node.inputs):
+        return found
     return _gather_small(node, facts) or _reuse(node, facts) or _number_outwards(node, facts)
 
 
@@ -140,6 +141,7 @@ def _nothing(_: Node, __: Facts) -> None:
 
 _RULES: Mapping[Op, Callable[[Node, Facts], Node | None]] = {
     **factoring.RULES,
+    **weighting.RULES,
     elementwise.multiply: _product,
     elementwise.divide: _quotient,
     elementwise.negative: _negative,

@@ -8,9 +8,9 @@ ignores: 0 in a sum, -inf in a maximum. A length argument works as a mask does: 
 size is below every position in the padding, so that `arange(T) < length` is known to be False there.
 
 For all data, an element that is not tainted is the same whatever the padding holds. This takes 0 * x for 0 (padding
-of which a function makes NaN or infinity shows as NaN), and that numbers which meet a mask's infinity are finite: x
-minus infinity is -inf, and no x equals it. That a function *counts* what is padded (`x.shape[0]`, `ones(T)`, a step of
-a loop that no mask undoes) is not seen here.
+of which a function makes NaN or infinity shows as NaN), and numbers which meet a mask's infinity, or its lowest
+number, for finite and far smaller: less x these stay what they are, and no x equals them. That a function *counts*
+what is padded (`x.shape[0]`, `ones(T)`, a step of a loop that no mask undoes) is not seen here.
 """
 
 from static.taint.follow import culprit, follow

@@ -41,21 +41,20 @@ def _quotient(node: Node, sources: Sequence[Mark]) -> Mark:
 
 
 def _shifted(node: Node, sources: Sequence[Mark]) -> Mark:
-    """A sum or difference: what is known to be infinite stays so."""
+    """A sum or difference: what is known to be infinite, or as large as numbers get, stays so."""
     x, y = sources
     result = by_element(node, sources)
     for mark, sign in ((x, 1), (y, -1 if node.op is elementwise.subtract else 1)):
-        if mark.value.dtype.kind == "f":
-            where = np.broadcast_to(mark.known & np.isinf(mark.value), shape_of(node))
+        if mark.extreme.any():
+            where = np.broadcast_to(mark.extreme, shape_of(node))
             result = decided(result, where & ~result.known, sign * mark.value)
     return result
 
 
 def _equal(node: Node, sources: Sequence[Mark]) -> Mark:
-    """A comparison: no other number is infinite."""
+    """A comparison: no other number is as large."""
     result = by_element(node, sources)
-    infinite = [m.known & np.isinf(m.value) for m in sources if m.value.dtype.kind == "f"]
-    where = np.broadcast_to(functools.reduce(np.logical_or, infinite, np.asarray(False)), shape_of(node))
+    where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
     return decided(result, where & ~result.known, node.op is elementwise.not_equal)
 
 

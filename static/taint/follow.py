@@ -26,20 +26,16 @@ def follow(graph: Graph, inputs: Sequence[Mark]) -> dict[Node, Marks]:
 
 
 def culprit(graph: Graph, marks: Mapping[Node, Marks], output: Node) -> Node:
-    """The first node that mixes padding into what was free of it, of those that an output is computed from."""
+    """The first node, of those that an output is computed from, at which padding reaches what is not extra itself."""
     needed = {output}
     for node in reversed(graph.nodes):
         if node in needed:
             needed.update(node.inputs)
-    mixing = [node for node in graph.nodes if node in needed and node.inputs and _mixes(node, marks)]
-    return mixing[0] if mixing else output
+    return next((node for node in graph.nodes if node in needed and any(map(_is_reached, flat(marks[node])))), output)
 
 
-def _mixes(node: Node, marks: Mapping[Node, Marks]) -> bool:
-    if node.op.family in ("elementwise", "movement") or not isinstance(marks[node], Mark):
-        return False
-    sources = [marks[source] for source in node.inputs if isinstance(marks[source], Mark)]
-    return bool(marks[node].taint.any()) and any(s.taint.any() and not s.taint.all() for s in sources)
+def _is_reached(mark: Mark) -> bool:
+    return bool((mark.taint & ~mark.extra).any())
 
 
 def _marked(node: Node, sources: Sequence[Any]) -> Marks:

@@ -32,7 +32,15 @@ class Mark(NamedTuple):
 
     def ignored(self, identity: float) -> Bools:
         """Where an element adds nothing to an op with this identity, or is what the unpadded function has there too."""
-        return ~self.taint & ~(self.extra & ~(self.known & (self.value == identity)))
+        same = self.value == identity if np.isfinite(identity) else self.extreme & (self.value * identity > 0)
+        return ~self.taint & ~(self.extra & ~(self.known & same))
+
+    @property
+    def extreme(self) -> Bools:
+        """Where it is known to be infinite, or as large as numbers get: what masks put before a maximum."""
+        if self.value.dtype.kind != "f":
+            return np.zeros(self.value.shape, bool)
+        return np.asarray(self.known & (abs(self.value) >= np.finfo(self.value.dtype).max))
 
     @property
     def nonzero(self) -> Bools:

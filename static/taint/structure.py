@@ -118,15 +118,26 @@ def _picked(node: Node, sources: Sequence[Mark]) -> Mark:
 
 
 def _added(node: Node, sources: Sequence[Mark]) -> Mark:
-    """Their adjoints: what is known to be 0 adds nothing, wherever it goes."""
+    """scatter_add: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
-    by_index = index.taint | index.extra
-    if node.op is indexing.scatter_add:
-        axis = node.attrs["axis"]
-        after = g.taint.ndim - axis - by_index.ndim
-        by_index = by_index.reshape(*(1,) * axis, *by_index.shape, *(1,) * after)
+    axis = node.attrs["axis"]
+    after = g.taint.ndim - axis - index.taint.ndim
+    by_index = (index.taint | index.extra).reshape(*(1,) * axis, *index.taint.shape, *(1,) * after)
     tainted = bool((g.nonzero & (~g.ignored(0) | by_index)).any())
     return unmarked(shape_of(node), node.spec.dtype, taint=tainted)
+
+
+def _added_along(node: Node, sources: Sequence[Mark]) -> Mark:
+    """add_along_axis: the same in each row along the axis."""
+    g, index = sources
+    by_index, axis = index.taint | index.extra, node.attrs["axis"]
+    flags = (
+        (g.nonzero & (~g.ignored(0) | by_index)).any(axis=axis, keepdims=True),
+        ~g.nonzero.any(axis=axis, keepdims=True),
+    )
+    extra = (g.extra | index.extra).all(axis=axis, keepdims=True)
+    taint, zero, extra = (np.broadcast_to(flag, shape_of(node)) for flag in (*flags, extra))
+    return sound(Mark(taint, zero, np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node)), extra))
 
 
 _SUMS = (
@@ -138,7 +149,8 @@ RULES: dict[Op, Rule] = {
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
     **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
-    **dict.fromkeys((indexing.scatter_add, indexing.add_along_axis), _added),
+    indexing.scatter_add: _added,
+    indexing.add_along_axis: _added_along,
     scans.linear_recurrence: _along,
     indexing.scatter: anything,
 }

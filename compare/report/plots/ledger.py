@@ -16,9 +16,11 @@ _CAPTION = (
     "The bytes of NumPy data that are live after each kernel of one warm training step, stacked by what they are for; "
     "the dotted line is where backward begins, and the static engine's first two moments are the trace and the "
     "compilation. In the static engine slack is what its arena holds beside what is live in it. The dashed line is the "
-    "peak that tracemalloc counts when nobody watches. The table attributes the difference of the peaks: each row "
-    "switches one thing, and all rows between the first and the last of a cell are counts, the same on every machine."
+    "peak that tracemalloc counts when nobody watches. Drawn are the cells that hold most. The table "
+    "attributes the difference of the peaks: each row switches one thing, and all rows between the first and the last "
+    "of a cell are counts, the same on every machine."
 )
+_MOST = 4
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _ENGINES = ("dynamic", "static-exact")
 
@@ -31,16 +33,21 @@ def draw(summary: Summary) -> Drawing:
     cells = [line for line in lines if any(arm["status"] == "ok" for arm in line["arms"].values())]
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
-    figure = style.figure(0.8 + 2.3 * len(cells))
-    grid = figure.subplots(len(cells), len(_ENGINES), squeeze=False)
-    for line, panels in zip(cells, grid, strict=True):
+    shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
+    figure = style.figure(0.8 + 2.3 * len(shown))
+    grid = figure.subplots(len(shown), len(_ENGINES), squeeze=False)
+    for line, panels in zip(shown, grid, strict=True):
         _row_of_panels(line, panels)
-    names = [name for line in cells for arm in line["arms"].values() for name in _classes(arm)]
+    names = [name for line in shown for arm in line["arms"].values() for name in _classes(arm)]
     style.class_legend(figure, style.ordered_classes(names))
     figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
     notes = [f"{_name(line)}, {arm}: {note}." for line in cells for arm, row in line["arms"].items()
              for note in row.get("notes", ())]  # fmt: skip
     return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), figure, _table(cells))
+
+
+def _peak(line: Row) -> int:
+    return max(int(row.get("peak", 0)) for row in line["arms"].values())
 
 
 def _row_of_panels(line: Row, panels: Sequence[Axes]) -> None:
@@ -95,7 +102,8 @@ def _table(lines: Sequence[Row]) -> Table:
 def _rows(line: Row) -> list[tuple[str, ...]]:
     head = (line["workload"], line["size"])
     rows: dict[str, Row] = {arm: row for arm, row in line["arms"].items() if row["status"] == "ok"}
-    found = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, row in rows.items() for name, size in _told(row)]
+    told = ((arm, *one) for arm, row in rows.items() for one in _told(row))
+    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in told]
     if not all(arm in rows for arm in _ENGINES):
         return found
     first, last = (rows[arm] for arm in _ENGINES)

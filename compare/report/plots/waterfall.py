@@ -19,8 +19,8 @@ _CAPTION = (
     "The seconds of one training step on each rung, from the tape down. The pool stands on the tape, replay too (the "
     "same kernels in a fixed graph), and each rung below adds one thing to the one before it. A bar spans what a rung "
     "saves (green) or costs (orange) against the rung it stands on, grey where the 95% interval of their ratio tells "
-    f"no difference of {SMALLEST_EFFECT:.0%}; the number is that ratio. One function and one example, of the median "
-    "length, in both engines; each panel has its own scale."
+    f"no difference of {SMALLEST_EFFECT:.0%}; the number is that ratio. The seconds are the thread's own. One function "
+    "and one example, of the median length, in both engines; each panel has its own scale."
 )
 _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
@@ -85,7 +85,7 @@ def _alt(found: Sequence[Waterfall]) -> str:
 
 
 def _table(found: Sequence[Waterfall]) -> Table:
-    headers = ("workload", "size", "rung", "adds", "seconds", "to the rung below", "interval", "to the tape",
+    headers = ("workload", "size", "rung", "adds", "seconds", "to its base", "interval", "to the tape",
                "interval", "peak", "kernels as on the tape", "same graph")  # fmt: skip
     rows = [_row(one, landing) for one in found for landing in one.landings]
     rows += [(w.workload, w.size, name, why, *[""] * 8) for w in found for name, why in w.missing.items()]

@@ -1,4 +1,4 @@
-"""What a step is made of, before anything is timed: its graph in each engine, from tracing alone where that is possible.
+"""What a step is made of, before anything is timed: its graph in each engine, from tracing alone where that will do.
 
 Where a function branches on values, one run of the dynamic engine says which ops it runs; no clock is read.
 """
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import dynamic
 import static
-from compare.advise import work
-from compare.advise.costs import Costs
-from compare.advise.work import Parts
+from compare.advice import work
+from compare.advice.costs import Costs
+from compare.advice.work import Parts
 from compare.arms import transformed
 from compare.errors import described
 from graphs.errors import GraphError
@@ -33,13 +33,11 @@ class Predicted(NamedTuple):
 class Structure:
     """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
 
-    `recorded` are the ops forward, which are on the tape where gradients are taken; `traced` the nodes that are
-    compiled, and `trips` how often loops of unknown length turned.
+    `traced` are the nodes that are compiled, and `trips` is how often loops of unknown length turned.
     """
 
     dynamic: Graph
     static: Graph | None
-    recorded: int
     traced: int
     trips: float
     reason: str | None = None
@@ -48,7 +46,7 @@ class Structure:
     def predicted(self, costs: Costs) -> Predicted:
         """The seconds by the costs of a machine."""
         overhead = costs.dynamic if self.gradient else costs.plain
-        eager = work.dynamic_parts(self.dynamic, self.recorded, costs, overhead)
+        eager = work.dynamic_parts(self.dynamic, costs, overhead)
         if self.static is None:
             return Predicted(eager, None, None)
         compile = costs.compile.call + costs.compile.op * self.traced
@@ -66,17 +64,11 @@ def structure(
     `static_f` is the same without control flow on values, for the static engine. Raises what `f` raises.
     """
     traced, reason = _traced(static_f or f, args, argnum)
-    if traced is None or static_f is not None:
-        eager = dynamic.record(transformed(dynamic, f, argnum), *args)
-        forward = dynamic.record(f, *args) if argnum is not None else None
-    else:
-        eager = traced
-        forward = static.trace(f, *args) if argnum is not None else None
-    recorded = sum(1 for _ in work.calls(forward, 1)) if forward is not None else 0
+    eager = traced if static_f is None else None
+    eager = eager or dynamic.record(transformed(dynamic, f, argnum), *args)
     return Structure(
         eager,
         None if traced is None else pipeline.run(traced)[0],
-        recorded,
         0 if traced is None else sum(len(graph) for graph in traced.nested()),
         1.0 if traced is None else _trips(traced, eager),
         reason,

@@ -43,7 +43,7 @@ def kernels() -> Iterator[Graph]:
 
 def thin_products() -> Iterator[tuple[float, Graph]]:
     """Products that are bound by the bytes of the first matrix, with its elements."""
-    for side in (4, 64, 512, 2048):
+    for side in (4, 64, 512, 3072):
         specs = TensorSpec((side, side), "float32"), TensorSpec((side, 4), "float32")
         yield side * side, next(_traced(_product, *specs))
 
@@ -57,7 +57,8 @@ def tiny() -> list[Program]:
     """Steps with next to no arithmetic, so that what they take is the engine's."""
     made = [chain(depth, 4) for depth in (1, 6, 20)]
     made += [perceptron(layers, 4, 2) for layers in (1, 5)]
-    return [*made, normalised(3, 4, 4), recurrent(6, 4), many(10, 4)]
+    made += [recurrent(6, 4), recurrent(9, 4, ()), normalised(3, 4, 4)]
+    return [*made, many(10, 4), looked_up(4, 3)]
 
 
 def larger() -> list[Program]:
@@ -99,8 +100,8 @@ def normalised(layers: int, width: int, batch: int) -> Program:
     return Program(f, [_values(width) for _ in range(layers)], (_values(batch, width),))
 
 
-def recurrent(steps: int, width: int) -> Program:
-    """A state that each row of the input changes."""
+def recurrent(steps: int, width: int, batch: tuple[int, ...] = (4,)) -> Program:
+    """A state that each row of the input changes; vectors where there is no batch."""
 
     def f(params: dict[str, Array], xs: Array) -> Array:
         h = xs[0]
@@ -108,7 +109,18 @@ def recurrent(steps: int, width: int) -> Program:
             h = g.tanh(xs[t] + h @ params["u"])
         return g.sum(h * h)
 
-    return Program(f, {"u": _values(width, width)}, (_values(steps, 4, width),))
+    return Program(f, {"u": _values(width, width)}, (_values(steps, *batch, width),))
+
+
+def looked_up(rows: int, width: int) -> Program:
+    """Rows of a table, put beside each other and classified."""
+
+    def f(params: dict[str, Array], index: Array) -> Array:
+        h = g.concat([g.take(params["table"], index, axis=0), params["table"]], axis=1)
+        return g.cross_entropy(h @ params["w"], index)
+
+    values = {"table": _values(rows, width), "w": _values(2 * width, rows)}
+    return Program(f, values, (np.arange(rows),))
 
 
 def many(arrays: int, elements: int) -> Program:

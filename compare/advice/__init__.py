@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compare import arms
-from compare.advise.advice import TIE, Advice, advice
-from compare.advise.calibrate import calibrate
-from compare.advise.costs import Costs, load, save
-from compare.advise.structure import structure
+from compare.advice.calibration import calibrate
+from compare.advice.costs import Costs, load, save
+from compare.advice.prediction import TIE, Advice, weigh
+from compare.advice.structures import Structure, structure
 from compare.own.case import case_of
 from compare.workloads.base import Case
 
@@ -40,14 +40,15 @@ def advise(
 
 def advise_case(case: Case, costs: Costs) -> Advice:
     """The advice for a case: exact shapes, a graph for each structure that its examples have."""
-    kinds: dict[Any, Any] = {}
+    known: dict[Any, Structure] = {}
     signatures = [arms.signature(example) for example in case.examples]
+    chosen = []
     for signature, example in zip(signatures, case.examples, strict=True):
-        if signature not in kinds or case.static_loss is not None:  # a branch may differ without a shape that does
-            found = structure(case.loss, (case.params, *example), case.argnum, case.static_loss)
-            kinds[signature if case.static_loss is None else (signature, len(kinds))] = found
-    chosen = list(kinds.values()) if case.static_loss else [kinds[signature] for signature in signatures]
-    return advice(chosen, costs, len(set(signatures)))
+        if signature not in known or case.static_loss is not None:  # a branch may differ where no shape does
+            args = (case.params, *example)
+            known[signature] = structure(case.loss, args, case.argnum, case.static_loss)
+        chosen.append(known[signature])
+    return weigh(chosen, costs, len(set(signatures)))
 
 
 def _costs() -> Costs:

@@ -1,8 +1,12 @@
-"""How good the advice is: predictions for workloads that nothing was calibrated on, against what they then take."""
+"""How good the advice is: predictions for workloads that nothing was calibrated on, against what they then take.
+
+Both are seconds of the thread's own clock, which stands still while others have the core.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import exp, log
@@ -11,8 +15,8 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from compare import arms, workloads
-from compare.advise import TIE, Costs, advise_case
-from compare.advise.advice import winner
+from compare.advice import TIE, Costs, advise_case
+from compare.advice.prediction import winner
 from compare.errors import described
 from compare.measure.job import Budget
 from compare.measure.rounds import paired_rounds
@@ -26,6 +30,8 @@ EXAMPLES = 6
 """Of a stream, so that no row takes long."""
 TARGET = 0.9
 SIZES = ("small", "medium")
+CALLS = (1, 10, 100, 1000)
+"""As many calls decide between compiling and not."""
 
 Make = Callable[[], Case]
 
@@ -39,7 +45,12 @@ class Row:
     ratio: float
     dynamic: tuple[float, float]
     static: tuple[float, float]
+    compile: tuple[float, float]
     confidence: float
+
+    def total_ratio(self, calls: int, which: int) -> float:
+        """The ratio over so many calls with the compilation, predicted (0) or measured (1)."""
+        return self.dynamic[which] * calls / (self.static[which] * calls + self.compile[which])
 
     @property
     def called(self) -> bool:
@@ -57,6 +68,7 @@ class Row:
         return {
             "name": self.name, **shown, "winner": winner(self.predicted), "hit": self.hit if self.called else None,
             "dynamic_seconds": list(self.dynamic), "static_seconds": list(self.static),
+            "compile_seconds": list(self.compile),
         }  # fmt: skip
 
 
@@ -105,37 +117,60 @@ def row(name: str, whole: Case, costs: Costs) -> Row:
     calls = {arm: steady_call(step, case) for arm, step in steps.items()}
     for call in calls.values():
         call()
-    blocks = paired_rounds(calls, BUDGET, Random(name)).steady()
+    blocks = paired_rounds(calls, BUDGET, Random(name), time.thread_time_ns).steady()
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
     ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
     if predicted is None or found.static is None:
         raise ValueError(f"static was predicted to refuse it: {found.refused}")
-    per, count = found.confidence, len(case.examples)
-    seconds = (found.dynamic.total, median(eager) / count), (found.static.total, median(compiled) / count)
-    return Row(name, predicted, ratio, *seconds, per)
+    count = len(case.examples)
+    return Row(
+        name,
+        predicted,
+        ratio,
+        dynamic=(found.dynamic.total, min(eager) / count),
+        static=(found.static.total, min(compiled) / count),
+        compile=(found.compile or 0.0, steps["static-exact"].compile_seconds),
+        confidence=found.confidence,
+    )
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
-    """The hit rate outside the tie zone with its 95% interval, and by which factor times and ratios are off."""
-    called = [one for one in rows if one.called]
-    hits = sum(one.hit for one in called)
-    rate = proportion_interval(hits, len(called)) if called else None
+    """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
+
+    `always_static` is what naming static each time would have hit among the same rows.
+    """
+    warm = _rate([(one.predicted, one.ratio) for one in rows])
+    pairs = {calls: [(one.total_ratio(calls, 0), one.total_ratio(calls, 1)) for one in rows] for calls in CALLS}
     return {
         "tie_zone": [1 / TIE, TIE],
         "rows": [one.to_dict() for one in rows],
+        **warm,
+        "target": TARGET,
+        "met": warm["rate"] is not None and warm["rate"] >= TARGET,
+        "over_calls": {str(calls): _rate(found) for calls, found in pairs.items()},
+        "all_calls": _rate([pair for found in pairs.values() for pair in found]),
+        "ratio_off_by": _off((one.predicted, one.ratio) for one in rows),
+        "dynamic_off_by": _off(one.dynamic for one in rows),
+        "static_off_by": _off(one.static for one in rows),
+        "compile_off_by": _off(one.compile for one in rows),
+    }
+
+
+def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Of predicted and measured ratios: how many were called, how many of those rightly, and the share with its 95%."""
+    called = [(predicted, ratio) for predicted, ratio in pairs if winner(predicted) != "too close to call"]
+    hits = sum((predicted > 1) == (ratio > 1) for predicted, ratio in called)
+    rate = proportion_interval(hits, len(called)) if called else None
+    return {
         "called": len(called),
         "hits": hits,
         "rate": rate and rate.estimate,
         "interval": rate and rate.bounds(),
-        "target": TARGET,
-        "met": rate and rate.estimate >= TARGET,
-        "ratio_off_by": _off((one.predicted, one.ratio) for one in rows),
-        "dynamic_off_by": _off(one.dynamic for one in rows),
-        "static_off_by": _off(one.static for one in rows),
+        "always_static": sum(ratio > 1 for _, ratio in called),
     }
 
 
 def _off(pairs: Iterator[tuple[float, float]]) -> float | None:
     """The median factor between predicted and measured, either way."""
-    found = [abs(log(predicted / measured)) for predicted, measured in pairs]
+    found = [abs(log(predicted / measured)) for predicted, measured in pairs if predicted > 0 and measured > 0]
     return exp(median(found)) if found else None

@@ -8,9 +8,9 @@ from math import ceil, log
 from statistics import NormalDist
 from typing import Any, Literal
 
-from compare.advise.costs import Costs
-from compare.advise.structure import Predicted, Structure
-from compare.advise.work import Parts
+from compare.advice.costs import Costs
+from compare.advice.structures import Structure
+from compare.advice.work import Parts
 
 TIE = 1.25
 """Engines whose predicted times differ by less than this factor are not told apart. Declared before any evaluation."""
@@ -58,7 +58,7 @@ class Advice:
         return f"Take {self.winner}: once warm {ahead} by prediction (confidence {self.confidence:.0%})."
 
 
-def advice(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:
+def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:
     """The advice for calls of these structures in turn, of which `compiles` are compiled, all by default."""
     found = [structure.predicted(costs) for structure in structures]
     eager = _mean([one.dynamic for one in found])
@@ -77,7 +77,7 @@ def advice(structures: Sequence[Structure], costs: Costs, compiles: int | None =
         compiles=count,
         break_even=break_even(seconds, eager.total, compiled.total),
         confidence=NormalDist(0, costs.spread).cdf(abs(log(ratio))),
-        reasons=tuple(_reasons(eager, compiled, found, seconds, count)),
+        reasons=tuple(_reasons(eager, compiled, seconds, count)),
     )
 
 
@@ -97,7 +97,7 @@ def _mean(parts: Sequence[Parts]) -> Parts:
     return sum(parts, Parts()).times(1 / len(parts))
 
 
-def _reasons(eager: Parts, compiled: Parts, found: Sequence[Predicted], seconds: float, count: int) -> list[str]:
+def _reasons(eager: Parts, compiled: Parts, seconds: float, count: int) -> list[str]:
     paid = break_even(seconds, eager.total, compiled.total)
     graphs = "one graph" if count == 1 else f"{count} graphs"
     pays = "is never paid back" if paid is None else f"is paid back after {paid:,} calls"

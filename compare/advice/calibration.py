@@ -1,7 +1,7 @@
 """Calibration: the costs of this machine, from synthetic programs, in a fresh worker kept on one core.
 
-Each time is the least of a few blocks, as what disturbs a machine only ever adds. Overheads are fitted by least squares
-of relative errors to steps whose kernels take next to nothing.
+Each time is the least of a few blocks on the thread's own clock, as what disturbs a machine only ever adds. Overheads
+are fitted by least squares of relative errors to steps whose kernels take next to nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 import dynamic
 import static
 from compare import machines
-from compare.advise import synthetic, work
-from compare.advise.costs import Costs, Curve, Kernel, Overhead
-from compare.advise.structure import Structure, structure
+from compare.advice import synthetic, work
+from compare.advice.costs import Costs, Curve, Kernel, Overhead
+from compare.advice.structures import Structure, structure
 from compare.arms import transformed
 from compare.errors import WorkerError
 from compare.measure.job import Job
@@ -73,16 +73,23 @@ def measured() -> Costs:
 def _measured() -> Costs:
     kernels = {**_kernels(synthetic.kernels()), "matmul:thin": _thin()}
     nothing = Overhead(0.0, 0.0, 0.0)
-    bare = Costs({}, kernels, _fresh(), _row(kernels["add"]), _block(), nothing, nothing, nothing, nothing, LEAST_SPREAD)
+    bare = Costs(
+        {}, kernels, _fresh(), _row(kernels["add"]), _block(), nothing, nothing, nothing, nothing, LEAST_SPREAD
+    )
     costs = replace(bare, **_engines(bare))
     return replace(costs, spread=max(LEAST_SPREAD, _spread(costs)))
+
+
+def block_seconds(call: Call, count: int) -> float:
+    """Seconds per call, on the thread's own clock: it stands still while others have the core."""
+    return time_block(call, count, time.thread_time_ns)
 
 
 def least(call: Call, seconds: float = BLOCK_SECONDS) -> float:
     """The seconds of a call: the least of some blocks of calls, each of about `seconds`."""
     call()
-    count = max(1, int(seconds / max(time_block(call, 1), 1e-8)))
-    return min(time_block(call, count) for _ in range(BLOCKS))
+    count = max(1, int(seconds / max(block_seconds(call, 1), 1e-8)))
+    return min(block_seconds(call, count) for _ in range(BLOCKS))
 
 
 def _kernels(graphs: Iterable[Graph]) -> dict[str, Kernel]:
@@ -108,7 +115,7 @@ def _is_linear(points: Mapping[float, float], amount: float) -> bool:
 
 
 def timed(node: Node) -> float | None:
-    """The seconds of a kernel as compiled code calls it, into an array that is there; None if it takes no such values."""
+    """The seconds of a kernel as compiled code calls it, with a buffer; None where it takes no such values."""
     try:
         call = _own_call(node)
         given = call()
@@ -147,7 +154,9 @@ def _fresh() -> Curve:
         held: list[Any] = []
         taken = []
         for _ in range(BLOCKS):
-            taken.append((time_block(partial(np.negative, x, out), count), _block_of(partial(np.negative, x), count, held)))
+            taken.append(
+                (block_seconds(partial(np.negative, x, out), count), _block_of(partial(np.negative, x), count, held))
+            )
             held.clear()
         there, new = (min(seconds) for seconds in zip(*taken, strict=True))
         points[float(x.nbytes)] = max(0.0, new - there)
@@ -156,10 +165,10 @@ def _fresh() -> Curve:
 
 def _block_of(call: Call, count: int, held: list[Any]) -> float:
     """Seconds per call of a block whose results are held."""
-    start = time.perf_counter_ns()
+    start = time.thread_time_ns()
     for _ in range(count):
-        held.append(call())  # noqa: PERF401  (as in `time_block`, a plain loop)
-    return (time.perf_counter_ns() - start) / count / 1e9
+        held.append(call())  # noqa: PERF401  (a plain loop, as in `time_block`)
+    return (time.thread_time_ns() - start) / count / 1e9
 
 
 def _thin() -> Kernel:
@@ -184,7 +193,7 @@ def _block() -> float:
     return least(lambda: x[rows])
 
 
-def _engines(bare: Costs) -> dict[str, Overhead]:
+def _engines(bare: Costs) -> dict[str, Any]:
     """The overheads of dynamic, of dynamic without gradients, of static, and of compilation."""
     rows: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in ENGINES}
     for program in synthetic.tiny():
@@ -194,18 +203,19 @@ def _engines(bare: Costs) -> dict[str, Overhead]:
             for name in engines:
                 kernels, counts = explained[name]
                 rows[name].append((max(seconds[name] - kernels, 0.05 * seconds[name]), counts))
-    return {name: Overhead(*_fit(rows[name])) for name in ENGINES}
+    return {name: Overhead(*fit(rows[name])) for name in ENGINES}
 
 
 def _explained(found: Structure, bare: Costs) -> dict[str, tuple[float, list[float]]]:
     """For each engine the seconds of kernels in a step, and how often what else there is comes up."""
-    dynamic_ = work.dynamic_parts(found.dynamic, 0, bare, bare.dynamic)
+    dynamic_ = work.dynamic_parts(found.dynamic, bare, bare.dynamic)
     assert found.static is not None  # noqa: S101  (synthetic programs can be traced)
     static_ = work.static_parts(found.static, bare)
     arrays = float(len(found.dynamic.inputs) + len(found.dynamic.outputs))
-    ops = [1.0, arrays, float(dynamic_.count)]
+    others = sum(node.op.family != "elementwise" for node, _ in work.calls(found.dynamic, 1))
+    ops = [1.0, arrays, float(dynamic_.count), float(others)]
     return {
-        "dynamic": (dynamic_.total, [*ops, float(found.recorded)]),
+        "dynamic": (dynamic_.total, ops),
         "plain": (dynamic_.total, ops),
         "static": (static_.total, [1.0, arrays, float(static_.count)]),
         "compile": (0.0, [1.0, 0.0, float(len(found.dynamic))]),
@@ -216,15 +226,15 @@ def _times(program: synthetic.Program, argnum: int | None) -> dict[str, float]:
     args = (program.params, *program.inputs)
     step = transformed(dynamic, program.f, argnum)
     wanted = transformed(static, program.f, argnum)
-    started = time.perf_counter()
+    started = time.thread_time()
     executable = static.compile(wanted, *args)
-    compiled = time.perf_counter() - started
+    compiled = time.thread_time() - started
     taken = least(lambda: step(*args), 1e-3)
     return {"dynamic": taken, "plain": taken, "static": least(lambda: executable(*args), 1e-3), "compile": compiled}
 
 
-def _fit(rows: list[tuple[float, list[float]]]) -> list[float]:
-    """The cost of each part, none of them below 0: least squares of relative errors, without what comes out negative."""
+def fit(rows: list[tuple[float, list[float]]]) -> list[float]:
+    """The cost of each part, none of them below 0: least squares of relative errors, without what is negative."""
     seconds = np.array([second for second, _ in rows])
     counts = np.array([count for _, count in rows]) / seconds[:, None]
     kept = [i for i in range(counts.shape[1]) if counts[:, i].any()]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compare.advise.costs import Costs, Kernel, Overhead
+from compare.advice.costs import Costs, Kernel, Overhead
 from graphs.cost import node_cost
 from graphs.ir import INPUT, Graph, Node
 from graphs.spec import TensorSpec
@@ -71,14 +71,14 @@ def amount(node: Node) -> float:
 
 def rows(node: Node) -> float:
     """How often the innermost loop of a kernel starts, beyond what its curve was measured with."""
-    shape = node.spec.shape
+    shape: Any = node.spec.shape
     if node.op.family == "elementwise":
         shapes = [source.spec.shape for source in node.inputs]
         return math.prod(shape) / _inner(shapes, shape) if any(s != shape for s in shapes) else 0.0
     if node.op.family == "reduction" and node.inputs[0].spec.shape:
-        whole = node.inputs[0].spec
-        width = max(1, whole.shape[-1])
-        return max(0.0, whole.size / width - whole.size / LANE) if len(whole.shape) > 1 else 0.0
+        sizes: Any = node.inputs[0].spec.shape
+        whole = math.prod(sizes)
+        return max(0.0, whole / max(1, sizes[-1]) - whole / LANE) if len(sizes) > 1 else 0.0
     return 0.0
 
 
@@ -103,12 +103,13 @@ def new_seconds(node: Node, costs: Costs) -> float:
     return _kernel(node, costs).wrapped + fresh
 
 
-def dynamic_parts(graph: Graph, recorded: int, costs: Costs, overhead: Overhead) -> Parts:
-    """A step of the dynamic engine whose graph this is, `recorded` of its ops forward and on the tape."""
+def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead) -> Parts:
+    """A step of the dynamic engine whose graph this is."""
     found = Parts(call=overhead.call + overhead.array * _arrays(graph))
     for node, times in calls(graph, 1):
-        found += Parts(kernel_seconds(node, costs), new_seconds(node, costs), overhead.op, count=1).times(times)
-    return found + Parts(ops=overhead.recorded * recorded)
+        ops = overhead.op + (0.0 if node.op.family == "elementwise" else overhead.other)
+        found += Parts(kernel_seconds(node, costs), new_seconds(node, costs), ops, count=1).times(times)
+    return found
 
 
 def static_parts(graph: Graph, costs: Costs, trips: float = 1) -> Parts:
@@ -148,6 +149,8 @@ def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
 def _static(node: Node, costs: Costs) -> Parts:
     if node.op is fused:
         return _fused(node, costs)
+    if node.op is result:  # an array that the group has written into
+        return Parts()
     if node.op.view:
         free = _owner(node).op is not INPUT  # a view of a planned buffer is made once
         return Parts() if free else Parts(kernel_seconds(node, costs), count=1)

@@ -1,6 +1,6 @@
 """What a machine takes for the parts of a step: kernels by size, the engines beside their kernels, compilation.
 
-Made by `compare.advise.calibrate`, and kept as JSON. All times are in seconds.
+Made by `compare.advice.calibration`, and kept as JSON. All times are in seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Curve:
     points: tuple[tuple[float, float], ...]
 
     def at(self, amount: float) -> float:
-        """The seconds for that amount; those of the first point for less. Raises ValueError for a curve of no points."""
+        """The seconds for that amount; for less, those of the first point. Raises ValueError for no points at all."""
         if not self.points:
             raise ValueError("a curve needs a point")
         amounts = [x for x, _ in self.points]
@@ -46,7 +46,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: called as compiled code does it, into an array that is there, and what the op's own call takes more."""
+    """One kernel, called as compiled code does it with a buffer, and what the op's own call takes more."""
 
     out: Curve
     wrapped: float = 0.0
@@ -56,20 +56,20 @@ class Kernel:
 class Overhead:
     """What an engine takes beside the kernels: for each call, each array it takes or gives, and each op.
 
-    `recorded` is for each op that is recorded and walked back, on top of `op`.
+    `other` is for each op that is not elementwise, on top of `op`: axes, shapes and rules that take more Python.
     """
 
     call: float
     array: float
     op: float
-    recorded: float = 0.0
+    other: float = 0.0
 
 
 @dataclass(frozen=True)
 class Costs:
     """All that a prediction needs to know of a machine.
 
-    kernels   by `compare.advise.work.key`
+    kernels   by `compare.advice.work.key`
     fresh     a new array, by its bytes: memory that the system has to give first
     row       each time the innermost loop of a kernel starts again
     block     each kernel call in a block of a fused group, beside its kernel
@@ -101,8 +101,10 @@ class Costs:
             raise CompareError(
                 f"no calibration of version {VERSION} but {told.get('calibration')!r}; remove the file to make it anew"
             )
-        kernels = {key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in told["kernels"].items()}
-        overheads = {name: Overhead(**told[name]) for name in ("dynamic", "plain", "static", "compile")}
+        kernels = {
+            key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in told["kernels"].items()
+        }
+        overheads: dict[str, Any] = {name: Overhead(**told[name]) for name in ("dynamic", "plain", "static", "compile")}
         rest = {name: told[name] for name in ("machine", "row", "block", "spread", "seconds")}
         return cls(kernels=kernels, fresh=_curve(told["fresh"]), **overheads, **rest)
 

@@ -1,0 +1,143 @@
+"""Results in the formats of others, read back by the others where they are installed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from compare import export, results, schema
+from compare.cli import graphduel
+from compare.errors import NothingMeasuredError
+
+ROW = {"status": "ok", "reason": None, "calls_per_block": 4, "warmup": [0.5], "stream": None}
+PARITY_ROW = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}
+BLOCKS = {"dynamic": [0.2, 0.21, 0.22], "static-exact": [0.1, 0.11, 0.12]}
+ENVIRONMENT = {"cpu": "one", "python": "CPython 3.11.7", "numpy": "2.4.6", "system": "Linux 6", "load": 0.5}
+
+
+def parity(workload, **change):
+    arms = {arm: {**PARITY_ROW, "status": change.get(arm.replace("-", "_"), "ok")} for arm in BLOCKS}
+    place = {"kind": "parity", "workload": workload, "size": "small"}
+    return {**place, "agree": not change, "arms": arms, "same_graph": True, "kernel_calls": {}}
+
+
+def time(workload, process):
+    arms = {arm: {**ROW, "blocks": blocks} for arm, blocks in BLOCKS.items()}
+    told = {"environment": ENVIRONMENT, "host": "host-1", "seed": 0}
+    return {"kind": "time", "workload": workload, "size": "small", "process": process, "arms": arms, **told}
+
+
+RECORDS = [parity("tiny"), *(time("tiny", process) for process in range(2))]
+
+
+def write(directory, records=RECORDS):
+    directory.mkdir(exist_ok=True)
+    for record in records:
+        results.append(directory / results.RESULTS, record)
+    return directory
+
+
+def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
+    found = export.pyperf(RECORDS)
+    names = [benchmark["metadata"] for benchmark in found["benchmarks"]]
+    assert names == [{"name": f"tiny/small, {arm}", "unit": "second"} for arm in BLOCKS]
+    runs = found["benchmarks"][1]["runs"]
+    assert [run["values"] for run in runs] == [BLOCKS["static-exact"]] * 2
+    assert [run["metadata"]["graphduel_process"] for run in runs] == [0, 1]
+    assert runs[0]["warmups"] == [[4, 0.5]]
+    assert runs[0]["metadata"]["cpu_model_name"] == "one"
+    assert runs[0]["metadata"]["hostname"] == "host-1"
+
+
+def test_one_arm_is_named_by_its_cell():
+    assert [b["metadata"]["name"] for b in export.pyperf(RECORDS, "dynamic")["benchmarks"]] == ["tiny/small"]
+
+
+def test_an_arm_that_disagreed_is_not_exported():
+    records = [parity("tiny", static_exact="disagree"), time("tiny", 0)]
+    assert [b["metadata"]["name"] for b in export.pyperf(records)["benchmarks"]] == ["tiny/small, dynamic"]
+
+
+@pytest.mark.parametrize(("records", "arm"), [([parity("tiny")], None), (RECORDS, "static-pad"), ([], None)])
+def test_without_times_there_is_nothing_to_export(records, arm):
+    with pytest.raises(NothingMeasuredError, match="no steady times") as caught:
+        export.pyperf(records, arm)
+    assert caught.value.exit_code == 5
+
+
+def test_the_command_writes_a_file_or_stdout(tmp_path):
+    directory, out = write(tmp_path / "run"), tmp_path / "out.json"
+    done = CliRunner().invoke(graphduel, ["export", str(directory), "--format", "pyperf", "--out", str(out)])
+    assert done.exit_code == 0
+    assert json.loads(out.read_text()) == export.pyperf(RECORDS)
+    shown = CliRunner().invoke(graphduel, ["export", str(directory), "--arm", "dynamic"])
+    assert json.loads(shown.stdout) == export.pyperf(RECORDS, "dynamic")
+
+
+def test_a_folder_without_results_is_a_usage_error(tmp_path):
+    done = CliRunner().invoke(graphduel, ["export", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "holds no results.jsonl; make it with `graphduel run`" in done.stderr
+
+
+@pytest.mark.peers
+def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
+    pyperf = pytest.importorskip("pyperf")
+    files = []
+    for arm in BLOCKS:
+        files.append(tmp_path / f"{arm}.json")
+        files[-1].write_text(json.dumps(export.pyperf(RECORDS, arm)))
+    suite = pyperf.BenchmarkSuite.load(str(files[0]))
+    (benchmark,) = suite.get_benchmarks()
+    assert benchmark.get_name() == "tiny/small"
+    assert benchmark.get_values() == tuple(BLOCKS["dynamic"] * 2)
+    assert benchmark.get_nrun() == 2
+    assert benchmark.get_loops() == 4
+    command = [sys.executable, "-m", "pyperf", "compare_to", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "1.91x faster" in done.stdout  # 0.21 / 0.11
+
+
+# The schema as a JSON Schema
+
+
+def test_every_kind_of_line_has_its_schema():
+    found = export.json_schema()
+    kinds = [one["properties"]["kind"]["const"] for one in found["oneOf"][:-1]]
+    assert kinds == list(schema.KINDS)
+    assert found["properties"]["schema"] == {"const": schema.VERSION}
+
+
+def test_types_become_what_json_schema_calls_them():
+    lines = {one["properties"]["kind"].get("const"): one for one in export.json_schema()["oneOf"]}
+    timed = lines["time"]["properties"]
+    assert timed["process"] == {"type": "integer"}
+    arm = timed["arms"]["additionalProperties"]
+    assert arm["required"] == ["reason", "status"]
+    assert arm["properties"]["blocks"] == {"type": "array", "items": {"type": "number"}}
+    assert arm["properties"]["reason"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert arm["properties"]["status"] == {"enum": ["ok", "unsupported", "disagree", "failed"]}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("record", "valid"),
+    [
+        (RECORDS[0], True),
+        (RECORDS[1], True),
+        ({"kind": "energy", "joules": 3}, True),
+        ({**RECORDS[1], "process": "1"}, False),
+        ({**RECORDS[1], "arms": {"dynamic": {"status": "ok"}}}, False),
+    ],
+)
+def test_a_validator_says_of_lines_what_the_reader_says(record, valid):
+    jsonschema = pytest.importorskip("jsonschema")
+    line = {"schema": schema.VERSION, **record}
+    assert (schema.violation(line) is None) is valid
+    assert jsonschema.Draft202012Validator(export.json_schema()).is_valid(line) is valid
+
+
+def test_the_command_prints_the_schema():
+    assert json.loads(CliRunner().invoke(graphduel, ["schema"]).stdout) == export.json_schema()
