@@ -20,7 +20,7 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 	$(BIN)/graphduel run --quick --out $(OUT)
 
 test: $(VENV)/installed-test  ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/installed-dev  ## check format, lint and types
 	$(BIN)/ruff format --check .
@@ -32,7 +32,8 @@ format: $(VENV)/installed-dev  ## format the code and fix what lint can fix
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/installed-test  ## run the benchmarks
-	$(BIN)/python -m pytest benchmarks
+	mkdir -p .benchmarks
+	$(BIN)/python -m pytest benchmarks --benchmark-json .benchmarks/latest.json
 
 clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)

@@ -58,7 +58,7 @@ def cells(command: Command) -> Command:
 @cells
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
-@click.option("--processes", type=click.IntRange(1), help="Worker processes per cell; 3 quick, 6 full.")
+@click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
 @cli_executor.options
 @click.pass_context

@@ -112,7 +112,7 @@ PRESETS: Mapping[str, Preset] = {
             tuple(product(MODELS, DISTRIBUTIONS)), "medium", Budget(rounds=10, least=4, seconds=4),
             "fine", Budget(rounds=8, least=3, seconds=0.3), processes=4,
         ),
-        closer=Closer("medium", (), (), processes=4, budget=Budget(rounds=12, least=4, seconds=1.5)),
+        closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
     ),
 }  # fmt: skip
 

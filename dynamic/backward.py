@@ -132,8 +132,8 @@ def pulled(
     for output, seed in zip(outputs, seeds, strict=True):
         _start(cotangents, output, seed, create_graph)
     past = history(cotangents) if past is None else past
-    useful = None if wanted is None else _useful(set(wanted), past)
-    visited = frozenset() if wanted is None else frozenset([e for e in wanted if type(e) is Entry])
+    useful = None if wanted is None else _useful(wanted, past)
+    visited = _NONE if wanted is None or Entry not in map(type, wanted) else {e for e in wanted if type(e) is Entry}
     retain = create_graph if retain_graph is None else retain_graph
     entries = past.entries.copy() if retain else past.entries
     if create_graph and not mode.is_grad_enabled():
@@ -146,13 +146,17 @@ def pulled(
     return reached
 
 
+_NONE: frozenset[Entry] = frozenset()
+
+
 def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: bool) -> None:
     edge = output._edge
     if edge is None:
         raise NotDifferentiableError(
             located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
         )
-    inplace.check_view(output)
+    if edge.sequence < inplace.clock.rewritten:
+        inplace.check_view(output)
     if seed is not None or output._data.shape != ():  # a tensor that needs a gradient is floating
         reverse.check_seed(output, seed)
     reverse.arrive(cotangents, edge, _as_cotangent(seed, output, create_graph))
@@ -169,12 +173,12 @@ def _as_cotangent(seed: Any, output: Tensor, create_graph: bool) -> Any:
     return wrap(array) if create_graph else array
 
 
-def _useful(wanted: set[Edge], past: History) -> set[Edge] | None:
+def _useful(wanted: Collection[Edge], past: History) -> set[Edge] | None:
     """The wanted edges and every entry from which one is reached; None where that is all of them.
 
     An entry that was freed counts as well, for nobody knows where it led.
     """
-    if past.leaves <= wanted:
+    if past.leaves.issubset(wanted):
         return None
     useful = set(wanted)
     for entry in past.entries:
@@ -295,7 +299,8 @@ def _copy(seed: Any, dtype: np.dtype[Any]) -> Array:
 
 def owned(cotangent: Array, given: set[int]) -> Array:
     """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
-    if inplace.is_view(cotangent) or id(cotangent) in given or not cotangent.flags.writeable:
+    shared = cotangent.base is not None and inplace.is_view(cotangent)
+    if shared or id(cotangent) in given or not cotangent.flags.writeable:
         cotangent = identity(cotangent)
     given.add(id(cotangent))
     return cotangent

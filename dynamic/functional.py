@@ -95,8 +95,8 @@ def _recorded(
 
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
-    call, seen = _Call(args, positions), mode.is_grad_enabled()
-    with nullcontext() if seen else mode.enable_grad():
+    call, seen = _Call(args, positions), mode.state.recording
+    with _AS_IT_IS if seen else mode.enable_grad():
         output = f(*call.args)
         leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
         results = [_result(leaf, call.variables) for leaf in leaves]
@@ -119,6 +119,7 @@ def _recorded(
     return given_out[0] if structure is None else tree.unflatten(structure, given_out), pull
 
 
+_AS_IT_IS = nullcontext()
 _recorded_once = functools.partial(_recorded, retain=False)
 
 
@@ -141,19 +142,21 @@ class _Call:
             self.plain = self.plain and Tensor not in map(type, leaves)
             if position in positions:
                 structures[position] = structure
-                leaves = variables[position] = [_variable(leaf) for leaf in leaves]
+                leaves = variables[position] = list(map(_variable, leaves))
             else:
-                leaves = [_data(leaf) for leaf in leaves]
+                leaves = list(map(_data, leaves))
             self.args.append(tree.unflatten(structure, leaves))
         self.variables = [variable for position in positions for variable in variables[position]]
         self._structures = [structures[position] for position in positions]
 
     def close(self) -> list[Any]:
         """Where the gradients of the variables arrive. Nobody else can ask for them from now on."""
-        edges = [variable._edge for variable in self.variables]
+        edges = []
         for variable in self.variables:
-            if type(variable._edge) is Leaf:
-                variable._edge.closed = True
+            edge: Any = variable._edge
+            edges.append(edge)
+            if type(edge) is Leaf:
+                edge.closed = True
                 variable._edge = None
         return edges
 

@@ -89,12 +89,7 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
         return PoolStats(blocks.in_use, blocks.kept(), blocks.peak, blocks.peak_in_use, blocks.fresh)
 
     def run(self, op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
-        """Run a kernel, and into memory of the pool if its result is known to be large."""
-        for array in arrays:
-            if type(array) is np.ndarray and array.nbytes >= self.threshold:
-                break
-        else:
-            return op.kernel(*arrays, **attrs)
+        """Run a kernel that reads something large, and into memory of the pool if its result is known to be so too."""
         key = _key(op, arrays, attrs)
         try:
             layout = self._layouts[key]
@@ -156,5 +151,11 @@ def _switch(step: int) -> None:
 
 
 def _run(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+    """Run a kernel, by the pool of this thread if it reads something large."""
     active = _here.pool
-    return op.kernel(*arrays, **attrs) if active is None else active.run(op, arrays, attrs)
+    if active is not None:
+        threshold = active.threshold
+        for array in arrays:
+            if type(array) is np.ndarray and array.nbytes >= threshold:
+                return active.run(op, arrays, attrs)
+    return op.kernel(*arrays, **attrs)

@@ -22,7 +22,7 @@ from graphs import dispatch, reverse
 from graphs.op import OUTPUT, Op
 from graphs.ops.elementwise import add
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import cast
+from graphs.ops.movement import cast, permute_dims
 
 if TYPE_CHECKING:
     from dynamic.entry import Entry
@@ -127,6 +127,9 @@ class _Writer:
     def call(self, call: Call) -> None:
         """A kernel call."""
         names = [self._name(arg) for arg in call.args]
+        if call.op is permute_dims:  # a view, which no pool needs to see, without the kernel around it
+            self._lines.append(_Line(f"{call.name} = {names[0]}.transpose({call.attrs['axes']})", names))
+            return
         op, args, attrs, options = call.op.name, ", ".join(names), "nothing", ""
         self.values |= {op: call.op.kernel, f"op_{op}": call.op}
         if call.attrs:

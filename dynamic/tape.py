@@ -122,19 +122,22 @@ class History(NamedTuple):
 
 def history(roots: Iterable[Edge]) -> History:
     """Every entry and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
-    entries: set[Entry] = set()
+    entries: list[Entry] = []
     leaves: set[Leaf] = set()
-    stack: list[Sequence[Edge]] = [tuple(roots)]
-    while stack:
-        for edge in stack.pop():
-            if edge is None or edge in entries:
+    seen: set[Edge] = {None}
+    pending: list[Iterable[Edge]] = [roots]
+    for edges in pending:  # which grows meanwhile
+        for edge in edges:
+            if edge in seen:
                 continue
+            seen.add(edge)
             if type(edge) is Leaf:
                 leaves.add(edge)
             else:
-                entries.add(edge)  # type: ignore[arg-type]  # the only other edge
-                stack.append(edge.edges)
-    return History(sorted(entries, key=_SEQUENCE), leaves)
+                entries.append(edge)  # type: ignore[arg-type]  # the only other edge
+                pending.append(edge.edges)  # type: ignore[union-attr]
+    entries.sort(key=_SEQUENCE)
+    return History(entries, leaves)
 
 
 _SEQUENCE = operator.attrgetter("sequence")

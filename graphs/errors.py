@@ -1,5 +1,6 @@
 """The errors of graphduel: each names the op, the specs, the rule broken, the user's line and the remedy."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import optree
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynamic"))
-_INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent))
+_INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__)
 
 
 class GraphError(Exception):

@@ -13,6 +13,7 @@ from static.recompute import fit
 from static.trace import trace_function
 
 
+@pipeline.without_collector()
 def compile(
     f: Callable[..., Any],
     *args: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -37,8 +38,10 @@ def schedule(graph: Graph) -> Schedule:
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
     sizes = {node: _typical_bytes(node.spec) for node in planned}
     best = _placed(graph.nodes, seen, planned, sizes)
-    other = _placed(ordering.leanest(graph, *_written(seen.owner, sizes)), seen, planned, sizes)
-    best = other if other[0] < PAYS * best[0] else best
+    order = ordering.leanest(graph, *_written(seen.owner, sizes))
+    if not all(map(operator.is_, order, graph.nodes)):
+        other = _placed(order, seen, planned, sizes)
+        best = other if other[0] < PAYS * best[0] else best
     if any(not dims.same(place.offset, 0) for place in best[1].place.values()):
         best = min(best, _placed(best[1].order, seen, planned, sizes, join=False), key=lambda one: one[0])
     return best[1]

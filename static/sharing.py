@@ -92,10 +92,10 @@ def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: 
     for node in order:
         if node in found and found[node].buffer is node:
             now = step[writer(node)]
-            dying = (i for i, place in _operands(node, seen, found) if until[place.buffer] == now)
-            over = next((i for i in dying if _is_overwritable(node, i, seen, found)), None)
+            dying = (o for o, place in _operands(node, _read_first(node), seen, found) if until[place.buffer] == now)
+            over = next((operand for operand in dying if _is_overwritable(node, operand, seen, found)), None)
             if over is not None:
-                found[node] = found[seen.owner[writer(node).inputs[over]]]
+                found[node] = found[seen.owner[over]]
                 until[found[node].buffer] = until.pop(node)
     return found
 
@@ -136,21 +136,24 @@ def _same_type(one: Node, other: Node) -> bool:
     return one.spec.dtype == other.spec.dtype
 
 
-def _operands(node: Node, seen: Views, found: Mapping[Node, Place]) -> Iterator[tuple[int, Place]]:
-    """The number and the place of each planned operand."""
-    for i, operand in enumerate(writer(node).inputs):
-        place = found.get(seen.owner[operand])
+def _operands(
+    node: Node, numbers: Sequence[int], seen: Views, found: Mapping[Node, Place]
+) -> Iterator[tuple[Node, Place]]:
+    """The operands of these numbers that are planned, and their places."""
+    inputs = writer(node).inputs if numbers else ()
+    for i in numbers:
+        place = found.get(seen.owner[inputs[i]])
         if place is not None:
-            yield i, place
+            yield inputs[i], place
 
 
-def _is_overwritable(node: Node, index: int, seen: Views, found: Mapping[Node, Place]) -> bool:
+def _is_overwritable(node: Node, operand: Node, seen: Views, found: Mapping[Node, Place]) -> bool:
     """Whether a result may be written over an operand that nobody else reads: element over the same element."""
-    operand = writer(node).inputs[index]
-    if operand.spec != node.spec or operand not in seen.whole or index not in _read_first(node):
+    if operand.spec != node.spec or operand not in seen.whole:
         return False
     buffer = found[seen.owner[operand]].buffer
-    among = {writer(node).inputs[i] for i, place in _operands(node, seen, found) if place.buffer is buffer}
+    everything = range(len(writer(node).inputs))
+    among = {other for other, place in _operands(node, everything, seen, found) if place.buffer is buffer}
     return among == {operand} and same(buffer.spec.nbytes, node.spec.nbytes)
 
 

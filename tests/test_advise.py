@@ -295,6 +295,24 @@ def test_the_kernels_of_a_step_are_calibrated():
     assert {work.key(node) for node in used} <= known
 
 
+def test_a_calibration_has_a_price_for_everything(monkeypatch):
+    monkeypatch.setattr(synthetic, "SIZES", (1, 256))
+    monkeypatch.setattr(synthetic, "SIDES", (4, 8))
+    monkeypatch.setattr(synthetic, "larger", lambda: synthetic.tiny()[:2])
+    monkeypatch.setattr(synthetic, "thin_products", lambda: list(thin())[:2])
+    monkeypatch.setattr(calibration, "BLOCK_SECONDS", 1e-6)
+    monkeypatch.setattr(calibration, "BLOCKS", 1)
+    found = calibration.measured()
+    assert len(found.kernels) > 100
+    assert all(y > 0 for kernel in found.kernels.values() for _, y in kernel.out.points)
+    assert min(found.row, found.block, found.dynamic.call, found.compile.op) >= 0
+    assert found.dynamic.call + found.dynamic.op > 0
+    assert Costs.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+thin = synthetic.thin_products
+
+
 # The evaluation
 
 

@@ -237,3 +237,27 @@ def test_an_op_is_found_by_name_and_pickles_by_name():
 def test_a_name_is_taken_once():
     with pytest.raises(ValueError, match="an op named 'tanh' exists already"):
         g.Op("tanh", np.tanh, lambda x: x, cost=lambda x, out: 0, family="elementwise", doc="Again.")
+
+
+@pytest.mark.parametrize(
+    ("x", "shape"),
+    [
+        (np.ones(()), (3, 4)),
+        (np.arange(3.0)[:, None], (2, 3, 4)),
+        (np.arange(6.0).reshape(2, 3).T, (4, 3, 2)),  # not contiguous
+        (np.ones((0, 1)), (0, 5)),
+        (np.ones(1), (0,)),
+        (np.ones(()), ()),
+    ],
+)
+def test_a_broadcast_is_the_view_that_numpy_makes(x, shape):
+    view, expected = g.broadcast_to(x, shape), np.broadcast_to(x, shape)
+    np.testing.assert_array_equal(view, expected)
+    assert (view.shape, view.strides, view.flags.writeable) == (expected.shape, expected.strides, False)
+    assert not x.size or not view.size or np.shares_memory(view, x)
+
+
+@pytest.mark.parametrize(("have", "shape"), [((2, 2), (2,)), ((3,), (4,)), ((3, 4), (3, 1)), ((1, 1), (1,))])
+def test_what_does_not_broadcast_is_refused(have, shape):
+    with pytest.raises(g.GraphError, match="broadcast"):
+        g.broadcast_to(np.ones(have), shape)

@@ -130,23 +130,21 @@ def test_the_gradient_of_a_mean():
         [ROWS],
         """
         %1: f32[] = constant(value=1.0, dtype=float32)
-        %2: f32[1,1] = reshape(%1, shape=(1, 1))
-        %3: f32[B,3] = broadcast_to(%2, shape=(B, 3))
-        %4: f32[] = constant(value=3*B, dtype=float32)
-        %5: f32[B,3] = divide(%3, %4)
-        %6: f32[B,3] = multiply(%5, %0)
-        %7: f32[B,3] = multiply(%5, %0)
-        %8: f32[B,3] = add(%6, %7)
-        return %8
-        """,
-        """
-        %1: f32[] = constant(value=1.0, dtype=float32)
-        %2: f32[1,1] = reshape(%1, shape=(1, 1))
-        %3: f32[] = constant(value=3*B, dtype=float32)
-        %4: f32[1,1] = divide(%2, %3)
+        %2: f32[] = constant(value=3*B, dtype=float32)
+        %3: f32[] = divide(%1, %2)
+        %4: f32[B,3] = broadcast_to(%3, shape=(B, 3))
         %5: f32[B,3] = multiply(%4, %0)
         %6: f32[B,3] = multiply(%4, %0)
         %7: f32[B,3] = add(%5, %6)
         return %7
+        """,
+        """
+        %1: f32[] = constant(value=1.0, dtype=float32)
+        %2: f32[] = constant(value=3*B, dtype=float32)
+        %3: f32[] = divide(%1, %2)
+        %4: f32[B,3] = multiply(%3, %0)
+        %5: f32[B,3] = multiply(%3, %0)
+        %6: f32[B,3] = add(%4, %5)
+        return %6
         """,
     )

@@ -55,7 +55,8 @@ class Advice:
         ahead = f"dynamic takes {self.ratio:.2f}x as long as static"
         if self.winner == "too close to call":
             return f"Too close to call: {ahead} by prediction, within the tie zone {1 / TIE:.2f} to {TIE:.2f}."
-        return f"Take {self.winner}: once warm {ahead} by prediction (confidence {self.confidence:.0%})."
+        sure = "over 99%" if self.confidence > 0.99 else f"{self.confidence:.0%}"
+        return f"Take {self.winner}: once warm {ahead} by prediction (confidence {sure})."
 
 
 def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:

@@ -107,7 +107,7 @@ def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:
     def first(verdict: Label, sign: int) -> dict[str, Any] | None:
         found = [regime for regime in regimes if regime.verdict == verdict]
         best = min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
-        return best and _regime(best)
+        return None if best is None else _regime(best)
 
     return {"claim": first("supported", -1), "opposite": first("refuted", 1)}
 

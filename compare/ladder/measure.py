@@ -31,6 +31,7 @@ WARM_CALLS = 2
 def measure(job: Job) -> Record:
     """The ladder record of one process, over the example of the median length."""
     case = arms.alone(workloads.load(job.source).case(str(job.size)))
+    gc.freeze()  # what the harness itself holds is not walked by each collection below
     return {**job.head, **measure_rungs(job, case)}
 
 
@@ -45,7 +46,6 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> Re
         if step is not None and rows[name]["status"] == "ok":
             rows[name] |= compared(result, expected)
             steps |= {name: step} if rows[name]["status"] == "ok" else {}
-    gc.freeze()  # what is held by now is not walked by the collections between rounds
     calls = {name: _call(step) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)

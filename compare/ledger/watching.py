@@ -34,6 +34,7 @@ def watched(tell: Tell) -> Iterator[None]:
     def observer(_op: Any, _arrays: Any, _attrs: Any, out: Any) -> None:
         tell(out)
 
+    gc.unfreeze()  # what is frozen is not listed
     spaces = [one.__globals__ for one in _all(FunctionType) if one.__code__.co_filename.startswith(_WRITTEN_IN)]
     chains = [chain for one in _all(Chains) for chain in one._known.values() if chain]
     before, links = [dict(space) for space in spaces], [list(chain) for chain in chains]

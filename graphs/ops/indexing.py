@@ -150,7 +150,7 @@ def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec
 
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
-    picked = np.take_along_axis(x, indices, axis)
+    picked = x[_along(x.shape, indices, axis)]
     if out is None:
         return picked
     np.copyto(out, picked)
@@ -163,10 +163,16 @@ def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array 
         out = np.zeros(shape, g.dtype)
     else:
         out[...] = 0
-    where_to: list[Any] = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
-    where_to[axis] = indices
-    np.add.at(out, tuple(where_to), g)
+    np.add.at(out, _along(indices.shape, indices, axis), g)
     return out
+
+
+def _along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Array, ...]:
+    """The key of the elements at `indices` along one axis, and at their own place along the others of `shape`."""
+    last = len(shape) - 1
+    return tuple(
+        [indices if i == axis else np.arange(size).reshape((-1, *(1,) * (last - i))) for i, size in enumerate(shape)]
+    )
 
 
 take_along_axis: Op = movement(

@@ -68,6 +68,8 @@ def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:
         return multiply(g if len(x_shape) == 1 else expand_dims(g, -1), y)
     if len(x_shape) == 1:
         return squeeze(matmul(y, expand_dims(g, -1)), -1)
+    if len(y.shape) == 2 < len(x_shape):
+        return reshape.apply((matmul(_rows(g), _transposed(y)),), {"shape": x_shape})
     return matmul(g, _transposed(y))
 
 
@@ -76,7 +78,14 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
         return multiply(expand_dims(g, -2), expand_dims(x, -1)) if len(y_shape) > 1 else multiply(g, x)
     if len(y_shape) == 1:
         return squeeze(matmul(matrix_transpose(x), expand_dims(g, -1)), -1)
+    if len(y_shape) == 2 < len(x.shape):
+        x, g = _rows(x), _rows(g)
     return matmul(_transposed(x), g)
+
+
+def _rows(x: Array) -> Array:
+    """The rows of all matrices of a batch as one matrix: for one product, and no batch to be summed afterwards."""
+    return reshape.apply((x,), {"shape": (dims.product(x.shape[:-1]), x.shape[-1])})
 
 
 def _transposed(x: Array) -> Array:

@@ -23,12 +23,19 @@ Array = Any
 
 def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A reduced value with its reduced axes back as size 1."""
-    return reshape.apply((value,), {"shape": reduced_shape(shape, axis, keepdims=True)})
+    kept = reduced_shape(shape, axis, keepdims=True)
+    return value if dims.same_shape(value.shape, kept) else reshape.apply((value,), {"shape": kept})
 
 
 def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A cotangent of a reduction, copied along the reduced axes."""
-    return broadcast_to.apply((_kept(g, shape, axis),), {"shape": tuple(shape)})
+    kept = g if g.shape == () else _kept(g, shape, axis)  # what has no axes needs none
+    return broadcast_to.apply((kept,), {"shape": tuple(shape)})
+
+
+def _shared(g: Array, count: Size) -> Array:
+    """A cotangent divided among `count` elements, before it is spread: the smaller array of the two."""
+    return g if dims.same(count, 0) else divide(g, count)
 
 
 def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
@@ -81,7 +88,7 @@ sum: Op = reduction(
     doc="The sum over `axis` (all axes by default), in `dtype`; small integers widen to the platform's by default.",
 )
 mean: Op = reduction(
-    "mean", _mean, lambda g, x_shape, axis: divide(_spread(g, x_shape, axis), _count(x_shape, axis)), dtype=_mean_dtype
+    "mean", _mean, lambda g, x_shape, axis: _spread(_shared(g, _count(x_shape, axis)), x_shape, axis), dtype=_mean_dtype
 )
 prod: Op = reduction(
     "prod",

@@ -21,7 +21,8 @@ def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     if bits is None:
         return _copied(condition, x, y, out)
     if out is None:
-        out = np.empty(np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
+        whole = condition.shape == y.shape and not x.shape  # the gradient of a ReLU
+        out = np.empty(y.shape if whole else np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
     target, kept, other = out.view(bits), x.view(bits), y.view(bits)
     if kept.ndim == 0 and not kept:  # zeros, as in the gradient of a ReLU: half of the work
         np.multiply(other, np.logical_not(condition), target)

@@ -37,7 +37,7 @@ from static.sharing import views, writer
 
 _GLOBALS = {"copy": np.array, "asarray": np.asarray, **calls.NAMES}
 
-Slot = tuple[str, Node, str]  # parameter name, node, and what of the node it holds
+Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
 Results = dict[tuple[Node, tuple[int, ...]], Result]  # by node and shape
 
 
@@ -159,7 +159,7 @@ class _Writer:
         body.append(f"return ({''.join(self._output(o) + ', ' for o in self.graph.outputs)})")
         self.lines.append(None)
         inputs = [f"i{self.number[node]}" for node in self.graph.inputs]
-        parameters = ", ".join(inputs + [f"{name}=None" for name, _, _ in self.slots])
+        parameters = ", ".join(inputs + [f"{name}=None" for name, *_ in self.slots])
         return f"def run({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
     def _statement(self, node: Node) -> str:
@@ -230,7 +230,7 @@ class _Writer:
         name = f"{kind}{self.number[node]}{'_' + key if key else ''}"
         if name not in self._slotted:
             self._slotted.add(name)
-            self.slots.append((name, node, key if kind == "c" else kind))
+            self.slots.append((name, node, kind, key))
         return name
 
     def _output(self, node: Node) -> str:
@@ -316,12 +316,14 @@ class _Binder:
         """The function to call, with everything planned in this arena."""
         values: dict[Node, Any] = {}
         known: dict[Any, np.ndarray[Any, Any]] = {}
+        placed: dict[Any, np.ndarray[Any, Any]] = {}
         for node in program.planned:
             buffer, offset = program.schedule.place[node]
-            start = layout.start[buffer] + dims.evaluate(offset, self.sizes)
-            values[node] = _one_of(
-                np.ndarray(resolve(node.spec.shape, self.sizes), node.spec.dtype, arena, start), known
-            )
+            start, spec = layout.start[buffer] + dims.evaluate(offset, self.sizes), node.spec
+            if (start, spec) not in placed:
+                made = np.ndarray(resolve(spec.shape, self.sizes), spec.dtype, arena, start)
+                placed[start, spec] = _one_of(made, known)
+            values[node] = placed[start, spec]
         _fill_fixed(program, self.sizes, values, known)
         runs: dict[Node, Runs] = {}
         for node in program.schedule.order:
@@ -338,12 +340,12 @@ class _Binder:
         return self.bound(cast(Program, lowered), cast(Layout, planned), room)
 
     def _default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
-        _, node, what = slot
-        if what == "k":
+        _, node, kind, key = slot
+        if kind == "k":
             return loops.scan if node.op is scan_op else calls.kernel(node, node in values or node in program.fresh)
-        if what == "n":
+        if kind == "n":
             return self._result(node)
-        return values[node] if what == "b" else resolve(calls.attribute(node, what), self.sizes, runs)
+        return values[node] if kind == "b" else resolve(calls.attribute(node, key), self.sizes, runs)
 
     def _result(self, node: Node) -> Result:
         key = node, resolve(node.spec.shape, self.sizes)

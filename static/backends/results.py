@@ -17,7 +17,7 @@ from static import memory
 
 Array = np.ndarray[Any, Any]
 
-LARGE = 1 << 20  # bytes of a result from which on it pays: the allocator keeps pages of what is smaller itself
+LARGE = 1 << 18  # bytes of a result from which on it pays: the allocator keeps pages of what is smaller itself
 KEPT = 2  # a loop that holds the results of a step until it has those of the next goes back and forth between two
 
 # Where references are counted at once, and by one thread at a time.

@@ -91,7 +91,7 @@ def _thousands(size: Size) -> str:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Let no garbage collector look for cycles: nodes are in none, and it would walk over all of them many times."""
     enabled = gc.isenabled()
     gc.disable()
@@ -102,7 +102,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-@_without_collector()
+@without_collector()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Step]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []
