@@ -11,6 +11,8 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -124,7 +126,8 @@ def _standard() -> Iterator[str]:
 
 def table(engines: Engines) -> str:
     """The whole page."""
-    return "\n".join(_markdown(engines)) + "\n"
+    with redirect_stderr(StringIO()):  # some ops print what they are given
+        return "\n".join(_markdown(engines)) + "\n"
 
 
 if __name__ == "__main__":
