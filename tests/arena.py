@@ -51,7 +51,7 @@ class _Reads:
         for i, (node, text) in enumerate(zip(program.lines, program.source.splitlines()[1:], strict=True)):
             if node is not None and not text.lstrip().startswith("del "):
                 line[node] = i
-        self.names = {node: name for name, node, what in program.slots if what == "b"}
+        self.names = {node: name for name, node, kind, _ in program.slots if kind == "b"}
         self.last = dict.fromkeys(program.graph.outputs, end)
         for node in reversed(program.schedule.order):
             read = line.get(node, -1)
