@@ -198,7 +198,7 @@ def bouncing_ball(height):
     speed, bounces = 1.0, 0
     for _ in range(11):  # 0.1 ten times is less than 1 in floating point
         speed -= 0.9
-        height += 0.1 * speed
+        height = height + 0.1 * speed  # `+=` would change the array that is passed in
         if height < 0:
             height, speed, bounces = -height, -0.8 * speed, bounces + 1
         if bounces == 3:
