@@ -112,6 +112,18 @@ class Node:
         return f"<{self.op.name} {self.spec}>"
 
 
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """These nodes and all that they are computed from."""
+    seen: set[Node] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += node.inputs
+    return seen
+
+
 def _has_same_spec(one: Node, other: Node) -> bool:
     return one.spec is other.spec
 

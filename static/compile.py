@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphs import collector
 from graphs.errors import GraphError
 from graphs.ir import Graph
 from static.executable import Executable, planned_peak
@@ -13,7 +14,7 @@ from static.recompute import fit
 from static.trace import trace_function
 
 
-@pipeline.without_collector()
+@collector.paused()
 def compile(
     f: Callable[..., Any],
     *args: Any,

@@ -24,7 +24,7 @@ from graphs import dims, ir, reverse, tree
 from graphs.builder import Builder
 from graphs.dims import Dim
 from graphs.errors import GraphError, located
-from graphs.ir import Node
+from graphs.ir import Node, ancestors
 from graphs.op import Attrs
 from graphs.ops.creation import zeros_like
 from graphs.spec import TensorSpec
@@ -157,10 +157,10 @@ def _independent(variables: Sequence[Symbol]) -> list[list[Symbol]]:
 
 def _needed(graph: ir.Graph) -> ir.Graph:
     """What the outputs depend on, with the effects that need no other inputs; inputs in the order of their names."""
-    live = _before(graph.outputs)
+    live = ancestors(graph.outputs)
     inputs = _fed(graph, live)
     for node in graph.effects:
-        more = _before([node])
+        more = ancestors([node])
         if {n for n in more if n.op is ir.INPUT} <= inputs:
             live |= more
     nodes = [node for node in graph.nodes if node in live or node in inputs]
@@ -181,18 +181,6 @@ def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
 def _symbols(node: Node) -> frozenset[str]:
     value = node.attrs.get("value") if node.op is ir.CONSTANT else None
     return node.spec.symbols | (dims.symbols(value) if isinstance(value, Dim) else frozenset())
-
-
-def _before(nodes: Iterable[Node]) -> set[Node]:
-    """These nodes and all that they are computed from."""
-    seen: set[Node] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += node.inputs
-    return seen
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -15,7 +15,8 @@ from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import layout, memory
-from static.backends.numpy import Binding, Program, bind, lay_out, lower
+from static.backends.binding import Binding, bind, lay_out
+from static.backends.numpy import Program, lower
 from static.backends.results import KEPT
 from static.backends.sizes import resolve
 from static.passes import pipeline

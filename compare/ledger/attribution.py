@@ -17,7 +17,8 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.spec import TupleSpec
 from static import memory, sharing
-from static.backends.numpy import Layout, lay_out, lower
+from static.backends.binding import Layout, lay_out
+from static.backends.numpy import lower
 from static.passes import pipeline
 from static.schedule import Schedule, schedule
 from static.sharing import Place

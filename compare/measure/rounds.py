@@ -18,6 +18,7 @@ from statistics import NormalDist, geometric_mean, stdev
 
 from compare.measure.job import Budget
 from compare.measure.steady import steady_from
+from graphs import collector
 
 Clock = Callable[[], int]
 Call = Callable[[], object]
@@ -166,10 +167,5 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
 def collected() -> Iterator[None]:
     """Collect garbage now, and none inside the block: a collection belongs to no arm."""
     gc.collect()
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with collector.paused():
         yield
-    finally:
-        if enabled:
-            gc.enable()

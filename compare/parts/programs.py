@@ -40,7 +40,8 @@ from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
 from graphs.spec import TupleSpec
-from static.backends.numpy import bind, lower
+from static.backends.binding import bind
+from static.backends.numpy import lower
 from static.executable import Executable
 from static.schedule import Schedule
 from static.sharing import in_arena, places, views

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.switch import deferring, state
+from graphs import collector
 
 
 @contextmanager
@@ -34,23 +34,11 @@ def batched(strategy: str = "path") -> Iterator[Batch]:
         yield state.batch
         return
     batch = Batch(strategy)
-    with _collector_paused():
+    with collector.paused():
         with deferring(batch):
             yield batch
             batch.run()
         batch.close()
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without the search for garbage in cycles: deferred ops make none, and searching them all takes as long again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 __all__ = ["Batch", "BatchStats", "batched", "cell"]

@@ -299,11 +299,16 @@ def stacked(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSp
 
 
 def _scan(
-    *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec]
-) -> Any:
-    """Runs a subgraph once for each element along the first axis of its inputs."""
+    *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec],
+    out: Sequence[Array | None] | None = None,
+) -> Any:  # fmt: skip
+    """Runs a subgraph once for each element along the first axis of its inputs.
+
+    `out` gives the arrays to stack into, None for each that shall be allocated.
+    """
     state, sequences, outer = _own(values[:carry]), values[carry : carry + xs], values[carry + xs :]
-    stacks = [np.empty(row.shape, row.dtype) for row in rows]
+    given = out or [None] * len(rows)
+    stacks = [np.empty(r.shape, r.dtype) if array is None else array for r, array in zip(rows, given, strict=True)]
     saved = stacks[len(stacks) - carry :] if save else []
     for t in reversed(range(length)) if reverse else range(length):
         for stacked_states, value in zip(saved, state, strict=False):

@@ -1,44 +1,38 @@
 """Straight-line Python that calls NumPy kernels: one line per node, every operand a local variable.
 
     def run(i0, i1, k2=..., b2=..., c2=...):
-        k2(i0, i1, out=b2)              # a planned node writes into its place in the arena
+        k2(i0, i1, b2)                  # a planned node writes into its place in the arena
         v3 = k3(b2, axis=c3)            # an output is allocated anew
         v4 = n4(); k4(b2, v3, v4)       # a large one is written where nobody sees the last one any more
         return (v3, v4,)
 
 The text depends on the graph alone. What depends on the sizes (buffers, views of them, attributes) is given as the
-function's defaults when the graph is bound to sizes, so that one code object serves every binding.
+function's defaults when the graph is bound to sizes (`static.backends.binding`), so that one code object serves every
+binding.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType, FunctionType
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import NamedTuple
 
 from graphs import dims
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.control import part, scan_op
 from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
-from static import memory
-from static.backends import blocks, calls, groups, loops
-from static.backends.blocks import Blocks, Cut
-from static.backends.results import KEPT, LARGE, Result
-from static.backends.sizes import Runs, resolve
+from static.backends import calls, groups
+from static.backends.blocks import Blocks
+from static.backends.results import LARGE
 from static.fused import fused, result
-from static.schedule import Schedule, lifetimes, spans
+from static.schedule import Schedule
 from static.schedule import schedule as schedule_of
 from static.sharing import views, writer
 
-_GLOBALS = {"copy": np.array, "asarray": np.asarray, **calls.NAMES}
-
 Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
-Results = dict[tuple[Node, tuple[int, ...]], Result]  # by node and shape
 
 
 class Program(NamedTuple):
@@ -64,30 +58,6 @@ class Program(NamedTuple):
         yield self
         for program in self.inner.values():
             yield from program.nested()
-
-
-class Binding(NamedTuple):
-    """A program for given sizes: the function to call with input arrays, its memory plan, of what, and the memory.
-
-    The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
-    makes the arrays beside the arena; other sizes share it where shapes agree.
-    """
-
-    run: Callable[..., tuple[Any, ...]]
-    plan: memory.Plan
-    lives: Sequence[memory.Buffer]
-    arena: np.ndarray[Any, Any]
-    sizes: Mapping[str, int]
-    results: Results
-
-
-class Layout(NamedTuple):
-    """Where everything lies in the arena, for given sizes: buffers, and for a node with a subgraph what that needs."""
-
-    plan: memory.Plan
-    lives: Sequence[memory.Buffer]
-    start: Mapping[Node, int]
-    inner: Mapping[Graph, Layout | Cut]
 
 
 def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
@@ -268,112 +238,3 @@ class _Writer:
 def _is_transpose(node: Node) -> bool:
     """Whether a permutation is the attribute `T` of an argument, which is surely an array."""
     return node.inputs[0].op is INPUT and node.attrs["axes"] == tuple(reversed(range(node.spec.ndim)))
-
-
-def bind(program: Program, sizes: Mapping[str, int], known: Results | None = None, kept: int = KEPT) -> Binding:
-    """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
-
-    `known` are results of other sizes, `kept` how many arrays of each large result are kept to be written again.
-    """
-    layout = lay_out(program, sizes)
-    binder = _Binder(sizes, known or {}, kept)
-    arena = _aligned(layout.plan.peak)
-    return Binding(binder.bound(program, layout, arena), layout.plan, layout.lives, arena, sizes, binder.results)
-
-
-def lay_out(program: Program, sizes: Mapping[str, int]) -> Layout:
-    """Plan the memory of a program, with that of its subgraphs and groups in it."""
-    inner = {
-        graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
-        for graph, one in program.inner.items()
-    }
-    buffers = program.schedule.buffers if program.planned else []
-    held = lifetimes(buffers, program.schedule, [dims.evaluate(node.spec.nbytes, sizes) for node in buffers])
-    users = _workspaces(program.schedule.order)
-    needed = [max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs) for nodes in users]
-    lives = [*held, *spans(users, program.schedule, needed)]
-    plan = memory.plan(lives, memory.ALIGNMENT)
-    start = dict(zip(buffers, plan.offsets, strict=False))
-    for nodes, offset in zip(users, plan.offsets[len(buffers) :], strict=True):
-        start |= dict.fromkeys(nodes, offset)
-    return Layout(plan, lives, start, inner)
-
-
-def _workspaces(order: Sequence[Node]) -> list[list[Node]]:
-    """The nodes that need memory while they run: all fused groups the same, which stays in the cache."""
-    groups = [node for node in order if node.op is fused]
-    return [[node] for node in order if node.subgraphs and node.op is not fused] + ([groups] if groups else [])
-
-
-class _Binder:
-    """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
-
-    def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
-        self.sizes, self.known, self.kept = sizes, known, kept
-        self.results: Results = {}
-
-    def bound(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> FunctionType:
-        """The function to call, with everything planned in this arena."""
-        values: dict[Node, Any] = {}
-        known: dict[Any, np.ndarray[Any, Any]] = {}
-        placed: dict[Any, np.ndarray[Any, Any]] = {}
-        for node in program.planned:
-            buffer, offset = program.schedule.place[node]
-            start, spec = layout.start[buffer] + dims.evaluate(offset, self.sizes), node.spec
-            if (start, spec) not in placed:
-                made = np.ndarray(resolve(spec.shape, self.sizes), spec.dtype, arena, start)
-                placed[start, spec] = _one_of(made, known)
-            values[node] = placed[start, spec]
-        _fill_fixed(program, self.sizes, values, known)
-        runs: dict[Node, Runs] = {}
-        for node in program.schedule.order:
-            if node.subgraphs:
-                room = arena[layout.start[node] :]
-                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in node.subgraphs}
-        defaults = [self._default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
-        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
-
-    def _inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> FunctionType:
-        lowered, planned = program.inner[graph], layout.inner[graph]
-        if isinstance(lowered, Blocks) and isinstance(planned, Cut):
-            return blocks.bind(lowered, planned, self.sizes, room)
-        return self.bound(cast(Program, lowered), cast(Layout, planned), room)
-
-    def _default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
-        _, node, kind, key = slot
-        if kind == "k":
-            return loops.scan if node.op is scan_op else calls.kernel(node, node in values or node in program.fresh)
-        if kind == "n":
-            return self._result(node)
-        return values[node] if kind == "b" else resolve(calls.attribute(node, key), self.sizes, runs)
-
-    def _result(self, node: Node) -> Result:
-        key = node, resolve(node.spec.shape, self.sizes)
-        self.results[key] = self.known.get(key) or Result(key[1], node.spec.dtype, self.kept)
-        return self.results[key]
-
-
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    """So many bytes, from the start of a cache line."""
-    memory_block = np.empty(size + memory.ALIGNMENT, np.uint8)
-    start = -memory_block.ctypes.data % memory.ALIGNMENT
-    return memory_block[start : start + size]
-
-
-def _one_of(array: np.ndarray[Any, Any], known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """The array, or the one known that shows the same memory in the same way.
-
-    When an operand and `out` are one object, NumPy need not find out whether they overlap in a way that matters.
-    """
-    key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
-    return known.setdefault(key, array)
-
-
-def _fill_fixed(program: Program, sizes: Mapping[str, int], values: dict[Node, Any], known: dict[Any, Any]) -> None:
-    """Constants, and views of constants and of the arena, made once."""
-    for node in program.schedule.order:
-        if node not in program.fixed or node in values:
-            continue
-        attrs = {key: resolve(value, sizes) for key, value in node.attrs.items()}
-        made = node.op.kernel(*(values[source] for source in node.inputs), **attrs)
-        values[node] = _one_of(made, known) if isinstance(made, np.ndarray) else made

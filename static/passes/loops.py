@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import CONSTANT, INPUT, Graph, Node, ancestors
 from graphs.ops import elementwise
 from graphs.ops.control import scan_op, while_gradient_op, while_op
 from static.passes.rewrite import count_uses, rebuilt, replaced
@@ -127,11 +127,4 @@ def _prune(scan: Scan) -> bool:
 
 def inputs_of(nodes: Iterable[Node]) -> set[Node]:
     """The inputs of a graph that nodes of it depend on."""
-    seen: set[Node] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += node.inputs
-    return {node for node in seen if node.op is INPUT}
+    return {node for node in ancestors(nodes) if node.op is INPUT}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from graphs import collector
 from graphs.dims import Size, same
 from graphs.ir import Graph, Node
 from static.fused import fused
@@ -58,7 +57,7 @@ RESTRUCTURE: tuple[Pass, ...] = (
 # Groups that run in blocks. The sums in them are left to them; those outside become products.
 FUSE: tuple[Pass, ...] = (fuse,)
 CONTRACT: tuple[Pass, ...] = (contract,)
-CLEAN: tuple[Pass, ...] = (eliminate_views, remove_dead_code)
+CLEAN: tuple[Pass, ...] = (eliminate_views, merge_common_subexpressions, remove_dead_code)
 DEFAULT = SIMPLIFY + RESTRUCTURE + SIMPLIFY + FUSE + CONTRACT + CLEAN
 
 # The passes that may change bits.
@@ -90,19 +89,7 @@ def _thousands(size: Size) -> str:
     return f"{size:,}" if isinstance(size, int) else str(size)
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Let no garbage collector look for cycles: nodes are in none, and it would walk over all of them many times."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@without_collector()
+@collector.paused()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Step]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []

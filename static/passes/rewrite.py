@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
-from graphs.ir import Graph, Node
+from graphs.ir import Graph, Node, ancestors
 
 Rule = Callable[[Node], Node | None]
 Uses = Counter[Node]
@@ -128,13 +128,7 @@ def is_in_order(nodes: Sequence[Node], order: Iterable[Node]) -> bool:
 
 def collected(name: str, inputs: Sequence[Node], outputs: Sequence[Node], order: Iterable[Node] = ()) -> Graph:
     """The graph of all that these outputs are computed from, nodes of `order` in that order where they can be."""
-    live: set[Node] = set()
-    waiting = list(outputs)
-    while waiting:
-        node = waiting.pop()
-        if node not in live:
-            live.add(node)
-            waiting += node.inputs
+    live = ancestors(outputs)
     made: dict[Node, Node] = {}
     for node in (*inputs, *(node for node in order if node in live), *outputs):
         _make(node, {}, made)
