@@ -61,6 +61,7 @@ class Executable:
         self._program: Program = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._direct = layout.caller(traced.inputs, traced.outputs, [spec.dtype for spec in self._specs])
+        self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
         if not any(spec.symbols for spec in self._specs):
             self._binding(tuple(spec.shape for spec in self._specs))
@@ -74,16 +75,20 @@ class Executable:
         """
         try:
             result = self._direct(self._bindings, args)
-            return self._closely(args) if result is NotImplemented else result
         except dispatch.BROKEN_RULES as error:
             raise self._placed(error) from None
+        if result is not NotImplemented:
+            return result
+        arrays = self._inputs(args)  # laid out otherwise, no arrays, or of other sizes: looked at closer
+        return self.run_leaves(tuple([a.shape for a in arrays]), arrays)
 
-    def _closely(self, args: tuple[Any, ...]) -> Any:
-        """A call whose arguments have to be looked at closer: laid out otherwise, no arrays, or of other sizes."""
-        arrays = self._inputs(args)
-        shapes = tuple([a.shape for a in arrays])
+    def run_leaves(self, shapes: tuple[Shape, ...], arrays: Sequence[Any]) -> Any:
+        """Run on the leaves of arguments, which are arrays of these shapes, and of the dtypes of the specs."""
         binding = self._bindings.get(shapes) or self._binding(shapes)
-        return tree.unflatten(self.traced.outputs, list(binding.run(*arrays)))
+        try:
+            return self._made(binding.run(*arrays))
+        except dispatch.BROKEN_RULES as error:
+            raise self._placed(error) from None
 
     def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
         """The arguments as arrays. Raises ShapeError or DTypeError for what was not compiled for."""

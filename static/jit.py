@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -17,28 +16,14 @@ from static import shapes as policies
 from static.buckets import optimal
 from static.compile import compile
 from static.executable import Executable
-from static.padding import Cropping, bounds, check_padding, prove_padding
-from static.shapes import Names, Policy, Specialised
+from static.held import Held, Stats
+from static.padded import Laid, Padding
+from static.reasons import difference
+from static.seen import Seen
+from static.shapes import Names, Specialised, axis_names
 from static.trace import is_traced, static_key
 
 PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
-
-
-@dataclass
-class Stats:
-    """What a jitted function has done: `reasons` says for every compile why it was needed.
-
-    `useful` and `computed` count elements of the arrays with padded axes, before and after padding.
-    """
-
-    compiles: int = 0
-    hits: int = 0
-    misses: int = 0
-    evictions: int = 0
-    compile_seconds: float = 0.0
-    useful: int = 0
-    computed: int = 0
-    reasons: list[str] = field(default_factory=list)
 
 
 class Jitted:
@@ -55,95 +40,81 @@ class Jitted:
         check: bool,
     ) -> None:
         functools.update_wrapper(self, f)
-        self.f, self.limit, self.strict, self.check = f, limit, strict, check
-        self.stats = Stats()
-        self.executables: OrderedDict[Hashable, Executable] = OrderedDict()
+        self.f, self.limit, self.strict = f, limit, strict
+        self._held = Held()
+        self._seen = Seen()
+        self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
-        self._policy = _policy(shapes, buckets)
+        self._policy = policies.policy(shapes, buckets)
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
-        self._croppings: dict[Hashable, Cropping] = {}
-        self._proved: set[Hashable] = set()
+        self._padding = Padding(f, check, self.stats)
 
     def __call__(self, *args: Any) -> Any:
         """Run, compiling first when these arguments are of a new kind.
 
         Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
         """
+        result = self._seen(args)
+        return self._closely(args) if result is NotImplemented else result
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done."""
+        return self._held.stats
+
+    @property
+    def executables(self) -> Mapping[Hashable, Executable]:
+        """What was compiled, the one used last at the end."""
+        return MappingProxyType(self._held)
+
+    def _closely(self, args: tuple[Any, ...]) -> Any:
+        """A call unlike those seen: arguments of a new kind, or no plain containers of arrays."""
         leaves, structure = tree.flatten(args)
         traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
-        names: list[Names] = _axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
-        call = self._policy(traced, names)
+        names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
+        laid = Laid(structure, statics, names)
+        call = self._specialised(traced, names)
         specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
         key = (tree.layout(args), tuple(map(static_key, statics)), specs)
-        executable = self._found(key) or self._compiled(key, call, structure, statics)
-        result = executable(*_filled(structure, statics, call.arrays))
-        return self._cropped(result, executable, call, traced, names, structure, statics) if call.padded else result
+        executable = self._held[key] if self._held.is_hit(key) else self._compiled(key, call, laid)
+        run = self._padding.runner(executable, call, laid) if call.padded else _runner(executable, traced)
+        result = run(*traced)
+        self._seen.add(key[0], leaves, structure, _way(self._held, key, run))
+        return result
 
-    def _found(self, key: Hashable) -> Executable | None:
-        executable = self.executables.get(key)
-        if executable is not None:
-            self.stats.hits += 1
-            self.executables.move_to_end(key)
-        return executable
+    def _specialised(self, traced: list[Any], names: list[Names]) -> Specialised:
+        call = self._policy(traced, names)
+        if self._version != self._policy.version:
+            self._version = self._policy.version
+            self._seen.forget()
+        return call
 
-    def _compiled(self, key: Any, call: Specialised, structure: Any, statics: tuple[Any, ...]) -> Executable:
+    def _compiled(self, key: Any, call: Specialised, laid: Laid) -> Executable:
         self.stats.misses += 1
         reason = self._reason(key)
-        if self.limit is not None and len(self.executables) >= self.limit:
+        if self.limit is not None and len(self._held) >= self.limit:
             if self.strict:
                 kinds = f"more than {self.limit} kinds of arguments ({reason})"
                 raise ShapeLimitError(located(f"{self.__name__}: {kinds}; raise limit, or use shapes='bucket'"))
-            self.executables.popitem(last=False)
-            self.stats.evictions += 1
+            self._held.drop()
+            self._seen.forget()
         start = time.perf_counter()
-        executable = compile(self.f, *_filled(structure, statics, call.specs))
+        executable = compile(self.f, *laid.filled(call.specs))
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
-        self.executables[key] = executable
+        self._held.keep(key, executable)
         return executable
 
     def _reason(self, key: Any) -> str:
         """What differs from the call compiled for last."""
-        if not self.executables:
+        if not self._held:
             return "first call" if not self.stats.compiles else "evicted before"
-        last, newest = next(reversed(self.executables.items()))
+        last, newest = next(reversed(self._held.items()))
         labels = [node.attrs["name"] for node in newest.graph.inputs]
-        return _difference(last, key, labels)
-
-    def _cropped(
-        self, result: Any, executable: Executable, call: Specialised, traced: list[Any], names: list[Names],
-        structure: Any, statics: tuple[Any, ...],
-    ) -> Any:  # fmt: skip
-        for before, after, axes in zip(traced, call.arrays, names, strict=True):
-            if any(axes):
-                self.stats.useful += before.size
-                self.stats.computed += after.size
-
-        def arguments(leaves: Sequence[Any]) -> list[Any]:
-            return _filled(structure, statics, leaves)
-
-        kind = (structure, tuple(map(static_key, statics)), tuple([a.ndim for a in traced]))
-        if kind not in self._croppings:
-            self._croppings[kind] = Cropping.of(self.f, arguments, call, names)
-        cropping = self._croppings[kind]
-        cropped = cropping(result, call.true)
-        if self.check and dict(call.true) != dict(call.padded):
-            if not self._proved:
-                check_padding(self.f, executable, arguments, call, traced, names, cropped, cropping)
-            self._prove(kind, executable, call, traced, names)
-        return cropped
-
-    def _prove(
-        self, kind: Hashable, executable: Executable, call: Specialised, traced: list[Any], names: list[Names]
-    ) -> None:
-        at_most = bounds(traced, names, call.true)
-        key = kind, tuple(call.true.items()), tuple(call.padded.items()), at_most
-        if key not in self._proved:
-            prove_padding(executable, call, names, at_most, self._croppings[kind])
-            self._proved.add(key)
+        return difference(last, key, labels)
 
     __name__: str
 
@@ -182,57 +153,23 @@ def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | No
     return buckets
 
 
-def _policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
-    if shapes == "exact":
-        return policies.Exact()
-    if shapes == "symbolic":
-        return policies.Symbolic()
-    if shapes == "bucket":
-        return policies.Padded(policies.Boundaries(buckets) if buckets else policies.power_of_two)
-    if shapes == "pad":
-        return policies.Padded(policies.Boundaries(buckets) if buckets else policies.Largest())
-    raise ValueError(f"shapes is 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")
+# These hold nothing of a Jitted that holds them: it is freed as soon as nobody uses it, with all its memory.
 
 
-def _filled(structure: Any, statics: tuple[Any, ...], traced: Sequence[Any]) -> list[Any]:
-    """Arguments from the static leaves and the traced ones in turn."""
-    rest = iter(traced)
-    return list(tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in statics]))
+def _runner(executable: Executable, traced: Sequence[Any]) -> Callable[..., Any]:
+    """What runs arrays of the shapes of these."""
+    shapes = tuple([a.shape for a in traced])
+
+    def run(*arrays: Any) -> Any:
+        return executable.run_leaves(shapes, arrays)
+
+    return run
 
 
-def _axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
-    """A name, or None, for each axis of each traced leaf."""
-    result: list[Names] = []
-    for position, arg in enumerate(args):
-        names = dims[position] if position < len(dims) else None
-        for leaf in tree.leaves(arg):
-            if is_traced(leaf):
-                result.append(tuple(names) if names is not None else (None,) * np.ndim(leaf))
-                if len(result[-1]) != np.ndim(leaf):
-                    raise ShapeError(
-                        located(f"dims names {len(result[-1])} axes of argument {position}, which has {np.ndim(leaf)}")
-                    )
-    return result
+def _way(held: Held, key: Hashable, run: Callable[..., Any]) -> Callable[..., Any]:
+    """What a call does that is like one before, as long as its executable is held."""
 
+    def way(*arrays: Any) -> Any:
+        return run(*arrays) if held.is_hit(key) else NotImplemented
 
-def _shown(key: Any) -> str:
-    kind, value = key
-    return value if kind is float else repr(value)
-
-
-def _difference(before: Any, now: Any, labels: Sequence[str]) -> str:
-    """The first thing in which two keys differ, in words."""
-    if before[0] != now[0]:
-        return "the arguments are nested differently"
-    for old, new in zip(before[1], now[1], strict=True):
-        if old != new:
-            return f"a static value was {_shown(old)}, now {_shown(new)}"
-    for label, (old_shape, old_dtype), (shape, dtype) in zip(labels, before[2], now[2], strict=True):
-        if old_dtype != dtype:
-            return f"{label}: dtype was {old_dtype}, now {dtype}"
-        if len(old_shape) != len(shape):
-            return f"{label}: had {len(old_shape)} axes, now {len(shape)}"
-        for axis, (old, new) in enumerate(zip(old_shape, shape, strict=True)):
-            if str(old) != str(new):
-                return f"{label}: dim {axis} was {old}, now {new}"
-    return "evicted before"
+    return way

@@ -13,23 +13,29 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from graphs.errors import ShapeError
+from graphs import tree
+from graphs.errors import ShapeError, located
 from graphs.spec import TensorSpec
+from static.trace import is_traced
 
 Names = tuple[str | None, ...]
 
 
 class Specialised(NamedTuple):
-    """What one call compiles for and runs on: a spec and an array for each traced leaf; true and padded sizes."""
+    """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
 
     specs: list[TensorSpec]
-    arrays: list[Any]
     true: Mapping[str, int]
     padded: Mapping[str, int]
 
 
 class Policy(Protocol):
-    """Chooses the specs to compile for, and pads arrays to them."""
+    """Chooses the specs to compile for, and what to pad: the same for the same sizes, as long as `version` stays."""
+
+    @property
+    def version(self) -> int:
+        """How often it has learnt something."""
+        ...
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
         """Specialise one call; `names` gives the name of each axis of each array, None where it has none."""
@@ -39,9 +45,11 @@ class Policy(Protocol):
 class Exact:
     """Compile for the sizes as they are."""
 
+    version = 0
+
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:  # noqa: ARG002  (a Policy)
         """The specs of the arrays."""
-        return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], list(arrays), {}, {})
+        return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], {}, {})
 
 
 class Symbolic:
@@ -55,8 +63,13 @@ class Symbolic:
     def __init__(self) -> None:
         self._seen: dict[Any, _Axes] = {}
 
+    @property
+    def version(self) -> int:
+        """How often a call has told something new about the axes."""
+        return sum(axes.changes for axes in self._seen.values())
+
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
-        """The specs with symbols in them; the arrays as they are."""
+        """The specs with symbols in them."""
         if not any(name for axes in names for name in axes):
             kind = tuple((a.ndim, a.dtype) for a in arrays)
             names = self._seen.setdefault(kind, _Axes()).names([a.shape for a in arrays])
@@ -64,7 +77,7 @@ class Symbolic:
             TensorSpec([name or size for name, size in zip(axes, a.shape, strict=True)], a.dtype)
             for a, axes in zip(arrays, names, strict=True)
         ]
-        return Specialised(specs, list(arrays), {}, {})
+        return Specialised(specs, {}, {})
 
 
 class _Axes:
@@ -77,11 +90,14 @@ class _Axes:
         self._group: dict[int, int] = {}  # by axis
         self._first: list[int] = []  # by group: the size seen first
         self._varies: set[int] = set()  # groups whose size has changed
+        self.changes = 0
 
     def names(self, shapes: Sequence[tuple[int, ...]]) -> list[Names]:
         """Take in one call; the symbol of each axis that is symbolic from now on."""
         sizes = [size for shape in shapes for size in shape]
+        before = self._group.copy(), self._varies.copy()
         self._learn(sizes)
+        self.changes += before != (self._group, self._varies)
         groups = [None if size == 1 else self._group[axis] for axis, size in enumerate(sizes)]
         rest = iter([f"d{group}" if group in self._varies else None for group in groups])
         return [tuple([next(rest) for _ in shape]) for shape in shapes]
@@ -114,12 +130,32 @@ class Padded:
     def __init__(self, boundary: Callable[[str, int], int]) -> None:
         self._boundary = boundary
 
+    @property
+    def version(self) -> int:
+        """How often the boundaries have changed."""
+        return self._boundary.changes if isinstance(self._boundary, Largest) else 0
+
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
-        """The specs after padding, and the padded arrays."""
+        """The specs after padding."""
         true = named_sizes(arrays, names)
         padded = {name: self._boundary(name, size) for name, size in true.items()}
-        wide = [pad_axes(a, axes, padded) for a, axes in zip(arrays, names, strict=True)]
-        return Specialised([TensorSpec(a.shape, a.dtype) for a in wide], wide, true, padded)
+        specs = [TensorSpec(padded_shape(a, axes, padded), a.dtype) for a, axes in zip(arrays, names, strict=True)]
+        return Specialised(specs, true, padded)
+
+
+def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
+    """A name, or None, for each axis of each traced leaf. Raises ShapeError for a wrong number of names."""
+    result: list[Names] = []
+    for position, arg in enumerate(args):
+        names = dims[position] if position < len(dims) else None
+        for leaf in tree.leaves(arg):
+            if is_traced(leaf):
+                result.append(tuple(names) if names is not None else (None,) * np.ndim(leaf))
+                if len(result[-1]) != np.ndim(leaf):
+                    raise ShapeError(
+                        located(f"dims names {len(result[-1])} axes of argument {position}, which has {np.ndim(leaf)}")
+                    )
+    return result
 
 
 def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]:
@@ -132,13 +168,21 @@ def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]
     return sizes
 
 
+def padded_shape(array: Any, names: Names, padded: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an array after its named axes are padded."""
+    return tuple([size if name is None else padded[name] for name, size in zip(names, array.shape, strict=True)])
+
+
 def pad_axes(array: Any, names: Names, padded: Mapping[str, int], fill: float = 0) -> Any:
     """An array with its named axes padded at the end; the array itself when nothing is missing."""
-    widths = [(0, padded[n] - s if n is not None else 0) for n, s in zip(names, array.shape, strict=True)]
-    if not any(after for _, after in widths):
+    shape = padded_shape(array, names, padded)
+    if shape == array.shape:
         return array
-    value = False if array.dtype == np.bool_ else fill
-    return np.pad(array, widths, constant_values=value)
+    wide = np.zeros(shape, array.dtype)  # np.pad takes ten times as long for small arrays
+    if fill and array.dtype != np.bool_:
+        wide.fill(fill)
+    wide[tuple(map(slice, array.shape))] = array
+    return wide
 
 
 def power_of_two(name: str, size: int) -> int:  # noqa: ARG001  (a boundary may depend on the name)
@@ -165,8 +209,24 @@ class Largest:
 
     def __init__(self) -> None:
         self._largest: dict[str, int] = {}
+        self.changes = 0
 
     def __call__(self, name: str, size: int) -> int:
         """The largest size of that name."""
-        self._largest[name] = max(size, self._largest.get(name, 0))
+        if size > self._largest.get(name, -1):
+            self._largest[name] = size
+            self.changes += 1
         return self._largest[name]
+
+
+def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
+    """The policy of a name, with these sizes to pad to. Raises ValueError for an unknown name."""
+    if shapes == "exact":
+        return Exact()
+    if shapes == "symbolic":
+        return Symbolic()
+    if shapes == "bucket":
+        return Padded(Boundaries(buckets) if buckets else power_of_two)
+    if shapes == "pad":
+        return Padded(Boundaries(buckets) if buckets else Largest())
+    raise ValueError(f"shapes is 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")

@@ -103,7 +103,15 @@ def test_another_container_is_refused(other):
     assert called(({"a": X, "b": X},))(other) is NotImplemented
 
 
-@pytest.mark.parametrize("container", [None, (X, None), OrderedDict(a=X), [Pair(X, X)], {(1, 2): X}])
+@pytest.mark.parametrize("container", [None, (X, None), {"a": None, "b": [X]}, [Pair(X, [X])], Pair(None, X)])
+def test_none_and_named_tuples_are_known(container):
+    assert same(called((container,))((container,)), (container,))
+    for other in (0.0, X, (X, X), [X, [X]], {"a": X, "b": [X]}, (None, X)):
+        found = called((container,))((other,))
+        assert (found is NotImplemented) == (tree.flatten(container)[1] != tree.flatten(other)[1])
+
+
+@pytest.mark.parametrize("container", [OrderedDict(a=X), {(1, 2): X}])
 def test_what_is_not_plain_is_left_to_the_general_way(container):
     assert called((container,))((container,)) is NotImplemented
     leaves, structure = tree.flatten((container,))

@@ -49,6 +49,37 @@ def _ufunc(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
+def reducer(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
+    """What reduces arrays of a dtype, called as `ufunc.reduce(x, axis, dtype, out, keepdims)` and with its values.
+
+    The largest of floats is looked for from -inf on. NumPy starts with the first element otherwise, which leaves of a
+    row of 16, 32, ... elements a remainder that fills no vector register, and takes up to two thirds of the time.
+    """
+    return _STARTING.get(ufunc, ufunc.reduce) if dtype.kind == "f" else ufunc.reduce
+
+
+def _starting(reduce: Kernel, start: float) -> Kernel:
+    def started(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
+        if not x.size:  # nothing has no largest element: the error is NumPy's
+            return reduce(x, axis, dtype, out, keepdims)
+        return reduce(x, axis, dtype, out, keepdims, start)
+
+    return started
+
+
+_STARTING: dict[np.ufunc, Kernel] = {
+    np.maximum: _starting(np.maximum.reduce, -math.inf),
+    np.minimum: _starting(np.minimum.reduce, math.inf),
+}
+
+
+def _extremum(ufunc: np.ufunc) -> Kernel:
+    def kernel(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Array = None) -> Array:
+        return reducer(ufunc, x.dtype)(x, axis, None, out, keepdims)
+
+    return kernel
+
+
 def _accumulation(
     x: Array, /, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None
 ) -> tuple[tuple[Any, ...], Attrs]:
@@ -100,7 +131,7 @@ prod: Op = reduction(
 )
 max: Op = reduction(
     "max",
-    _ufunc(np.maximum),
+    _extremum(np.maximum),
     lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
     dtype=lambda d: d,
     identity=False,
@@ -108,7 +139,7 @@ max: Op = reduction(
 )
 min: Op = reduction(
     "min",
-    _ufunc(np.minimum),
+    _extremum(np.minimum),
     lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
     dtype=lambda d: d,
     identity=False,

@@ -36,7 +36,7 @@ _METHODS: dict[Op, tuple[Any, str]] = {
 def kernel(node: Node, out: bool = True) -> Any:
     """The function that generated code calls for a node, with or without a buffer for the result."""
     if is_reducer(node):
-        return _REDUCERS.get(node.op, np.add).reduce
+        return reductions.reducer(_REDUCERS.get(node.op, np.add), node.spec.dtype)
     if _is_method(node, out):
         return _METHODS[node.op][0]
     if is_dot(node):

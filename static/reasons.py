@@ -1,0 +1,32 @@
+"""Why a function was compiled again: the first thing in which the keys of two calls differ, in words.
+
+A key is the layout of the arguments, the keys of the static values, and the shape and dtype of every array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def difference(before: Any, now: Any, labels: Sequence[str]) -> str:
+    """What was otherwise in the call before; `labels` are the names of the arrays."""
+    if before[0] != now[0]:
+        return "the arguments are nested differently"
+    for old, new in zip(before[1], now[1], strict=True):
+        if old != new:
+            return f"a static value was {_shown(old)}, now {_shown(new)}"
+    for label, (old_shape, old_dtype), (shape, dtype) in zip(labels, before[2], now[2], strict=True):
+        if old_dtype != dtype:
+            return f"{label}: dtype was {old_dtype}, now {dtype}"
+        if len(old_shape) != len(shape):
+            return f"{label}: had {len(old_shape)} axes, now {len(shape)}"
+        for axis, (old, new) in enumerate(zip(old_shape, shape, strict=True)):
+            if str(old) != str(new):
+                return f"{label}: dim {axis} was {old}, now {new}"
+    return "evicted before"
+
+
+def _shown(key: Any) -> str:
+    kind, value = key
+    return value if kind is float else repr(value)

@@ -1,0 +1,45 @@
+"""The largest and the smallest element: values as NumPy finds them, in both engines, whatever the sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import graphs
+import static
+from graphs.errors import GraphError
+
+OPS = pytest.mark.parametrize(("op", "function"), [(graphs.max, np.max), (graphs.min, np.min)], ids=["max", "min"])
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, max_side=5) | st.tuples(st.integers(1, 3), st.integers(6, 70))
+DTYPES = st.sampled_from(["f2", "f4", "f8", "i4", "i8", "u1", "?"])
+CASES = st.tuples(DTYPES, SHAPES).flatmap(lambda case: arrays.arrays(*case)).filter(lambda x: x.size)
+
+
+@OPS
+@given(CASES, st.data(), st.booleans())
+def test_values_are_those_of_numpy(op, function, x, data, keepdims):
+    """Infinities and NaN, which goes through, included; and every layout of the operand."""
+    axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
+    x = data.draw(st.sampled_from([x, np.asfortranarray(x), x[..., ::-1]]))
+    found = op(x, axis=axis, keepdims=keepdims)
+    expected = function(x, axis=axis, keepdims=keepdims)
+    assert (found.shape, found.dtype) == (np.shape(expected), x.dtype)
+    np.testing.assert_array_equal(found, expected)
+
+
+@OPS
+@pytest.mark.parametrize("size", [1, 7, 16, 17, 32, 64])
+def test_a_symbolic_size_may_be_any_but_zero(op, function, size):
+    exe = static.compile(lambda x: op(x * 2, axis=1), graphs.TensorSpec(("B", "T")))
+    x = np.random.default_rng(size).normal(size=(3, size)).astype("f4")
+    for value in (0.0, np.nan, np.inf, -np.inf):
+        x[1, -1] = value
+        np.testing.assert_array_equal(exe(x), function(x * 2, axis=1))
+    x[:] = -np.inf
+    np.testing.assert_array_equal(exe(x), x[:, 0])
+    assert exe(x[:0]).shape == (0,)
+    with pytest.raises(GraphError, match="no identity"):
+        exe(x[:, :0])
