@@ -60,11 +60,11 @@ class Executable:
         self._kept = KEPT if arena and recycle else 0
         self._program: Program = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
-        self._direct = layout.caller(traced.inputs, traced.outputs, [spec.dtype for spec in self._specs])
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
-        if not any(spec.symbols for spec in self._specs):
-            self._binding(tuple(spec.shape for spec in self._specs))
+        symbolic = any(spec.symbols for spec in self._specs)
+        run = None if symbolic else self._binding(tuple(spec.shape for spec in self._specs)).run
+        self._direct = layout.caller(traced.inputs, traced.outputs, self._specs, run)
 
     # Running ------------------------------------------------------------------------------------------------
 

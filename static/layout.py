@@ -12,7 +12,8 @@
         if (x0.dtype, x1.dtype, x2.dtype, ) != dtypes: return NotImplemented
         binding = bindings.get((x0.shape, x1.shape, x2.shape, ))
         if binding is None: return NotImplemented
-        v0, v1, = binding.run(x0, x1, x2)
+        run = binding.run
+        v0, v1, = run(x0, x1, x2)
         return (v0, {'b': v1, }, )
 
 A general flattening looks at every container it meets; where the containers are known it takes a few times as long as
@@ -28,34 +29,52 @@ from typing import Any
 import numpy as np
 
 from graphs import tree
+from graphs.spec import TensorSpec
 from static.trace import is_traced, static_key
 
+Run = Callable[..., tuple[Any, ...]]
 Call = Callable[[Mapping[Any, Any], tuple[Any, ...]], Any]
 _PLAIN = (dict, list, tuple)
 _KEYS = (str, int)
 _REFUSE = "return NotImplemented"
 
 
-def caller(inputs: tree.Structure, outputs: tree.Structure, dtypes: Sequence[np.dtype[Any]]) -> Call:
+def caller(
+    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: Run | None = None
+) -> Call:
     """A function `call(bindings, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
 
-    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of one of `dtypes`, in their order.
+    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. With `run` it
+    must have the shape of its spec too, and that is what runs.
     """
     given = _numbered(inputs)
-    if not _is_plain(given) or inputs.num_leaves != len(dtypes):
+    if not _is_plain(given) or inputs.num_leaves != len(specs):
         return lambda *_: NotImplemented
-    leaves = [f"x{i}" for i in range(len(dtypes))]
+    leaves = [f"x{i}" for i in range(len(specs))]
     types: dict[str, type] = {}
     lines = [
         *_read(given, types, ordered=False),
         *_checked(dict.fromkeys(leaves, np.ndarray)),
         f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
-        f"binding = bindings.get(({_listed(f'{x}.shape' for x in leaves)}))",
-        f"if binding is None: {_REFUSE}",
-        *_putting_together(f"binding.run({', '.join(leaves)})", outputs),
+        *(_bound(leaves) if run is None else _of_shapes(dict(zip(leaves, specs, strict=True)))),
+        *_putting_together(f"run({', '.join(leaves)})", outputs),
     ]
-    call: Call = _function("bindings, args", lines, dtypes=tuple(dtypes), outputs=outputs, **types)
+    dtypes = tuple([spec.dtype for spec in specs])
+    call: Call = _function("bindings, args", lines, dtypes=dtypes, outputs=outputs, run=run, **types)
     return call
+
+
+def _bound(leaves: Sequence[str]) -> Iterator[str]:
+    """Statements that look up what runs for the shapes of these variables."""
+    yield f"binding = bindings.get(({_listed(f'{x}.shape' for x in leaves)}))"
+    yield f"if binding is None: {_REFUSE}"
+    yield "run = binding.run"
+
+
+def _of_shapes(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
+    """A statement that refuses variables of other shapes: quicker than to look them up."""
+    if specs:
+        yield f"if {' or '.join(f'{x}.shape != {spec.shape}' for x, spec in specs.items())}: {_REFUSE}"
 
 
 def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs import tree
+from graphs import TensorSpec, tree
 from static import layout
 
 
@@ -34,11 +34,20 @@ ARGUMENTS = st.lists(CONTAINERS, max_size=3).map(tuple)
 
 
 def called(args, outputs=None):
-    """A call made for these arguments, with the bindings for their shapes; it returns what it is given."""
+    """Calls made for these arguments, with bindings for their shapes and for these alone; gives what it is given."""
     leaves, structure = tree.flatten(args)
-    call = layout.caller(structure, structure if outputs is None else outputs, [leaf.dtype for leaf in leaves])
+    made = structure if outputs is None else outputs
+    specs = [TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
     bindings = {tuple(leaf.shape for leaf in leaves): SimpleNamespace(run=lambda *arrays: arrays)}
-    return lambda other: call(bindings, other)
+    for_any, for_these = layout.caller(structure, made, specs), layout.caller(structure, made, specs, lambda *a: a)
+
+    def call(other):
+        one, two = for_any(bindings, other), for_these({}, other)
+        assert (one is NotImplemented) == (two is NotImplemented)
+        assert one is NotImplemented or same(one, two)
+        return one
+
+    return call
 
 
 def same(one, other):
@@ -120,7 +129,7 @@ def test_what_is_not_plain_is_left_to_the_general_way(container):
 
 
 def test_an_error_of_what_runs_is_not_taken_for_a_missing_key():
-    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [X.dtype])
+    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [TensorSpec(X.shape, X.dtype)])
 
     def run(_):
         raise KeyError("inside")

@@ -135,15 +135,13 @@ class _Writer:
     def _statement(self, node: Node) -> str:
         if node.op.family == "source" or (node in self.fixed and node not in self.in_arena) or node.op is result:
             return ""
-        if node in self.in_arena and writer(node) is not node:
+        if (node in self.in_arena and writer(node) is not node) or _is_transpose(node):
             return ""
         arguments = [self._name(source) for source in node.inputs]
         if node.op is fused:
             return self._fused(node, arguments)
         new = self._new(node)
         out = self._name(node) if new or node in self.in_arena else self._stacks(node)
-        if node.op is permute_dims and not out and _is_transpose(node):
-            return f"v{self.number[node]} = {arguments[0]}.T"
         name = self._slot("k", node, "")
         call = calls.call(node, name, arguments, out, lambda key: self._slot("c", node, key))
         if new:
@@ -194,6 +192,8 @@ class _Writer:
     def _name(self, node: Node) -> str:
         if node.op is INPUT:
             return f"i{self.number[node]}"
+        if _is_transpose(node):
+            return f"{self._name(node.inputs[0])}.T"
         return self._slot("b", node, "") if node in self.fixed else f"v{self.number[node]}"
 
     def _slot(self, kind: str, node: Node, key: str) -> str:
@@ -230,11 +230,15 @@ class _Writer:
         kept = set(self.graph.outputs) | self.fixed
         dying: dict[Node, list[str]] = {}
         for value, node in last.items():
-            if value not in kept and value.op not in (INPUT, fused):  # a group has no value but its results
+            if (
+                value not in kept and value.op not in (INPUT, fused) and not _is_transpose(value)
+            ):  # these have no variable
                 dying.setdefault(node, []).append(f"v{self.number[value]}")
         return dying
 
 
 def _is_transpose(node: Node) -> bool:
-    """Whether a permutation is the attribute `T` of an argument, which is surely an array."""
-    return node.inputs[0].op is INPUT and node.attrs["axes"] == tuple(reversed(range(node.spec.ndim)))
+    """Whether a node is the attribute `T` of an argument, which is surely an array: written where it is read."""
+    if node.op is not permute_dims or node.inputs[0].op is not INPUT:
+        return False
+    return bool(node.attrs["axes"] == tuple(reversed(range(node.spec.ndim))))
