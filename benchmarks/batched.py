@@ -30,6 +30,7 @@ from graphs import tree
 
 Step = Callable[[Any], tuple[Any, Any]]
 ALONE = "one by one"
+EXAMPLES = 64
 
 
 def one_by_one(case: Case) -> Step:
@@ -109,11 +110,14 @@ def show(seconds: dict[str, list[float]], stats: dict[str, BatchStats]) -> None:
 @click.command
 @click.option("--rounds", default=15, show_default=True)
 def main(rounds: int) -> None:
-    """Measure both workloads at their medium sizes."""
+    """Measure both workloads."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    for workload, step in ((tree_lstm, "node_state"), (rnn_text, "step")):
-        case = workload.make(**workload.WORKLOAD.sizes["medium"])
+    cases = (
+        (tree_lstm, "node_state", tree_lstm.make(trees=EXAMPLES, max_nodes=48, width=32)),
+        (rnn_text, "step", rnn_text.make(lines=EXAMPLES, max_length=80, width=64)),
+    )
+    for workload, step, case in cases:
         click.echo(f"{workload.WORKLOAD.title}: {len(case.examples)} examples, of {sum(case.lengths)} steps or nodes")
         with threadpool_limits(1):
             show(*measure(workload, step, case, rounds))

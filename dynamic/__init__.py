@@ -25,8 +25,8 @@ from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     zeros_like,
 )
 from dynamic.anomaly import detect_anomaly
-from dynamic.backward import backward, grad_of
 from dynamic.batching import batched, cell
+from dynamic.gradients import backward, grad_of
 
 from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip  # noqa: F401  (named in _ops)
     all,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
+from numpy import ndarray
 
 from dynamic.inplace import Memory
 
@@ -99,10 +100,10 @@ class Blocks:
             block = free.pop() if free else self._other(layout)
         if block.layout is not layout:
             block.lay_out(layout)
-        self.in_use += layout.nbytes
-        if self.in_use > self.peak_in_use:
-            self.peak_in_use = self.in_use
-        array = block.memory.view(np.ndarray)
+        self.in_use = in_use = self.in_use + layout.nbytes
+        if in_use > self.peak_in_use:
+            self.peak_in_use = in_use
+        array = block.memory.view(ndarray)
         block.left = ref(array, block.come_back)
         return array
 
@@ -161,6 +162,15 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
+def is_unseen(array: Array) -> bool:
+    """Whether the memory of an array is seen by those alone who hold the array: not as a base of it, or as its own."""
+    base = array.base
+    if type(base) is not Memory:
+        return base is None
+    return getrefcount(base) <= _UNSEEN_BASE and getrefcount(base.base) <= _UNSEEN_BYTES
+
+
 # How many references to the memory of a block are counted when nobody else has one.
 _sample = Block(Blocks(None), Blocks(None).layout(np.empty(1)))
 _UNSEEN, _UNSEEN_BYTES = getrefcount(_sample.memory), getrefcount(_sample.bytes)
+_UNSEEN_BASE = _UNSEEN + 2  # and those of the array over it and of the variable

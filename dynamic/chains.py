@@ -7,7 +7,8 @@ shape and options, and run again from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from dynamic.sample import Call, Sample, Typed
 from dynamic.straight import total, unbroadcast
 from graphs import dispatch
+from graphs.op import Op
 from graphs.ops.movement import cast
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _MOST = 4096  # chains to remember for one op
 class Link(NamedTuple):
     """A kernel call on the value before, which stands between other arguments."""
 
-    kernel: Callable[..., Any]
+    op: Op
     before: Sequence[Any]
     after: Sequence[Any]
     attrs: dict[str, Any]
@@ -47,7 +49,7 @@ class Chains:
             chain = self._known.get(key, _UNKNOWN)
         except TypeError:  # an option without a hash, such as a slice
             chain = None
-        if chain is None or dispatch.runners:
+        if chain is None:
             values = [cotangent]
             del cotangent
             return self._pullback.by_rules(entry, values, keep, cotangents)
@@ -57,8 +59,9 @@ class Chains:
         if chain is _UNKNOWN:
             cotangent = self._learn(key, cotangent)
         else:
-            for kernel, before, after, attrs in chain:
-                cotangent = kernel(*before, cotangent, *after, **attrs)
+            run = dispatch.runners[-1] if dispatch.runners and _is_large(edge, cotangent) else _run
+            for op, before, after, attrs in chain:
+                cotangent = run(op, (*before, cotangent, *after), attrs)
             if type(cotangent) is not np.ndarray:
                 cotangent = np.asarray(cotangent)
         if self._pullback.op.broadcasts:
@@ -82,10 +85,19 @@ class Chains:
         return result.array
 
 
+def _run(op: Op, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    return op.kernel(*arrays, **attrs)
+
+
+def _is_large(edge: Any, cotangent: Any) -> bool:
+    """Whether a cotangent, or that of the input, is so large that a pool may have memory for it."""
+    return max(cotangent.nbytes, math.prod(edge.shape) * edge.dtype.itemsize) >= dispatch.least[0]
+
+
 _UNKNOWN: list[Link] = []
 
 
 def _link(call: Call, dtype: np.dtype[Any]) -> Link:
     at = [isinstance(arg, str) for arg in call.args].index(True)
     args = [arg if isinstance(arg, str) or dtype.kind != "f" else Typed(arg)[dtype.num] for arg in call.args]
-    return Link(call.op.kernel, args[:at], args[at + 1 :], call.attrs)
+    return Link(call.op, args[:at], args[at + 1 :], call.attrs)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from dynamic import mode
-from dynamic.backward import owned, pulled
+from dynamic.backward import pulled
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
+from dynamic.gradients import owned
 from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
@@ -96,22 +96,23 @@ def _recorded(
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
     call, seen = _Call(args, positions), mode.state.recording
-    with _AS_IT_IS if seen else mode.enable_grad():
-        output = f(*call.args)
-        leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
-        results = [_result(leaf, call.variables) for leaf in leaves]
-    edges = call.close()
+    run = call.run if seen else mode.enable_grad()(call.run)
+    results, structure = run(f)
+    edges = call.edges
     past = history([r._edge for r in results if _is_recorded(r)])
     nested = seen and _reaches_beyond(past, edges)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         seeds = {i: g for i, g in cotangents.items() if _is_recorded(results[i])}
-        again = mode.is_grad_enabled() and (nested or any(map(_is_recorded, seeds.values())))
+        again = mode.state.recording and (nested or any(map(_is_recorded, seeds.values())))
         outputs = [results[i] for i in seeds]
         found = pulled(outputs, list(seeds.values()), edges, past, retain_graph=retain or again, create_graph=again)
-        gradients = (found.pop(e) if e in found else _zeros(e) for e in edges)  # each let go of once it is owned
+        if again:
+            return call.regrouped([found[e] if e in found else wrap(_zeros(e)) for e in edges])
+        given: set[int] = set()
+        arrays = [owned(found.pop(e), given) if e in found else _zeros(e) for e in edges]
         plain = call.plain and Tensor not in map(type, seeds.values())
-        return call.regrouped(list(gradients) if again else _owned(gradients, set(), plain))
+        return call.regrouped(arrays if plain else list(map(wrap, arrays)))
 
     # Whoever gets the outputs may write to them, so that they share no memory with a tape that is read again.
     given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
@@ -119,46 +120,55 @@ def _recorded(
     return given_out[0] if structure is None else tree.unflatten(structure, given_out), pull
 
 
-_AS_IT_IS = nullcontext()
 _recorded_once = functools.partial(_recorded, retain=False)
 
 
 class _Call:
     """The arguments of one call: every array as a tensor, the differentiated ones apart from all else.
 
-    `plain` tells that no argument held a tensor, so that the result holds none either.
+    variables  what is differentiated
+    edges      where the gradients of the variables arrive
+    plain      whether no argument held a tensor, so that the result holds none either
     """
 
     def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
-        self.args: list[Any] = []
         self.plain = True
-        variables: dict[int, list[Tensor]] = {}
-        structures: dict[int, tree.Structure] = {}
-        for position, arg in enumerate(args):
-            if position not in positions and type(arg) is np.ndarray:
-                self.args.append(_data(arg))
-                continue
-            leaves, structure = tree.flatten(arg)
-            self.plain = self.plain and Tensor not in map(type, leaves)
-            if position in positions:
-                structures[position] = structure
-                leaves = variables[position] = list(map(_variable, leaves))
-            else:
-                leaves = list(map(_data, leaves))
-            self.args.append(tree.unflatten(structure, leaves))
-        self.variables = [variable for position in positions for variable in variables[position]]
-        self._structures = [structures[position] for position in positions]
+        self.variables: list[Tensor] = []
+        self.edges: list[Any] = []
+        self._structures: list[tree.Structure] = []
+        self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
+        for position in positions:
+            self.args[position] = self._differentiated(args[position])
 
-    def close(self) -> list[Any]:
-        """Where the gradients of the variables arrive. Nobody else can ask for them from now on."""
-        edges = []
-        for variable in self.variables:
-            edge: Any = variable._edge
-            edges.append(edge)
+    def _constants(self, arg: Any) -> Any:
+        if type(arg) is np.ndarray:
+            return _data(arg)
+        leaves, structure = tree.flatten(arg)
+        self.plain = self.plain and Tensor not in map(type, leaves)
+        return tree.unflatten(structure, list(map(_data, leaves)))
+
+    def _differentiated(self, arg: Any) -> Any:
+        leaves, structure = tree.flatten(arg)
+        self.plain = self.plain and Tensor not in map(type, leaves)
+        variables = list(map(_variable, leaves))
+        self.variables += variables
+        self.edges += [variable._edge for variable in variables]
+        self._structures.append(structure)
+        return tree.unflatten(structure, variables)
+
+    def run(self, f: Callable[..., Any]) -> tuple[list[Any], tree.Structure | None]:
+        """The leaves of what f returns, and how they are laid out; None for a single tensor.
+
+        From then on nobody else can ask for the gradients of the variables.
+        """
+        output = f(*self.args)
+        leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
+        results = [_result(leaf, self.edges) for leaf in leaves]
+        for variable, edge in zip(self.variables, self.edges, strict=True):
             if type(edge) is Leaf:
                 edge.closed = True
                 variable._edge = None
-        return edges
+        return results, structure
 
     def regrouped(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
@@ -186,11 +196,12 @@ def _variable(leaf: Any) -> Tensor:
     return variable
 
 
-def _result(leaf: Any, variables: Sequence[Tensor]) -> Any:
+def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
-    leaf = settled(leaf)  # inside `batched`, what has not run yet
+    if type(leaf) is not Tensor:
+        leaf = settled(leaf)  # inside `batched`, what has not run yet
     if type(leaf) is Tensor:
-        return identity(leaf) if any(leaf is variable for variable in variables) else leaf
+        return identity(leaf) if leaf._edge in edges else leaf
     known = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
     return wrap(np.asarray(leaf)) if known else leaf
 
@@ -205,10 +216,11 @@ def _owned(results: Iterable[Any], given: set[int], plain: bool) -> list[Any]:
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
-def _zeros(edge: Entry | Leaf) -> Tensor:
-    return wrap(np.zeros(edge.shape, edge.dtype))
+def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
+    return np.zeros(edge.shape, edge.dtype)
 
 
 def _reaches_beyond(past: History, own: Sequence[Entry | Leaf]) -> bool:
     """Whether what led to the results includes what somebody else differentiates."""
-    return any(not leaf.closed for leaf in past.leaves) or (Entry in map(type, own) and bool(past.entries))
+    reached = past.leaves.difference(own)  # those of an inner transform are closed
+    return any(not leaf.closed for leaf in reached) or (Entry in map(type, own) and bool(past.entries))

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from threading import get_ident
 from typing import Any, NamedTuple, Self
 
-import numpy as np
+from numpy import ndarray
 
 from dynamic.blocks import Array, Blocks, Layout
 from graphs import dispatch, promotion
@@ -22,7 +22,7 @@ from graphs.errors import GraphError, located
 from graphs.op import Attrs, Op
 from graphs.spec import spec_of
 
-THRESHOLD = 1 << 16  # bytes; below it NumPy and the C library reuse memory as well as a pool does
+THRESHOLD = (1 << 16) + 1  # bytes; below it NumPy and the C library reuse memory as well as a pool does
 FAMILIES = {"elementwise", "reduction", "linalg", "movement", "window"}  # whose kernels write straight to `out`,
 COPIED = {"take", "roll"}  # but for those of these, which make the result elsewhere
 
@@ -73,11 +73,11 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
             raise GraphError(located("a pool needs CPython, which frees an array with its last reference; run without"))
         self._blocks.thread = get_ident()
         self._outer, _here.pool = _here.pool, self
-        _switch(+1)
+        _switch(self.threshold, on=True)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _switch(-1)
+        _switch(self.threshold, on=False)
         _here.pool = self._outer
         self._layouts.clear()
         self._blocks.close()
@@ -104,7 +104,7 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
     def _learn(self, key: Hashable, op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
         """Run a kernel, and remember what kind of result such a call has."""
         result = op.kernel(*arrays, **attrs)
-        large = type(result) is np.ndarray and result.nbytes >= max(self.threshold, 1)
+        large = type(result) is ndarray and result.nbytes >= max(self.threshold, 1)
         known = large and _is_known(op, arrays, attrs, result)
         self._layouts[key] = self._blocks.layout(result) if known else None
         return result
@@ -112,11 +112,12 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
 
 def _key(op: Op, arrays: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
     """What the shape, dtype and layout of a result hang on: of a Python number, that it is one."""
-    if len(arrays) == 2 and not attrs:  # most calls, in half the time of what follows
-        x, y = arrays
-        if type(x) is np.ndarray is type(y):
-            return op, x.shape, x.strides, x.dtype, y.shape, y.strides, y.dtype
-    return op, *attrs.items(), *[(a.shape, a.strides, a.dtype) if type(a) is np.ndarray else type(a) for a in arrays]
+    x, y = arrays[0], arrays[-1]
+    if len(arrays) < 3 and type(x) is ndarray is type(y):  # most calls, in half the time of what follows
+        if x is y:
+            return op, len(arrays), x.shape, x.strides, x.dtype, *attrs.values()
+        return op, x.shape, x.strides, x.dtype, y.shape, y.strides, y.dtype, *attrs.values()
+    return op, *attrs.items(), *[(a.shape, a.strides, a.dtype) if type(a) is ndarray else type(a) for a in arrays]
 
 
 def _is_known(op: Op, arrays: Sequence[Any], attrs: Attrs, result: Array) -> bool:
@@ -137,25 +138,23 @@ class _Here(threading.local):
 
 _here = _Here()
 _lock = threading.Lock()
-_switched_on: list[None] = []  # one item for each pool, of any thread
+_thresholds: list[int] = []  # of the pools that are on, in any thread
 
 
-def _switch(step: int) -> None:
-    """Let kernels go through the pool of their thread while any thread has one."""
+def _switch(threshold: int, *, on: bool) -> None:
+    """Let kernels that read something large go through the pool of their thread while any thread has one."""
     with _lock:
-        if step > 0:
-            _switched_on.append(None)
-        else:
-            _switched_on.pop()
-        dispatch.runners[:] = [_run] if _switched_on else []
+        (_thresholds.append if on else _thresholds.remove)(threshold)
+        dispatch.least[0] = min(_thresholds, default=0)
+        dispatch.runners[:] = [_run] if _thresholds else []
 
 
 def _run(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
-    """Run a kernel, by the pool of this thread if it reads something large."""
+    """Run a kernel, by the pool of this thread if it reads something large and makes more than a view of it."""
     active = _here.pool
-    if active is not None:
+    if active is not None and not op.view:
         threshold = active.threshold
         for array in arrays:
-            if type(array) is np.ndarray and array.nbytes >= threshold:
+            if type(array) is ndarray and array.nbytes >= threshold:
                 return active.run(op, arrays, attrs)
     return op.kernel(*arrays, **attrs)

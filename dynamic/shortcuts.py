@@ -49,6 +49,7 @@ _VALUES: dict[str, Any] = {
     "broken": (*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
     "detours": dispatch.detours,
     "runners": dispatch.runners,
+    "least": dispatch.least,
     "clock": inplace.clock,
     "tick": inplace.clock.tick,
     "state": mode.state,
@@ -122,7 +123,7 @@ _ONE_OPERAND = """
 if detours or clock.rewritten or type(x) is not Tensor: GENERAL
 a = x._data
 u = x._edge
-try: out = runners[-1](op, (a,), nothing) if runners else kernel(a)
+try: out = runners[-1](op, (a,), nothing) if runners and a.nbytes >= least[0] else kernel(a)
 except broken: GENERAL
 """
 _WITH_OPTIONS = """
@@ -130,7 +131,7 @@ if detours or clock.rewritten or type(x) is not Tensor: GENERAL
 a = x._data
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)
-    out = runners[-1](op, (a,), attrs) if runners else kernel(a, **attrs)
+    out = runners[-1](op, (a,), attrs) if runners and a.nbytes >= least[0] else kernel(a, **attrs)
 except broken: GENERAL
 u = x._edge if out.dtype.kind == "f" else None
 """
@@ -154,7 +155,8 @@ try:
         a = number[x, type(x), b.dtype.num]
         u = None
     else: GENERAL
-    out = runners[-1](op, (a, b), nothing) if runners else kernel(a, b)
+    large = runners and a.nbytes + b.nbytes >= least[0]
+    out = runners[-1](op, (a, b), nothing) if large else kernel(a, b)
 except broken: GENERAL
 """
 

@@ -2,20 +2,22 @@
 
 The code is read off the rules themselves: they run once on samples, and what they call is written down. It makes the
 same kernel calls in the same order as the rules do, without ops in between, and **drops each value right after the
-last kernel that reads it**, where the parameters of a rule live until the rule returns. While a pool is on, that
-kernel writes into such a value instead, where it has the shape and dtype of the result and nobody else sees it.
+last kernel that reads it**, where the parameters of a rule live until the rule returns. While a pool is on and the
+arrays are large, that kernel writes into such a value instead, where it has the shape and dtype of the result and
+nobody else sees it.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dynamic.inplace import is_view
+from dynamic.blocks import is_unseen
 from dynamic.sample import Call, Sample, Typed
 from dynamic.source import function
 from graphs import dispatch, reverse
@@ -41,6 +43,7 @@ def compiled(pullback: Pullback) -> Code | None:
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
     if traces != others:
         return None
+    # By code as straight as can be where no pool is on, or the arrays are too small for it.
     code = _Writer(typed=pullback.op.arity == 1)  # of one input all values have the dtype of the cotangent
     for step, trace in zip(pullback.steps, traces, strict=True):
         for call in trace.calls:
@@ -57,10 +60,19 @@ def compiled(pullback: Pullback) -> Code | None:
         f"{saved}= entry.saved" if saved else "pass",
         "if not keep: entry.saved, entry.edges = None, ()",
         *code.constants,
-        *code.dropping(),
+        f"if runners and ({' or '.join(f'{name}.nbytes >= least[0]' for name in _largest(pullback))}):",
+        *[f"    {line}" for line in code.dropping(pooled=True)],
+        "else:",
+        *[f"    {line}" for line in code.dropping(pooled=False)],
     ]
     values = code.values | {"by_rules": pullback.by_rules}
     return function("pull", "entry, g, keep, cotangents", body, values, f"gradient of {pullback.op.name}")
+
+
+def _largest(pullback: Pullback) -> list[str]:
+    """The values of which one is as large as any that the code makes: of elementwise ops the cotangent."""
+    saved = [f"s{i}" for i, source in enumerate(pullback.sources) if source is not None]
+    return ["g", *saved] if pullback.op is matmul else ["g"]
 
 
 # Reading the rules ------------------------------------------------------------------------------------------------
@@ -100,11 +112,29 @@ def _traces(pullback: Pullback, size: int, dtype: Any) -> list[Trace]:
 
 
 class _Line(NamedTuple):
-    """A line, what it reads, and for what it may write into the line that does."""
+    """A line and what it reads. Of a kernel call also how a pool runs it, and how it writes into what it reads."""
 
     text: str
     reads: Sequence[str]
+    name: str = ""
+    pooled: str = ""
     into: Mapping[str, str] = {}
+
+    def reusing(self, dead: Sequence[str]) -> str:
+        """The line where a pool is on, with a `dead` value written over if that can be."""
+        if not self.name:
+            return self.text
+        found = [name for name in sorted(dead, reverse=True) if name in self.into]
+        if found and found[0][0] == "t":  # nobody else sees what was made here
+            return f"{self.name} = {self.into[found[0]]}"
+        asked = [f"{self.into[name]} if {_IS_ALONE.format(name)} else " for name in found]
+        return f"{self.name} = {''.join(asked)}{self.pooled}"
+
+
+_IS_ALONE = (
+    "getrefcount({0}) == alone and {0}.shape == entry.shape and {0}.dtype is entry.dtype"
+    " and {0}.flags.carray and is_unseen({0})"
+)
 
 
 class _Writer:
@@ -116,9 +146,11 @@ class _Writer:
             "cast": cast,
             "unbroadcast": unbroadcast,
             "runners": dispatch.runners,
+            "least": dispatch.least,
+            "alone": _ALONE,
             "nothing": {},
             "getrefcount": getrefcount,
-            "is_view": is_view,
+            "is_unseen": is_unseen,
         }
         self.constants: list[str] = []
         self._typed = typed
@@ -136,13 +168,11 @@ class _Writer:
             attrs, options = f"{call.name}_attrs", f", **{call.name}_attrs"
             self.values[attrs] = call.attrs
         # Here backward runs kernels; everywhere else it does so by `dispatch.execute`.
-        opening, plain = f"{call.name} = ", f"{op}({args}{options})"
         pooled = f"runners[-1](op_{op}, ({args},), {attrs})"
-        into = {name: f"{op}({args}, out={name}{options})" for name in call.alike}
-        if "g" in into:
-            into["g"] += f" if getrefcount(g) == {_ALONE} and g.flags.carray and not is_view(g) else {pooled}"
-        lines = {name: f"{opening}({text}) if runners else {plain}" for name, text in into.items()}
-        self._lines.append(_Line(f"{opening}{pooled} if runners else {plain}", names, lines))
+        # A value made here must be known to be like the result; of others this is found out when they are there.
+        targets = [n for n in names if n in call.alike or n[0] == "s"] if call.alike else []
+        into = {name: f"{op}({args}, out={name}{options})" for name in targets}
+        self._lines.append(_Line(f"{call.name} = {op}({args}{options})", names, call.name, pooled, into))
 
     def _name(self, arg: str | float) -> str:
         """What an argument is called; a number is brought to the dtype of the cotangent where all values have it."""
@@ -164,16 +194,12 @@ class _Writer:
         arrived = f"total(cotangents.pop({edge}), c) if {edge} in cotangents else c"
         self._lines.append(_Line(f"cotangents[{edge}] = {arrived}", ["c"]))
 
-    def dropping(self) -> Iterator[str]:
-        """The lines, with each value dropped after the last line that reads it."""
+    def dropping(self, *, pooled: bool) -> Iterator[str]:
+        """The lines, with each value dropped after the last line that reads it; for when a pool is on, or when not."""
         last = {name: i for i, line in enumerate(self._lines) for name in line.reads if name[0] in "gst"}
         for i, line in enumerate(self._lines):
             dead = [name for name in dict.fromkeys(line.reads) if last.get(name) == i]
-            # Nobody else sees what was made here (t), and the cotangent must be asked (g); what was saved is not ours.
-            yield next(
-                (line.into[name] for name in sorted(dead, reverse=True) if name[0] in "gt" and name in line.into),
-                line.text,
-            )
+            yield line.reusing(dead) if pooled else line.text
             if line.text.startswith("cotangents["):
                 dead.append("c")
             if dead:
@@ -183,17 +209,17 @@ class _Writer:
 def total(held: Any, contribution: Any) -> Any:
     """The sum of two cotangents of one value; an array, 0-d included."""
     runners = dispatch.runners
-    if not runners:
+    if not runners or held.nbytes < dispatch.least[0]:
         return np.asarray(np.add(held, contribution))
     alike = held.shape == contribution.shape and held.dtype == contribution.dtype
-    if getrefcount(held) == _ALONE and alike and held.flags.carray and not is_view(held):
+    if getrefcount(held) == _ALONE and alike and held.flags.carray and is_unseen(held):
         return np.add(held, contribution, out=held)
     return np.asarray(runners[-1](add, (held, contribution), {}))
 
 
 def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
     """`reverse.unbroadcast` of an array, by the same kernels."""
-    if dispatch.runners:
+    if dispatch.runners and math.prod(shape) * cotangent.itemsize >= dispatch.least[0]:
         return reverse.unbroadcast(cotangent, shape)
     summed = np.asarray(np.add.reduce(cotangent, _broadcast_axes(cotangent.shape, shape)))
     return summed if summed.ndim == len(shape) else summed.reshape(shape)
@@ -203,11 +229,13 @@ _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 
 def _alone() -> int:
-    """How many references to an argument are counted where the caller has dropped it, and nobody else has one.
+    """How many references to an argument that the caller has dropped, and to what is made here, are counted at least.
 
     0, which is never found, where others than the variable and the call of `getrefcount` are counted: a debugger's.
     """
-    count = function("pull", "entry, g, keep, cotangents", ["return getrefcount(g)"], {"getrefcount": getrefcount}, "")
+    body = ["s = make()", "return min(getrefcount(g), getrefcount(s))"]
+    values = {"getrefcount": getrefcount, "make": object}
+    count = function("pull", "entry, g, keep, cotangents", body, values, "")
     cotangents = {0: np.empty(1)}
     counted: int = count(None, cotangents.pop(0), True, cotangents)
     return counted if counted <= 2 else 0

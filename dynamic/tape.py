@@ -128,14 +128,13 @@ def history(roots: Iterable[Edge]) -> History:
     pending: list[Iterable[Edge]] = [roots]
     for edges in pending:  # which grows meanwhile
         for edge in edges:
-            if edge in seen:
-                continue
-            seen.add(edge)
-            if type(edge) is Leaf:
-                leaves.add(edge)
-            else:
-                entries.append(edge)  # type: ignore[arg-type]  # the only other edge
-                pending.append(edge.edges)  # type: ignore[union-attr]
+            if edge not in seen:
+                seen.add(edge)
+                if type(edge) is Entry:
+                    entries.append(edge)
+                    pending.append(edge.edges)
+                else:
+                    leaves.add(edge)  # type: ignore[arg-type]  # the only other edge
     entries.sort(key=_SEQUENCE)
     return History(entries, leaves)
 

@@ -155,7 +155,7 @@ class Tensor(Surface):
 
         `gradient` is the cotangent, needed unless the tensor is a scalar. Raises NotDifferentiableError.
         """
-        from dynamic.backward import backward
+        from dynamic.gradients import backward
 
         backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
 

@@ -22,6 +22,7 @@ Runner = Callable[["Op", Sequence[Any], "Attrs"], Any]
 interpreters: dict[type, Interpreter] = {}
 observers: list[Observer] = []
 runners: list[Runner] = []  # the last one calls kernels in place of everybody else, to give them memory to write to
+least = [0]  # bytes: a kernel that reads no array as large need not be called by the runner
 # Why shortcuts must stand aside: while this holds anything, ops go to the interpreter, and kernels to `execute`.
 detours: set[object] = set()
 _usual: dict[type, Interpreter] = {}

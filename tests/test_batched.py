@@ -382,6 +382,21 @@ def test_nothing_is_recorded_under_no_grad():
     assert not y.requires_grad
 
 
+def test_what_is_gathered_under_no_grad_is_gathered_again_to_be_recorded():
+    x = leaf(np.linspace(0, 1, 12).reshape(4, 3))
+    with dynamic.batched():
+        sines, cosines = [g.sin(x[i] * 1) for i in (0, 1)], [g.cos(x[i] * 1) for i in (2, 3)]
+        values = [sines[0], cosines[0], sines[1], cosines[1]]
+        with dynamic.no_grad():
+            longest = [g.exp(g.tanh(g.sin(g.exp(g.exp(value))))) for value in values]  # and so the first to run
+        total = g.sum(g.stack([g.tanh(value) for value in values]))
+    total.backward()
+    assert not any(value.requires_grad for value in longest)
+    angle, is_sine = x.detach().numpy(), np.arange(4)[:, None] < 2
+    value, slope = np.where(is_sine, (np.sin(angle), np.cos(angle)), (np.cos(angle), -np.sin(angle)))
+    np.testing.assert_allclose(x.grad.numpy(), slope * (1 - np.tanh(value) ** 2))
+
+
 def test_looking_under_no_grad_loses_no_history():
     x = leaf(np.ones(2))
     with dynamic.batched():

@@ -316,3 +316,15 @@ def test_a_change_under_no_grad_leaves_histories_as_they_are():
 def test_errors_are_of_one_family():
     assert issubclass(InplaceError, GraphError)
     assert issubclass(InplaceError, RuntimeError)  # what PyTorch raises
+
+
+def test_a_transform_differentiates_in_its_argument_as_it_was_given() -> None:
+    def changed(x: dynamic.Tensor) -> dynamic.Tensor:
+        x *= 2
+        return (x * x).sum()
+
+    x = dynamic.tensor([1.0, 3.0], requires_grad=True)
+    value, gradient = dynamic.value_and_grad(changed)(x)
+    assert value.item() == 40
+    assert gradient.tolist() == [8, 24]  # of 4 x^2
+    assert x.tolist() == [1, 3]

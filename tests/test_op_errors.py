@@ -79,8 +79,8 @@ WRONG = [
     (
         lambda x: g.stack([x(2), x(3)]),
         ShapeError,
-        "concat: shapes may differ along axis 0 only, f32[1,2]",
-        "pad or slice",
+        "stack: stacked arrays have one shape, f32[2], f32[3]",
+        "broadcast or pad",
     ),
     (
         lambda x: g.pad(x(2, 3), [(1, 1)]),

@@ -157,15 +157,11 @@ def test_all_parts_of_an_array_are_the_array():
         %3: f32[2,3] = concat(%1, %2, axis=0)
         %4: f32[3] = getitem(%0, key=(0, :))
         %5: f32[3] = getitem(%0, key=(1, :))
-        %6: f32[1,3] = reshape(%4, shape=(1, 3))
-        %7: f32[1,3] = reshape(%5, shape=(1, 3))
-        %8: f32[2,3] = concat(%6, %7, axis=0)
-        %9: f32[3] = getitem(%0, key=(1, :))
-        %10: f32[3] = getitem(%0, key=(0, :))
-        %11: f32[1,3] = reshape(%9, shape=(1, 3))
-        %12: f32[1,3] = reshape(%10, shape=(1, 3))
-        %13: f32[2,3] = concat(%11, %12, axis=0)
-        return %3, %8, %13
+        %6: f32[2,3] = stack(%4, %5, axis=0)
+        %7: f32[3] = getitem(%0, key=(1, :))
+        %8: f32[3] = getitem(%0, key=(0, :))
+        %9: f32[2,3] = stack(%7, %8, axis=0)
+        return %3, %6, %9
         """,
         """
         %1: f32[3] = getitem(%0, key=(1, :))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
-from dynamic.blocks import size_class
+from dynamic.blocks import Blocks, size_class
 from graphs import dispatch, tree
 from graphs.errors import GraphError, ShapeError
 from tests.random_graphs import random_program
@@ -139,6 +139,42 @@ def test_backward_writes_over_dying_cotangents():
         peak = pool.stats().peak_in_use
         assert same_bits(dynamic.value_and_grad(chain)(x), expected)
     assert peak <= in_use + 4 * x.nbytes
+
+
+def saving(leaf):
+    """A value that two ops save, and a loss of it: of `tanh` it is the result, of the product an operand."""
+    value = g.tanh(leaf * 1)
+    return value, g.sum(value * g.exp(-value))
+
+
+def test_backward_writes_over_what_was_saved_for_it_alone(monkeypatch):
+    taken = []
+    take = Blocks.take
+    monkeypatch.setattr(Blocks, "take", lambda blocks, layout: taken.append(layout) or take(blocks, layout))
+    x = np.random.default_rng(0).normal(size=(50, 50))
+    with dynamic.pool(threshold=0):
+        for _ in range(3):
+            loss = saving(dynamic.tensor(x, requires_grad=True))[1]
+            taken.clear()
+            loss.backward()
+    assert len(taken) == 2  # for the gradients of the product, whose operands the ops before it have saved as well
+
+
+@pytest.mark.parametrize("kind", ALIASES)
+def test_what_was_saved_is_not_written_over_while_an_alias_sees_it(kind):
+    x = np.random.default_rng(0).normal(size=(16, 16))
+    with dynamic.pool(threshold=0):
+        dynamic.value_and_grad(lambda x: saving(x)[1])(x)
+        for _ in range(3):
+            leaf = dynamic.tensor(x, requires_grad=True)
+            value, loss = saving(leaf)
+            alias = ALIASES[kind](value.detach().numpy())
+            del value
+            before = content(alias)
+            loss.backward()
+            assert content(alias) == before
+            t = np.tanh(x)
+            assert np.allclose(leaf.grad.numpy(), (1 - t**2) * (1 - t) * np.exp(-t))
 
 
 def test_a_cotangent_that_is_given_stays_what_it_is():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from dynamic import mode
 from dynamic.batching.layout import place
 from dynamic.batching.memory import gathered, value_of
 from dynamic.batching.nodes import Block, Kind, Node, Run
@@ -75,38 +76,53 @@ def stacked(call: Call, columns: Sequence[Column], count: int) -> Column:
 
 def column_of(runs: Sequence[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
-    blocks, starts, count = [run.block for run in runs], [run.start for run in runs], len(runs)
+    count = len(runs)
+    if runs.count(runs[0]) == count:
+        return Column(value_of(runs[0].block, runs[0].start, kind.shape), stacked=False)
+    blocks, starts = [run.block for run in runs], [run.start for run in runs]
     if starts.count(starts[0]) == count and blocks.count(blocks[0]) == count:
         return Column(value_of(blocks[0], starts[0], kind.shape), stacked=False)
-    return Column(gathered(blocks, starts, [kind.size] * count, (count, *kind.shape)), stacked=True)
+    # Several ops often read the same values in the same order, as the gates of an LSTM do.
+    known, key = runs[0].level.batch.gathered, (tuple(blocks), tuple(starts), kind, mode.is_grad_enabled())
+    tensor = known.get(key)
+    if tensor is None:
+        tensor = known[key] = gathered(blocks, starts, [kind.size] * count, (count, *kind.shape))
+    return Column(tensor, stacked=True)
+
+
+def _transposed(group: Sequence[Node]) -> Iterable[tuple[Run, ...]]:
+    """What the nodes of a group read: for each input, that of every node."""
+    return zip(*[node.inputs for node in group], strict=True)
 
 
 def _stacked(group: Sequence[Node]) -> None:
     signature = group[0].signature
-    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
+    columns = [column_of(runs, kind) for runs, kind in zip(_transposed(group), signature.kinds, strict=True)]
     result = stacked(signature.call, columns, len(group))
-    step = signature.out.size if result.stacked else 0
-    place(group, result.tensor, [i * step for i in range(len(group))])
+    size = signature.out.size
+    place(group, result.tensor, range(0, len(group) * size, size) if result.stacked and size else [0] * len(group))
 
 
 def _rows(group: Sequence[Node]) -> None:
     call = group[0].signature.call
     inputs = []
-    for j, has_rows in enumerate(call.roles or ()):
-        runs = [node.inputs[j] for node in group]
+    for j, (runs, has_rows) in enumerate(zip(_transposed(group), call.roles or (), strict=True)):
         kinds = [node.signature.kinds[j] for node in group]
-        inputs.append(_all_rows(runs, kinds) if has_rows else value_of(runs[0].block, runs[0].start, kinds[0].shape))
+        inputs.append(
+            _all_rows(runs, kinds, kinds) if has_rows else value_of(runs[0].block, runs[0].start, kinds[0].shape)
+        )
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 
 def _joined(group: Sequence[Node]) -> None:
     runs = [run for node in group for run in node.inputs]
     kinds = [kind for node in group for kind in node.signature.kinds]
-    place(group, _all_rows(runs, kinds), _starts(group))
+    place(group, _all_rows(runs, kinds, [node.signature.out for node in group]), _starts(group))
 
 
-def _all_rows(runs: Sequence[Run], kinds: Sequence[Kind]) -> Tensor:
-    shape = (sum([kind.shape[0] for kind in kinds]), *kinds[0].shape[1:])
+def _all_rows(runs: Sequence[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
+    """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
+    shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
     return gathered([run.block for run in runs], [run.start for run in runs], [kind.size for kind in kinds], shape)
 
 

@@ -71,9 +71,15 @@ def _source(blocks: Sequence[Block], starts: Indices, sizes: Indices, unit: int)
         parts.append(reshaped(part(block, first * unit, (end - first) * unit, unit), (end - first, unit)))
         starts[own] += base - first
         base += end - first
+    return parts[0] if len(parts) == 1 else concat.apply(parts, {"axis": 0}), _rows(starts, sizes)
+
+
+def _rows(starts: Indices, sizes: Indices) -> Indices:
+    """The rows of runs of so many, from these rows on."""
+    if (sizes == 1).all():
+        return starts
     before = np.cumsum(sizes) - sizes
-    places = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
-    return parts[0] if len(parts) == 1 else concat.apply(parts, {"axis": 0}), places
+    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
 
 
 def _picked(source: Tensor, places: Indices) -> Tensor:

@@ -95,14 +95,17 @@ class Node:
 class View:
     """Some elements of another run, from an offset on: what reshaping or indexing gives, for which no op need run.
 
-    `owner` is the node that computes them.
+    `owner` is the node that computes them; `block` and `start` are known once that has run, and then kept, since a view
+    is often read more than once.
     """
 
-    __slots__ = ("level", "node", "offset", "owner")
+    __slots__ = ("block", "level", "node", "offset", "owner", "start")
 
     node: Node | Part
     owner: Node
     offset: int
+    block: Block
+    start: int
 
     def __init__(self, run: Run, offset: int) -> None:
         node = run.node if isinstance(run, View) else run
@@ -112,15 +115,11 @@ class View:
         self.level = node.level
         node.viewed = True
 
-    @property
-    def block(self) -> Block:
-        """That of the other run."""
-        return self.node.block
-
-    @property
-    def start(self) -> int:
-        """Where it begins in the block."""
-        return self.node.start + self.offset
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("block", "start"):
+            raise AttributeError(name)
+        self.block, self.start = self.node.block, self.node.start + self.offset
+        return getattr(self, name)
 
 
 class Part:

@@ -58,7 +58,8 @@ class _Agenda:
     def __init__(self, levels: Sequence[Level]) -> None:
         self.ready: defaultdict[Bundle, list[Level]] = defaultdict(list)
         for level in levels:
-            sources = {source for node in level.nodes for run in node.inputs if not (source := run.level).ran}
+            read = {run.level for node in level.nodes for run in node.inputs}
+            sources = [source for source in read if not source.ran]
             level.waiting = len(sources)
             for source in sources:
                 source.users.append(level)

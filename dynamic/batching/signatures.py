@@ -51,7 +51,7 @@ class Call:
         self.risky = op.name in _RISKY or self.how is How.SINGLE
 
     def _how(self, kinds: Sequence[Kind]) -> How:
-        if self.op.name == "concat" and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
+        if self.op.name in ("concat", "stack") and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
             return How.JOINED
         if self.roles is not None:
             return How.ROWS

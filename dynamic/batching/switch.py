@@ -106,7 +106,11 @@ def _shortcut(op: Op) -> Callable[..., Any]:
         batch = state.batch
         return _bind(op, args, _NO_OPTIONS) if batch is None else batch.defer(op, args, _NO_OPTIONS)
 
-    return defer
+    def defer_two(x: Any, y: Any) -> Any:
+        batch = state.batch
+        return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
+
+    return defer_two if op.arity == 2 else defer
 
 
 _NO_OPTIONS: Attrs = {}

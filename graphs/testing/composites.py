@@ -84,7 +84,6 @@ CALLS: dict[str, Make] = {
     "rms_norm": _real((2, 3), (3,)),
     "scan": lambda v: ((lambda s, x: (ops.sin(s + x), s * x), v.real((2,)), v.real((3, 2))), {}),
     "squeeze": _real((2, 1, 3)),
-    "stack": lambda v: (([v.real((2, 3)), v.real((2, 3))],), {}),
     "switch": lambda v: ((np.asarray(1), (ops.sin, ops.cos), v.real((3,))), {}),
     "tensordot": _real((2, 3), (3, 4), axes=1),
     "tile": _then((2, 3), (2, 1)),

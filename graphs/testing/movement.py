@@ -108,6 +108,19 @@ def _concat(op: Op, values: Values) -> Iterator[Call]:
         yield title, ([values.real(shape) for shape in sizes],), {"axis": axis}
 
 
+def _stack(op: Op, values: Values) -> Iterator[Call]:
+    cases: dict[str, tuple[int, Sizes, int]] = {
+        "rows": (3, (2, 3), 0),
+        "inside": (2, (2, 3), 1),
+        "last": (2, (2, 3), -1),
+        "one": (1, (2,), 0),
+        "0-d": (3, (), 0),
+        "empty": (2, (0, 3), 0),
+    }
+    for title, (count, shape, axis) in cases.items():
+        yield title, ([values.real(shape) for _ in range(count)],), {"axis": axis}
+
+
 def _setitem(op: Op, values: Values) -> Iterator[Call]:
     cases: dict[str, tuple[Sizes, Sizes, Any]] = {
         "row": ((2, 3), (3,), 1),
@@ -142,6 +155,7 @@ def _arange(op: Op, values: Values) -> Iterator[Call]:
 MOVEMENT: dict[str, Maker] = {
     **{name: _one_input(calls) for name, calls in _ONE_INPUT.items()},
     "concat": _concat,
+    "stack": _stack,
     "setitem": _setitem,
     "full": _full,
     "arange": _arange,

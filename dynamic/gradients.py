@@ -1,0 +1,136 @@
+"""Gradients of tensors: what `backward` adds to every `grad`, and what `grad_of` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dynamic import inplace
+from dynamic.backward import pulled
+from dynamic.entry import Edge, Leaf
+from dynamic.tape import wrap
+from dynamic.tensor import Tensor
+from graphs.errors import NotDifferentiableError, ShapeError, located
+from graphs.ops.elementwise import add
+from graphs.ops.movement import identity
+
+Array = Any
+Tensors = Tensor | Sequence[Tensor]
+
+
+def backward(
+    outputs: Tensors,
+    gradients: Any = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add the gradient of the outputs to the `grad` of every leaf that they depend on, or of `inputs` alone.
+
+    `gradients` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar.
+    Raises NotDifferentiableError when an output has no history, when a cotangent is missing or has the wrong shape,
+    and when the graph has been freed; InplaceError when a saved value was changed.
+    """
+    roots = _listed(outputs)
+    wanted = None if inputs is None else _edges(_listed(inputs))
+    reached = pulled(roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph)
+    given: set[int] = set()
+    for edge, cotangent in reached.items():
+        leaf = edge.tensor() if type(edge) is Leaf else None
+        if leaf is not None:
+            _deposit(leaf, cotangent, given)
+    for tensor in () if inputs is None else _listed(inputs):
+        if not tensor.is_leaf and tensor._edge in reached:
+            _deposit(tensor, reached[tensor._edge], given)
+
+
+def grad_of(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of the outputs, summed, in each input, leaving every `grad` as it is: `torch.autograd.grad`.
+
+    `grad_outputs` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar. With
+    `create_graph` the gradients can be differentiated again. An input that the outputs do not depend on has the
+    gradient None if `allow_unused`, and zeros if `materialize_grads`.
+    Raises NotDifferentiableError where it has neither, and as `backward` does.
+    """
+    roots, sources = _listed(outputs), _listed(inputs)
+    edges = _edges(sources)
+    seeds = _seeds(roots, grad_outputs)
+    reached = pulled(roots, seeds, edges, retain_graph=retain_graph, create_graph=create_graph)
+    given: set[int] = set()
+    return tuple(
+        [
+            _gradient(reached, i, source, given, allow_unused or False, materialize_grads)
+            for i, source in enumerate(sources)
+        ]
+    )
+
+
+def _gradient(
+    reached: dict[Any, Any], number: int, source: Tensor, given: set[int], unused: bool, zeros: bool
+) -> Tensor | None:
+    found = reached.get(source._edge)
+    if found is not None:
+        return found if isinstance(found, Tensor) else wrap(owned(found, given))
+    if zeros:
+        return wrap(np.zeros(source.shape, source.dtype))
+    if unused:
+        return None
+    raise NotDifferentiableError(
+        located(f"the outputs do not depend on input {number}; leave it out, or pass allow_unused=True")
+    )
+
+
+def _listed(tensors: Tensors) -> Sequence[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _edges(inputs: Sequence[Tensor]) -> list[Edge]:
+    for number, source in enumerate(inputs):
+        if source._edge is None:
+            raise NotDifferentiableError(
+                located(f"input {number} requires no gradient; create it with requires_grad=True")
+            )
+    return [source._edge for source in inputs]
+
+
+def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
+    if gradients is None:
+        return [None] * len(outputs)
+    seeds = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+    if len(seeds) != len(outputs):
+        raise ShapeError(located(f"{len(seeds)} cotangents for {len(outputs)} outputs; give one for each, or None"))
+    return seeds
+
+
+def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
+    """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
+    held = leaf.grad
+    if isinstance(cotangent, Tensor):
+        leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
+    elif held is None:
+        leaf.grad = wrap(owned(cotangent, given))
+    elif held.requires_grad:
+        leaf.grad = add(held, wrap(cotangent))
+    else:
+        inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
+
+
+def owned(cotangent: Array, given: set[int]) -> Array:
+    """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
+    shared = cotangent.base is not None and inplace.is_view(cotangent)
+    if shared or id(cotangent) in given or not cotangent.flags.writeable:
+        cotangent = identity(cotangent)
+    given.add(id(cotangent))
+    return cotangent
