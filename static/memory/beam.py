@@ -1,7 +1,7 @@
 """Beam search over skylines: many layouts grow at once from the bottom of the arena, and the most promising are kept.
 
-The canonical layouts and the bound for each section of time are those of MiniMalloc (Moffitt, ASPLOS 2023), filling
-one niche of the skyline after the other is from Burke et al. (Operations Research 52(4), 2004), though not their order.
+The canonical layouts and the bound for each section of time are those of MiniMalloc (Moffitt, ASPLOS 2023), the
+lowest and leftmost niche of the skyline first is the order of Burke et al. (Operations Research 52(4), 2004).
 """
 
 from __future__ import annotations
@@ -96,17 +96,8 @@ def search(
 
 
 def _niches(instance: Instance, states: States) -> tuple[Array, Array]:
-    """Of each state a section where the skyline is lower than on both sides, and the buffers that rest there flush.
-
-    The section is the first of a niche; of several niches, the one whose first section has the least room to spare:
-    what goes wrong there goes wrong soon, and cannot be mended later.
-    """
-    jumps = np.diff(np.pad(states.skyline, ((0, 0), (1, 1)), constant_values=PLACED).ravel())
-    steps = np.flatnonzero(jumps)
-    niches = steps[:-1][(jumps[steps[:-1]] < 0) & (jumps[steps[1:]] > 0)]
-    rows, sections = np.divmod(niches, states.skyline.shape[1] + 2)
-    by_row = np.lexsort((-_bounds(states)[rows, sections], rows))
-    section = sections[by_row[np.searchsorted(rows, np.arange(len(states.rest)))]]
+    """The lowest section of each state, the leftmost of several, and the buffers that fit there without a gap."""
+    section = states.skyline.argmin(axis=1)
     floor = states.skyline[np.arange(len(section)), section]
     return section, (states.rest == floor[:, None]) & (instance.lower == section[:, None])
 
