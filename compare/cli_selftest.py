@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +16,46 @@ EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 @click.command()
 @click.option("--comparisons", type=click.IntRange(1), help="Comparisons of an engine with itself; 200, or 20 quick.")
 @click.option("--quick", is_flag=True, help="A minute or two: few comparisons, so rates with wide intervals.")
-@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rates here.")
+@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rates here too.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where records go; a new folder in reports/ if not given.")
+@click.option(
+    "--resume", is_flag=True, help="Go on with the selftest in --out: what is measured is not measured again."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
 @click.pass_context
-def selftest(ctx: click.Context, *, comparisons: int | None, quick: bool, path: Path | None, seed: int) -> None:
+def selftest(
+    ctx: click.Context,
+    *,
+    comparisons: int | None,
+    quick: bool,
+    path: Path | None,
+    out: Path | None,
+    resume: bool,
+    seed: int,
+) -> None:
     """Compare an engine with itself, slowed down or leaking by known sizes: how often is that seen?"""
-    from compare import progress
+    from compare import executors, progress, results
+    from compare.cli import ended_by_interrupt
     from compare.selftest import Plan, run
 
+    if resume and out is None:
+        raise click.UsageError("--resume needs --out: the folder of the selftest to go on with")
     wanted = comparisons or (QUICK if quick else Plan.comparisons)
     plan = Plan(comparisons=wanted, leaks=max(2, wanted // 4), seed=seed)
-    rates = run(plan, progress.reporter())
+    directory = out or Path("reports") / f"selftest-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    reporter = progress.reporter()
+    opened = executors.opened("thread", plan.at_once, None, reporter.notice)
+    try:
+        with ended_by_interrupt(), opened as (executor, _):
+            rates = run(directory, plan, reporter, resume=resume, executor=executor)
+    except KeyboardInterrupt:
+        again = f"graphduel selftest --comparisons {wanted} --seed {seed} --out {shlex.quote(str(directory))} --resume"
+        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        ctx.exit(130)
     if path:
-        from compare.results import write_json
-
-        write_json(path, rates)
+        results.write_json(path, rates)
     _show(rates)
+    click.echo(f"\nRecords and rates: {directory}")
     ctx.exit(EXIT[rates["outcome"]])
 
 

@@ -94,19 +94,21 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=60, more_seconds=20, timeout=90,
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=40, more_seconds=20, timeout=90,
         tables=Tables(
-            (("rnn_text", "lines"), ("encoder_text", "sentences")), "small", Budget(rounds=6, least=3, seconds=0.5),
+            (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
             "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=4,
         ),
         closer=Closer(
             "small", ("tiny_mlp", "elementwise_chain", "mlp_digits"), ("tiny_mlp", "elementwise_chain"), processes=3,
-            budget=Budget(rounds=8, least=4, seconds=0.4),
+            budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
-        leaves_out=("deep_chain", "conv_digits", "encoder_text", "early_exit", "decode_text"),
+        leaves_out=(
+            "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
+        ),
     ),
     "full": Preset(
-        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=900, more_seconds=240,
+        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=420, more_seconds=150,
         timeout=900,
         tables=Tables(
             tuple(product(MODELS, DISTRIBUTIONS)), "medium", Budget(rounds=10, least=4, seconds=4),

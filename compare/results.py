@@ -23,7 +23,7 @@ VERDICTS = "verdicts.json"
 Record: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
 
-_KEY = ("kind", "workload", "size", "lengths", "process", "claim")
+_KEY = ("kind", "workload", "size", "lengths", "comparison", "process", "claim")
 
 
 def silent(_: str) -> None:

@@ -15,12 +15,14 @@ import static
 from compare.lengths import models
 from compare.lengths.strategies import collated
 from compare.workloads import (
+    beam_text,
     branch_on_sum,
     decode_text,
     deep_chain,
     early_exit,
     encoder_text,
     fixed_point,
+    lstm_text,
     moe_digits,
     rnn_text,
     tree_lstm,
@@ -68,7 +70,7 @@ def test_branch_examples_take_both_sides() -> None:
     assert [total > 0 for total in sums] == [True, False]
 
 
-# The RNN ----------------------------------------------------------------------------------------------------
+# The RNN and the LSTM ---------------------------------------------------------------------------------------
 
 
 def random_line(length: int, seed: int = 0) -> tuple[Any, Any]:
@@ -95,13 +97,41 @@ def test_rnn_equals_a_direct_loop(length: int) -> None:
     np.testing.assert_allclose(rnn_text.loss(params, *line), rnn_by_hand(params, *line), rtol=1e-12)
 
 
+def lstm_params(width: int = 5) -> Any:
+    return graphs.tree_map(lambda leaf: leaf.astype(np.float64), lstm_text.init(width, seed=3))
+
+
+def lstm_by_hand(p: Any, characters: Any, following: Any) -> float:
+    (hidden, cell), total, width = p["start"], 0.0, len(p["bias"]) // 4
+    for now, after in zip(characters, following, strict=True):
+        i, f, o, u = (
+            p["embedding"][now] @ p["input"][:, gate] + hidden @ p["recurrent"][:, gate] + p["bias"][gate]
+            for gate in (slice(n * width, (n + 1) * width) for n in range(4))
+        )
+        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(u)
+        hidden = sigmoid(o) * np.tanh(cell)
+        scores = np.exp(hidden @ p["output"]["weight"] + p["output"]["bias"])
+        total -= np.log(scores[after] / scores.sum())
+    return float(total / len(characters))
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
+@pytest.mark.parametrize("loss", [lstm_text.loss, lstm_text.scanned])
+def test_lstm_equals_a_direct_loop(loss: Callable[..., Any], length: int) -> None:
+    params, line = lstm_params(), random_line(length)
+    np.testing.assert_allclose(loss(params, *line), lstm_by_hand(params, *line), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("module", "params"), [(rnn_text, rnn_params()), (lstm_text, lstm_params())])
 @given(length=st.integers(1, 12), padding=st.integers(0, 8), seed=st.integers(0, 99))
-def test_masked_padding_changes_neither_loss_nor_gradients(length: int, padding: int, seed: int) -> None:
-    params, line = rnn_params(), random_line(length, seed)
+def test_masked_padding_changes_neither_loss_nor_gradients(
+    module: Any, params: Any, length: int, padding: int, seed: int
+) -> None:
+    line = random_line(length, seed)
     longer = [np.concatenate([part, other]) for part, other in zip(line, random_line(padding, seed + 1), strict=True)]
     mask = np.arange(length + padding) < length
-    plain = dynamic.value_and_grad(rnn_text.loss)(params, *line)
-    padded = dynamic.value_and_grad(rnn_text.masked)(params, *longer, mask)
+    plain = dynamic.value_and_grad(module.loss)(params, *line)
+    padded = dynamic.value_and_grad(module.masked)(params, *longer, mask)
     for one, other in zip(graphs.tree.leaves(plain), graphs.tree.leaves(padded), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-13)
 
@@ -293,7 +323,31 @@ def test_lines_that_are_written_end_where_a_value_says_so() -> None:
     assert max(ends) == decode_text.MOST
 
 
-@pytest.mark.parametrize("module", [early_exit, fixed_point, moe_digits, decode_text])
+def test_beams_are_the_likeliest_of_all_continuations_of_those_before() -> None:
+    case = beam_text.WORKLOAD.case("small")
+    counts = []
+    for (prompt,) in case.examples:
+        beams, ended = [(0.0, tuple(prompt.tolist()))], False
+        while not ended and len(beams[0][1]) < len(prompt) + beam_text.MOST:
+            longer = [
+                (score + float(each), (*text, token))
+                for score, text in beams
+                for token, each in enumerate(read_anew(case.params, text))
+            ]
+            beams = sorted(longer, key=lambda beam: -beam[0])[: beam_text.BEAMS]
+            ended = beams[0][1][-1] % decode_text.ENDS == 0
+        counts.append(len(beams[0][1]) - len(prompt))
+        assert case.loss(case.params, prompt) == pytest.approx(-beams[0][0] / counts[-1], rel=1e-5)
+    assert len(set(counts)) > 1
+
+
+def read_anew(params: Any, text: tuple[int, ...]) -> Any:
+    """The log-likelihoods of what may follow a text, nothing kept from before."""
+    keys, values = decode_text.read(params, np.array(text))
+    return decode_text.log_likelihoods(params, np.array(text[-1]), keys, values)
+
+
+@pytest.mark.parametrize("module", [early_exit, fixed_point, moe_digits, decode_text, beam_text])
 def test_static_refuses_what_python_decides_by_a_value(module: Any) -> None:
     case = module.WORKLOAD.case("small")
     with pytest.raises(ControlFlowError, match=r"\.py:\d+"):

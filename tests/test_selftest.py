@@ -10,12 +10,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import arms, schema, selftest
+from compare import arms, results, schema, selftest
 from compare.claims.evidence import Cell, steady
 from compare.cli import graphduel
-from compare.errors import NothingMeasuredError
+from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.measure.job import Budget
 from compare.measure.processes import run_job
+from compare.measure.worker import failure
 from compare.progress import Reporter
 from compare.selftest import experiment, inject, rates
 from compare.stats import proportion_interval
@@ -176,23 +177,29 @@ def test_a_target_missed_with_wide_intervals_is_noise(half_width, speed_met, lea
 
 
 def machine(asked):
+    if asked.kind == "environment":
+        return {"kind": "environment", "environment": {"cpu": "one"}}
+    fine = {"status": "ok", "reason": None}
     if asked.kind == "selftest memory":
-        size = inject.size_of(asked.arms[0])
-        return {**asked.head, "environment": {"cpu": "one"}, "arms": {asked.arms[0]: {"kept": size + 100}}}
-    rows = {arm: {"blocks": [1 + inject.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
-    return {**asked.head, "environment": {"cpu": "one"}, "arms": rows}
+        return {**asked.head, "arms": {arm: {**fine, "kept": int(inject.size_of(arm)) + 100} for arm in asked.arms}}
+    rows = {arm: {**fine, "blocks": [1 + inject.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
+    return {**asked.head, "arms": rows}
 
 
-def go(execute, **plan):
-    return selftest.run(selftest.Plan(**plan), Reporter(), execute)
+@pytest.fixture
+def go(tmp_path):
+    def run(execute, resume=False, **plan):
+        return selftest.run(tmp_path, selftest.Plan(**plan), Reporter(), resume=resume, execute=execute)
+
+    return run
 
 
-def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own():
+def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(go, tmp_path):
     asked = []
     found = go(lambda j, timeout: asked.append(j) or machine(j), comparisons=7, leaks=4)
     timed_jobs = [j for j in asked if j.kind == "selftest time"]
     assert len(timed_jobs) == 7 * 6
-    assert Counter(j.lane for j in timed_jobs) == {0: 21, 1: 21}
+    assert {j.lane for j in timed_jobs} == {0, 1}
     assert len({(j.seed + j.process) for j in timed_jobs}) == 42
     assert {(j.workload, j.arms[0]) for j in timed_jobs} == set(experiment.SUBJECTS)
     assert all(len(j.arms) == 1 for j in asked if j.kind == "selftest memory")
@@ -200,9 +207,55 @@ def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own()
     assert [row["found"] for row in found["leaks"]] == [0, 4, 4]
     assert (found["outcome"], found["whole"], found["failures"]) == ("met", False, [])
     assert schema.violation(found) is None
+    assert json.loads((tmp_path / "selftest.json").read_text()) == found
+    records = results.read(tmp_path / results.RESULTS, strict=True)
+    assert Counter(r["kind"] for r in records) == {"run": 1, "selftest time": 42, "selftest memory": 12}
 
 
-def test_a_process_that_fails_is_told_and_the_rest_counts():
+def stopped_after(count):
+    """A machine that is interrupted after so many jobs."""
+    left = iter(range(count))
+
+    def execute(asked, timeout):
+        if asked.kind != "environment" and next(left, None) is None:
+            raise KeyboardInterrupt
+        return machine(asked)
+
+    return execute
+
+
+def test_a_selftest_that_was_stopped_goes_on_with_what_is_missing(go, tmp_path):
+    plan = {"comparisons": 3, "leaks": 2, "at_once": 1}
+    for start, count in enumerate((5, 0, 14)):
+        with pytest.raises(KeyboardInterrupt):
+            go(stopped_after(count), resume=start > 0, **plan)
+    path, asked = tmp_path / results.RESULTS, []
+    before = path.read_bytes()
+    found = go(lambda j, timeout: asked.append(j) or machine(j), resume=True, **plan)
+    assert path.read_bytes().startswith(before)
+    keys = [results.key(record) for record in results.read(path) if record["kind"] != "run"]
+    assert len(keys) == len(set(keys)) == 3 * 6 + 2 * 3
+    assert len([j for j in asked if j.kind != "environment"]) == 3 * 6 + 2 * 3 - 5 - 14
+    assert [row["comparisons"] for row in found["speed"]] == [3] * 4
+    assert [row["found"] for row in found["leaks"]] == [0, 2, 2]
+
+
+def test_a_job_that_failed_is_run_again_and_then_no_failure(go):
+    plan = {"comparisons": 1, "leaks": 1}
+    first = go(lambda j, t: machine(j) if j.process != 1 else failure(j, "the worker died"), **plan)
+    assert first["failures"] == ["the worker died"] * 2
+    assert go(lambda j, t: machine(j), resume=True, **plan)["failures"] == []
+
+
+def test_the_journal_of_another_seed_is_refused(go):
+    go(lambda j, t: machine(j), comparisons=1, leaks=1)
+    with pytest.raises(ResultsError, match="is a run with seed 0, not 3; resume it with that seed"):
+        go(lambda j, t: machine(j), resume=True, comparisons=1, leaks=1, seed=3)
+    with pytest.raises(CompareError, match="is not empty; go on with it by --resume"):
+        go(lambda j, t: machine(j), comparisons=1, leaks=1)
+
+
+def test_a_process_that_fails_is_told_and_the_rest_counts(go):
     def execute(asked, timeout):
         if asked.kind == "selftest time" and asked.process == 2:
             return {"kind": "failure", "job": asked.head, "error": "the worker died of SIGSEGV"}
@@ -213,22 +266,24 @@ def test_a_process_that_fails_is_told_and_the_rest_counts():
     assert found["speed"][0]["comparisons"] == 2
 
 
-def test_nothing_measured_is_an_error():
+def test_nothing_measured_is_an_error(go):
     with pytest.raises(NothingMeasuredError, match="no worker gave a result: broken"):
-        go(lambda j, timeout: {"kind": "failure", "job": j.head, "error": "broken"}, comparisons=1, leaks=1)
+        go(lambda j, _: machine(j) if j.kind == "environment" else failure(j, "broken"), comparisons=1, leaks=1)
 
 
 @pytest.mark.parametrize(("slow", "code"), [(True, 0), (False, 1)])
 def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch, slow, code):
     def execute(asked, timeout):
         record = machine(asked)
-        for row in record["arms"].values():
+        for row in record.get("arms", {}).values():
             row["blocks"] = row.get("blocks", []) if slow else [1.0] * 20
         return record
 
     monkeypatch.setattr(experiment, "_run_job", execute)
     path = tmp_path / "rates.json"
-    done = CliRunner().invoke(graphduel, ["selftest", "--comparisons", "8", "--json", str(path)])
+    done = CliRunner().invoke(
+        graphduel, ["selftest", "--comparisons", "8", "--json", str(path), "--out", str(tmp_path / "a")]
+    )
     assert done.exit_code == code, done.output
     written = json.loads(path.read_text())
     assert schema.violation(written) is None

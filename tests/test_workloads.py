@@ -18,6 +18,7 @@ from compare.workloads.base import Example
 NAMES = workloads.names()
 SIZES = ("small", "medium", "large")
 FEW = 3
+CONTROLLED = {"early_exit", "fixed_point", "decode_text", "beam_text"}  # branches and loops inside the graph
 
 
 def dynamic_step(case: Case) -> Callable[..., Any]:
@@ -132,7 +133,7 @@ def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None
     tape = dynamic.record(dynamic.value_and_grad(loss), case.params, *case.examples[0])
     graph = static.trace(static.value_and_grad(loss), case.params, *case.examples[0])
     if len(list(graph.nested())) > 1:
-        assert workload.name in {"early_exit", "fixed_point", "decode_text"}  # branches and loops inside the graph
+        assert workload.name in CONTROLLED
         return
     assert tape.op_counts() == graph.op_counts()
     assert graphs.isomorphic(tape, graph)

@@ -25,7 +25,7 @@ from compare.claims.base import (
 from compare.claims.evidence import DYNAMIC, Cell, Read, cells, left_out, unsteady
 from compare.claims.length_table import PHASES
 
-WORKLOADS = ("rnn_text", "encoder_text")
+WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
 """The workloads whose inputs vary in length, and in nothing else."""
 MIN_LENGTHS = 5
 """A stream with fewer lengths than this does not vary."""

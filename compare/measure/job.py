@@ -31,8 +31,8 @@ class Job:
     `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
     measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
-    chooses them (`compare.lengths.distributions`). Workers that run at once have different lanes, and so
-    different cores.
+    chooses them (`compare.lengths.distributions`). `comparison` is the number of that of a selftest. Workers that run
+    at once have different lanes, and so different cores.
     """
 
     kind: str
@@ -41,6 +41,7 @@ class Job:
     process: int | None = None
     claim: str | None = None
     lengths: str | None = None
+    comparison: int | None = None
     source: str = ""
     seed: int = 0
     arms: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class Job:
     @property
     def head(self) -> dict[str, Any]:
         """The fields that name the job, as the record of its kind begins."""
-        names = ("kind", "workload", "size", "lengths", "process", "claim")
+        names = ("kind", "workload", "size", "lengths", "comparison", "process", "claim")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
@@ -69,6 +70,7 @@ class Job:
         """What a person calls the job: `time rnn_text/small, process 2`."""
         cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or self.size or "")
         cell += f", {self.lengths}" if self.lengths else ""
+        cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"
         return f"{self.kind} {cell}{process}".strip()
 

@@ -48,11 +48,8 @@ def measure(job: Job) -> Record:
 
 def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
     """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
-    build = build or arms.build
-    growth = resident_growth(arm, case, build)
     with numpy_memory():
-        step = build(arm, case)
-        _epochs(step, WARM_EPOCHS)
+        step, growth = _warmed(arm, case, build or arms.build)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
@@ -89,15 +86,20 @@ def kept_by_epoch(step: Step) -> int:
     return round(median(after - before for before, after in pairwise(readings)))
 
 
-def resident_growth(arm: str, case: Case, build: Build | None = None) -> int:
+def resident_growth(arm: str, case: Case) -> int:
     """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
+    step, growth = _warmed(arm, case, arms.build)
+    step.close()
+    return growth
+
+
+def _warmed(arm: str, case: Case, build: Build) -> tuple[Step, int]:
+    """The step of an arm in steady state, and how far that raised the process's resident peak."""
     gc.collect()
     before = restart_resident_peak()
-    step = (build or arms.build)(arm, case)
+    step = build(arm, case)
     _epochs(step, WARM_EPOCHS)
-    growth = resident_peak() - before
-    step.close()
-    return max(0, growth)
+    return step, max(0, resident_peak() - before)
 
 
 def restart_resident_peak() -> int:

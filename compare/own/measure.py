@@ -16,6 +16,7 @@ from uuid import uuid4
 from compare import parity
 from compare.arms import PADDING, STATIC
 from compare.errors import InputsError, described
+from compare.gate import sorted_out
 from compare.jobs import OWN
 from compare.measure import environment, memory, timing
 from compare.measure.job import Budget, Job
@@ -27,7 +28,6 @@ from compare.progress import Reporter
 from compare.results import Record
 from compare.workloads.base import Case
 
-REFERENCE = "dynamic"
 TIMEOUT = 900.0
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
@@ -63,7 +63,7 @@ def executor(
 def run(plan: Plan, case: Case, source: str, execute: Execute, reporter: Reporter) -> list[Record]:
     """The records, as a run of the suite would write them: run, parity, time and memory."""
     records = [_header(plan, case, source, execute), gate(plan, case)]
-    admitted, refused = _sorted_out(records[-1]["arms"])
+    admitted, refused = sorted_out(records[-1]["arms"])
     if not admitted:
         return records
     jobs = [_job("time", plan, source, admitted, process) for process in range(plan.repeats)]
@@ -152,12 +152,6 @@ def _job(kind: str, plan: Plan, source: str, arms: tuple[str, ...], process: int
     return Job(
         kind, plan.name, bundle.SIZE, process, source=source, seed=plan.seed, arms=arms, budget=plan.budget
     )  # fmt: skip
-
-
-def _sorted_out(rows: dict[str, Record]) -> tuple[tuple[str, ...], dict[str, Record]]:
-    """The arms that may be measured, and a row for each other. None may if the reference itself is not right."""
-    refused = {arm: {"status": r["status"], "reason": r["reason"]} for arm, r in rows.items() if r["status"] != "ok"}
-    return () if REFERENCE in refused else tuple(arm for arm in rows if arm not in refused), refused
 
 
 def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:

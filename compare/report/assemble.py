@@ -97,7 +97,9 @@ def _error(value: float | None) -> str:
 def _environment(run: Run | None) -> Table | None:
     if run is None:
         return None
-    rows = (*_flat("setting", run.settings), *_flat("", run.environment))
+    memory = run.environment.get("memory")
+    environment = {**run.environment, "memory": text.size(memory)} if memory else run.environment
+    rows = (*_flat("setting", run.settings), *_flat("", environment))
     return Table(("what", "value"), tuple(rows), "ll")
 
 
@@ -106,7 +108,11 @@ def _flat(prefix: str, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = []
     for key, value in fields.items():
         name = f"{prefix} {key}".strip()
-        rows += _flat(name, value) if isinstance(value, Mapping) else [(name, _plain(value))]
+        parts = value if isinstance(value, list) else [value]
+        if parts and all(isinstance(part, Mapping) for part in parts):
+            rows += [row for part in parts for row in _flat(name, part)]
+        else:
+            rows.append((name, _plain(value)))
     return rows
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from compare import schema, workloads
+from compare import journal, results, schema, workloads
 from compare.errors import NothingMeasuredError
+from compare.executors import Execute, Pool
 from compare.jobs import PRESETS
+from compare.journal import Journal
 from compare.measure.job import Job
 from compare.progress import Reporter
 from compare.results import Record
-from compare.selftest import rates
+from compare.runner import Runner
 from compare.selftest.inject import AGAIN
+from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge
 
-Execute = Callable[[Job, float], Record]
-
+RATES = "selftest.json"
+"""The file that the rates are written to."""
 SHARES = (0.03, 0.05, 0.10)
 """The slowdowns that are injected."""
 LEAKS = (64 * 1024, 1024 * 1024)
@@ -36,6 +40,7 @@ SUBJECTS = (
 SECONDS = 0.8
 """What the rounds of one process may take; a run allows more, where blocks cannot be as short as here."""
 TIMEOUT = 120.0
+PRESET = "selftest"
 
 
 @dataclass(frozen=True)
@@ -49,60 +54,78 @@ class Plan:
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
+        """Plain JSON values, with what tells a selftest from a run."""
+        return {"preset": PRESET, **asdict(self)}
 
 
-def run(plan: Plan, reporter: Reporter, execute: Execute | None = None) -> dict[str, Any]:
-    """The rates, as `compare.schema.Selftest` describes them.
+def run(
+    directory: Path,
+    plan: Plan,
+    reporter: Reporter,
+    *,
+    resume: bool = False,
+    execute: Execute | None = None,
+    executor: Executor | None = None,
+) -> dict[str, Any]:
+    """The rates, as `compare.schema.selftest.Selftest` describes them, also written into the directory.
 
-    Raises NothingMeasuredError where no process gave a result.
+    Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
+    runs as many jobs at once as the plan says, by default in threads of this process.
+    Raises NothingMeasuredError where no process gave a result, and what `compare.journal.opened` raises.
     """
     started = time.monotonic()
-    records = measured(plan, reporter, execute or _run_job)
+    kept = journal.opened(directory, plan.to_dict(), resume, reporter.notice)
+    with ExitStack() as stack:
+        stack.enter_context(reporter)
+        executor = executor or stack.enter_context(ThreadPoolExecutor(plan.at_once))
+        pool = Pool(executor, execute or _run_job, plan.at_once, lanes=True)
+        _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
+    rates = _judged(kept, plan, time.monotonic() - started)
+    results.write_json(directory / RATES, rates)
+    return rates
+
+
+def _judged(kept: Journal, plan: Plan, seconds: float) -> dict[str, Any]:
     return {
         "schema": schema.VERSION,
         "kind": "selftest",
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": time.monotonic() - started,
+        "seconds": seconds,
         "settings": plan.to_dict(),
-        "environment": next((r["environment"] for r in records if "environment" in r), {}),
-        "whole": plan.comparisons >= rates.WHOLE,
-        **rates.judge(records),
+        "environment": kept.headers[-1]["environment"],
+        "whole": plan.comparisons >= WHOLE,
+        **judge(record for record in kept.records if record["kind"] in KINDS),
+        "failures": [record["error"] for record in kept.lost],
     }
 
 
-def measured(plan: Plan, reporter: Reporter, execute: Execute) -> list[Record]:
-    """The records of all comparisons, each with the number of its `comparison`."""
-    reporter.pace.total = plan.comparisons + plan.leaks
-    records: list[Record] = []
-    with reporter, ThreadPoolExecutor(plan.at_once) as pool:
-        for number, jobs in enumerate(chain(speed_jobs(plan), leak_jobs(plan))):
-            reporter.start(f"comparison {number}, {jobs[0].workload}: {jobs[0].kind}")
-            found = list(pool.map(lambda job: execute(job, TIMEOUT), jobs))
-            records += [{**record, "comparison": number} for record in found]
-            reporter.finish(next((record["error"] for record in found if record["kind"] == "failure"), None))
-    if all(record["kind"] == "failure" for record in records):
-        raise NothingMeasuredError(f"no worker gave a result: {records[0]['error']}; try `graphduel doctor`")
-    return records
+def _measure(runner: Runner, plan: Plan) -> None:
+    asked = [*speed_jobs(plan), *leak_jobs(plan)]
+    runner.reporter.pace.total = len(asked)
+    runner.header(plan.to_dict())
+    runner.jobs((job, {}) for job in asked)
+    if not any(record["kind"] in KINDS for record in runner.journal.records):
+        told = runner.journal.lost[0]["error"]
+        raise NothingMeasuredError(f"no worker gave a result: {told}; try `graphduel doctor`")
 
 
-def speed_jobs(plan: Plan) -> Iterator[list[Job]]:
-    """For each comparison, its processes: an engine, the same again, and the same with each slowdown."""
+def speed_jobs(plan: Plan) -> Iterator[Job]:
+    """The processes of each comparison: an engine, the same again, and the same with each slowdown."""
     for number in range(plan.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         changes = (AGAIN, *(f"+{share:.0%}" for share in SHARES))
         arms = (engine, *(f"{engine}|{change}" for change in changes))
-        yield [_job("selftest time", workload, plan, number, arms, process) for process in range(plan.processes)]
+        for process in range(plan.processes):
+            yield _job(TIME, workload, plan, number, arms, process)
 
 
-def leak_jobs(plan: Plan) -> Iterator[list[Job]]:
+def leak_jobs(plan: Plan) -> Iterator[Job]:
     """For each comparison, a process for each arm: an engine, and the same with each leak."""
     for number in range(plan.leaks):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         kind = ("array", "object")[number % 2]
-        arms = (engine, *(f"{engine}|leak {kind} {size}" for size in LEAKS))
-        yield [_job("selftest memory", workload, plan, number, (arm,), i) for i, arm in enumerate(arms)]
+        for process, arm in enumerate((engine, *(f"{engine}|leak {kind} {size}" for size in LEAKS))):
+            yield _job(MEMORY, workload, plan, number, (arm,), process)
 
 
 def _job(kind: str, workload: str, plan: Plan, number: int, arms: tuple[str, ...], process: int) -> Job:
@@ -111,11 +134,11 @@ def _job(kind: str, workload: str, plan: Plan, number: int, arms: tuple[str, ...
         workload,
         "small",
         process,
+        comparison=number,
         source=workloads.source(workload),
         seed=plan.seed + number * plan.processes,
         arms=arms,
         budget=replace(PRESETS["full"].budget, seconds=SECONDS),
-        lane=process % plan.at_once,
     )
 
 

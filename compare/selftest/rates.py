@@ -18,6 +18,8 @@ from compare.results import Record
 from compare.selftest.inject import size_of
 from compare.stats import Interval, proportion_interval
 
+TIME, MEMORY = KINDS = ("selftest time", "selftest memory")
+"""The kinds of its records."""
 LEAST_LEAK = 4096
 """Bytes left behind by an epoch that are no leak yet: Python's own containers grow by less, now and then."""
 NOISY = 0.02
@@ -54,16 +56,16 @@ class Trial(NamedTuple):
 
 def judge(records: Iterable[Record]) -> dict[str, Any]:
     """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
-    groups: dict[int, list[Record]] = defaultdict(list)
-    failed = []
+    compared: dict[int, list[Record]] = defaultdict(list)
+    held = []
     for record in records:
-        if record["kind"] == "failure":
-            failed.append(record["error"])
+        if record["kind"] == TIME:
+            compared[record["comparison"]].append(record)
         else:
-            groups[record["comparison"]].append(record)
-    speed = _speed([group for group in groups.values() if group[0]["kind"] == "selftest time"])
-    leaks = _leaks(record for group in groups.values() for record in group if record["kind"] == "selftest memory")
-    return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks, "failures": failed}
+            held.append(record)
+    speed = _speed([sorted(group, key=lambda record: int(record["process"])) for group in compared.values()])
+    leaks = _leaks(held)
+    return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks}
 
 
 def outcome(speed: Sequence[Record], leaks: Sequence[Record]) -> str:

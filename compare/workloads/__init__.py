@@ -22,6 +22,7 @@ _NAMES = (
     "mlp_digits",
     "conv_digits",
     "rnn_text",
+    "lstm_text",
     "encoder_text",
     "tree_lstm",
     "branch_on_sum",
@@ -29,6 +30,7 @@ _NAMES = (
     "moe_digits",
     "fixed_point",
     "decode_text",
+    "beam_text",
 )
 _sources = {name: f"{__name__}.{name}:WORKLOAD" for name in _NAMES}
 

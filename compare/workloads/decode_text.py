@@ -6,6 +6,7 @@ be hangs on the values. A graph that is built before takes room for the longest 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from compare.workloads.layers import glorot
 
 Array = Any
 Params = dict[str, Array]
+Loss = Callable[[Params, Array], Array]
 
 MOST = 24
 """Characters written at most."""
@@ -68,14 +70,19 @@ def read(params: Params, tokens: Array) -> tuple[Array, Array]:
 
 def written(params: Params, token: Array, keys: Array, values: Array, mask: Array = None) -> tuple[Array, Array]:
     """The likeliest character after one, and -log of its probability; `mask`, bool[N], says which keys are there."""
-    x = graphs.expand_dims(graphs.embedding(params["characters"], token), 0)
-    allowed = None if mask is None else graphs.expand_dims(mask, 0)
-    seen = graphs.attention(x @ params["query"], keys, values, allowed)
-    scores = graphs.log_softmax(graphs.squeeze((x + seen) @ params["output"], 0))
+    scores = log_likelihoods(params, token, keys, values, mask)
     return graphs.argmax(scores), -graphs.max(scores)
 
 
-def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:
+def log_likelihoods(params: Params, tokens: Array, keys: Array, values: Array, mask: Array = None) -> Array:
+    """log p of each character after some, by what was read before them: i[...], f[..., N, W] -> f[..., V]."""
+    x = graphs.expand_dims(graphs.embedding(params["characters"], tokens), -2)
+    allowed = None if mask is None else graphs.expand_dims(mask, 0)
+    seen = graphs.attention(x @ params["query"], keys, values, allowed)
+    return graphs.log_softmax(graphs.squeeze((x + seen) @ params["output"], -2))
+
+
+def case_of(loss: Loss, static_loss: Loss, lines: int, prompt: int, width: int, seed: int) -> Case:
     """The first `prompt` characters of each of `lines` lines; Glorot init, the embeddings normal."""
     rng = np.random.default_rng(seed)
     params = {name: glorot(rng, width, width) for name in ("query", "key", "value")}
@@ -88,6 +95,11 @@ def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:
     return Case(loss, params, examples, (prompt,) * len(examples), static_loss=static_loss)
 
 
+def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:
+    """Lines to go on with."""
+    return case_of(loss, static_loss, lines, prompt, width, seed)
+
+
 WORKLOAD = Workload(
     name="decode_text",
     title="Greedy decoding",
@@ -95,8 +107,8 @@ WORKLOAD = Workload(
     expect="open",
     sizes={
         "small": {"lines": 8, "prompt": 8, "width": 16},
-        "medium": {"lines": 24, "prompt": 16, "width": 64},
-        "large": {"lines": 64, "prompt": 24, "width": 256},
+        "medium": {"lines": 12, "prompt": 16, "width": 64},
+        "large": {"lines": 24, "prompt": 24, "width": 256},
     },
     make=make,
 )

@@ -95,8 +95,8 @@ WORKLOAD = Workload(
     expect="open",
     sizes={
         "small": {"width": 48, "blocks": 6, "digits": 12},
-        "medium": {"width": 128, "blocks": 6, "digits": 48},
-        "large": {"width": 512, "blocks": 8, "digits": 128},
+        "medium": {"width": 128, "blocks": 6, "digits": 24},
+        "large": {"width": 512, "blocks": 8, "digits": 48},
     },
     make=make,
 )

@@ -119,8 +119,8 @@ WORKLOAD = Workload(
     expect="open",
     sizes={
         "small": {"lines": 16, "max_length": 40, "width": 32, "blocks": 1},
-        "medium": {"lines": 48, "max_length": 80, "width": 64, "blocks": 2},
-        "large": {"lines": 128, "max_length": 120, "width": 128, "blocks": 4},
+        "medium": {"lines": 24, "max_length": 60, "width": 64, "blocks": 2},
+        "large": {"lines": 32, "max_length": 100, "width": 128, "blocks": 4},
     },
     make=make,
     policies=("exact", "bucket", "pad", "symbolic"),

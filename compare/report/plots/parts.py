@@ -28,6 +28,7 @@ _LOOKS = {
     "recording": ("#d55e00", ""),
     "backward": ("#cc79a7", "\\\\\\\\"),
     "containers": ("#f0e442", ""),
+    "in place": ("#f0e442", "////"),
     "guard": ("#009e73", ""),
     "cache lookup": ("#009e73", "xxxx"),
     UNEXPLAINED: ("#999999", "----"),
