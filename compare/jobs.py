@@ -94,13 +94,13 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=40, more_seconds=20, timeout=90,
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=30, more_seconds=10, timeout=90,
         tables=Tables(
             (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
-            "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=4,
+            "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,
         ),
         closer=Closer(
-            "small", ("tiny_mlp", "elementwise_chain", "mlp_digits"), ("tiny_mlp", "elementwise_chain"), processes=3,
+            "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
             budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
         leaves_out=(

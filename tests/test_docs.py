@@ -177,3 +177,11 @@ def test_the_picture_is_a_picture():
     root = ET.parse(ROOT / "docs" / "house.svg").getroot()
     names = [element.text for element in root.iter() if element.get("class") == "name"]
     assert names[1:] == ["compare/", "static/", "dynamic/", "graphs/"]
+
+
+def test_the_verdicts_of_the_readme_are_those_of_the_reference_report():
+    def table(page):
+        text = page.read_text("utf-8")
+        return text[text.index("| claim | verdict | effect") :].split("\n\n")[0]
+
+    assert table(ROOT / "README.md") == table(ROOT / "reports/reference/report.md")

@@ -134,7 +134,7 @@ WORKLOAD = Workload(
     shows="Inputs of varying length: a fixed graph is compiled for each length, padded, or holds its loop.",
     expect="open",
     sizes={
-        "small": {"lines": 16, "max_length": 40, "width": 32},
+        "small": {"lines": 12, "max_length": 40, "width": 32},
         "medium": {"lines": 24, "max_length": 60, "width": 64},
         "large": {"lines": 40, "max_length": 100, "width": 128},
     },

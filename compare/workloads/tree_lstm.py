@@ -105,7 +105,7 @@ WORKLOAD = Workload(
     shows="A new structure for nearly every example: a fixed graph must be compiled for each of them.",
     expect="dynamic",
     sizes={
-        "small": {"trees": 12, "max_nodes": 24, "width": 16},
+        "small": {"trees": 8, "max_nodes": 24, "width": 16},
         "medium": {"trees": 16, "max_nodes": 48, "width": 32},
         "large": {"trees": 24, "max_nodes": 96, "width": 64},
     },

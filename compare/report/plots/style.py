@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,10 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from PIL import Image
 
 from compare.report import text
 
-WIDTH = 10.0
+WIDTH = 10.0  # inches
+DPI = 150
 INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
 ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
 
@@ -33,7 +36,7 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.7,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
-    "savefig.dpi": 150,
+    "savefig.dpi": DPI,
     "svg.fonttype": "path",
     "svg.hashsalt": "graphduel",
     "text.color": INK,
@@ -138,8 +141,22 @@ def clean(label: str, limit: int = 40) -> str:
 
 
 def rendered(drawing: Figure, kind: str) -> bytes:
-    """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id."""
+    """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
+
+    Small enough to be kept: a hundredth of a point is never seen, nor the 129th colour.
+    """
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
     drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
-    return buffer.getvalue()
+    if kind == "svg":
+        return _PATH.sub(lambda path: _LONG.sub(_rounded, path[0]), buffer.getvalue().decode()).encode()
+    small = io.BytesIO()
+    Image.open(buffer).convert("RGB").quantize(128).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
+    return small.getvalue()
+
+
+_PATH, _LONG = re.compile(r' d="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}"
