@@ -24,7 +24,7 @@ from static.report import Report, make_report
 from static.schedule import schedule
 from static.trace import Traced, is_traced, static_key
 
-BINDINGS = 16  # sizes of one symbolic executable whose arenas are kept
+BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
 
 def planned_peak(graph: Graph) -> int:
@@ -132,10 +132,10 @@ class Executable:
         if len(self._bindings) >= BINDINGS:
             self._bindings.pop(next(iter(self._bindings)))
         try:
-            known = {key: result for one in self._bindings.values() for key, result in one.results.items()}
-            binding = self._bindings[shapes] = bind(self._program, sizes, known, self._kept)
+            binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
+        self._bindings[shapes] = binding
         return binding
 
     def _placed(self, error: Exception) -> Exception:
@@ -191,8 +191,8 @@ class Executable:
 
     @property
     def arena_bytes(self) -> int:
-        """The bytes of all arenas held."""
-        return sum(binding.plan.peak for binding in self._bindings.values())
+        """The bytes of all arenas held: that of the largest sizes, and smaller ones made before these came."""
+        return sum({id(binding.arena): binding.arena.nbytes for binding in self._bindings.values()}.values())
 
     @property
     def result_bytes(self) -> int:

@@ -292,3 +292,9 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert "1,048,576 bytes" in done.stdout
     assert "the intervals of these rates are wide" in done.stdout
     assert str(os.sep) not in json.dumps(written["environment"])
+
+
+def test_no_two_processes_share_a_core(monkeypatch):
+    for cores, at_once in ([3], 1), ([0, 1], 2), ([0, 1, 2, 3], 2), (None, 2):
+        monkeypatch.setattr(experiment, "affinity", lambda cores=cores: cores)
+        assert experiment.Plan().at_once == at_once

@@ -274,12 +274,21 @@ def test_a_size_takes_part_in_arithmetic():
         assert exe(np.full(n, 3.0)) == 3 + n * (n - 1) / 2
 
 
-def test_many_sizes_keep_a_bounded_number_of_arenas():
+def test_all_sizes_share_the_arena_of_the_largest():
     exe = static.compile(lambda x: ((x + 1) * 2).sum(), TensorSpec(("B",), "f8"))
-    sizes = [*range(1, 60), *range(1, 60)]
-    for n in sizes:
+    for n in [*range(150, 0, -1), *range(1, 151)]:
         assert exe(np.ones(n)) == 4 * n
-    assert exe.arena_bytes <= 16 * 64 * 16
+        assert exe.plan.peak <= exe.arena_bytes
+    assert exe.plan.peak == exe.arena_bytes > 150 * 8
+
+
+def test_a_larger_size_gets_an_arena_of_its_own():
+    exe = static.compile(lambda x: ((x + 1) * 2).sum(), TensorSpec(("B",), "f8"))
+    peaks = []
+    for n in (3, 40, 20, 3, 40):
+        assert exe(np.ones(n)) == 4 * n
+        peaks.append(exe.plan.peak)
+    assert exe.arena_bytes == peaks[0] + peaks[1]
 
 
 # Reports ------------------------------------------------------------------------------------------------------

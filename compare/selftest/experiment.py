@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from compare.errors import NothingMeasuredError
 from compare.executors import Execute, Pool
 from compare.jobs import PRESETS
 from compare.journal import Journal
+from compare.measure.environment import affinity
 from compare.measure.job import Job
 from compare.progress import Reporter
 from compare.results import Record
@@ -50,7 +51,7 @@ class Plan:
     comparisons: int = 200
     leaks: int = 50
     processes: int = PRESETS["full"].processes
-    at_once: int = 2
+    at_once: int = field(default_factory=lambda: min(2, len(affinity() or (0, 1))))  # two on one core would compete
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:

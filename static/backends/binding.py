@@ -48,14 +48,16 @@ class Layout(NamedTuple):
     inner: Mapping[Graph, Layout | Cut]
 
 
-def bind(program: Program, sizes: Mapping[str, int], known: Results | None = None, kept: int = KEPT) -> Binding:
+def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
     """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
 
-    `known` are results of other sizes, `kept` how many arrays of each large result are kept to be written again.
+    What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
+    share the memory of results too, of which `kept` arrays are kept for each to be written again.
     """
     layout = lay_out(program, sizes)
-    binder = _Binder(sizes, known or {}, kept)
-    arena = _aligned(layout.plan.peak)
+    binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+    largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
+    arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
     return Binding(binder.bound(program, layout, arena), layout.plan, layout.lives, arena, sizes, binder.results)
 
 
@@ -81,6 +83,9 @@ def _workspaces(order: Sequence[Node]) -> list[list[Node]]:
     """The nodes that need memory while they run: all fused groups the same, which stays in the cache."""
     groups = [node for node in order if node.op is fused]
     return [[node] for node in order if node.subgraphs and node.op is not fused] + ([groups] if groups else [])
+
+
+_NO_ROOM = np.empty(0, np.uint8)
 
 
 class _Binder:
