@@ -117,7 +117,7 @@ def test_the_tables_are_measured_once_unless_cells_are_chosen(tmp_path):
     _, machine = go(tmp_path, settings=settings)
     tables = [job.label for job in jobs.table_jobs(settings)]
     assert "lengths rnn_text/small, lines, process 0" in tables
-    assert "crossover coarse, process 3" in tables
+    assert "crossover coarse, process 2" in tables
     assert [label for label in machine.labels if label in tables] == tables
     assert len({results.key(job.to_dict()) for job in jobs.table_jobs(settings)}) == len(tables)
     assert list(jobs.table_jobs(SETTINGS)) == []

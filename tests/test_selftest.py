@@ -196,7 +196,7 @@ def go(tmp_path):
 
 def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(go, tmp_path):
     asked = []
-    found = go(lambda j, timeout: asked.append(j) or machine(j), comparisons=7, leaks=4)
+    found = go(lambda j, timeout: asked.append(j) or machine(j), comparisons=7, leaks=4, at_once=2)
     timed_jobs = [j for j in asked if j.kind == "selftest time"]
     assert len(timed_jobs) == 7 * 6
     assert {j.lane for j in timed_jobs} == {0, 1}
