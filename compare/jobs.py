@@ -108,11 +108,11 @@ PRESETS: Mapping[str, Preset] = {
         ),
     ),
     "full": Preset(
-        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=420, more_seconds=150,
+        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=420, more_seconds=80,
         timeout=900,
         tables=Tables(
             tuple(product(MODELS, DISTRIBUTIONS)), "medium", Budget(rounds=10, least=4, seconds=4),
-            "fine", Budget(rounds=8, least=3, seconds=0.3), processes=4,
+            "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
         ),
         closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
     ),

@@ -96,7 +96,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"width": 48, "blocks": 6, "digits": 12},
         "medium": {"width": 128, "blocks": 6, "digits": 24},
-        "large": {"width": 512, "blocks": 8, "digits": 48},
+        "large": {"width": 512, "blocks": 8, "digits": 24},
     },
     make=make,
 )
