@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import static
 from compare import schema
 from compare.errors import UnsupportedError
 from compare.measure.job import Budget
@@ -164,3 +165,14 @@ def test_terms_need_the_blocks_of_the_denominator():
         sum_interval([(1, [[1.0]])], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="one number has no interval"):
         sum_interval([(1, [[1.0]])], [[1.0]])
+
+
+@pytest.mark.parametrize("example", [(np.ones(3),), ({"x": np.ones(3), "times": 2},)], ids=["arrays", "a static value"])
+def test_the_guard_runs_no_kernel(example):
+    def f(given):
+        return given["x"] * given["times"] if isinstance(given, dict) else given * 2
+
+    exe = static.compile(f, *example)
+    guard = programs._with_nothing_to_run(exe, (np.zeros(3),))
+    assert guard(*example).tolist() == [0, 0, 0]
+    assert exe(*example).tolist() == [2, 2, 2]
