@@ -203,3 +203,11 @@ def test_a_pass_rate_needs_trials(passed, total):
 )
 def test_the_side_of_an_interval(low, high, side):
     assert Interval(1.0, low, high).side(0.05) == side
+
+
+def test_a_block_that_was_interrupted_hardly_counts():
+    calm = [[1.0 + 0.001 * i for i in range(20)] for _ in range(6)]
+    disturbed = [[*process[:-2], 9.0, 9.0] for process in calm]
+    found = ratio_interval(disturbed, [[1.0] * 20] * 6)
+    assert abs(found.estimate - ratio_interval(calm, [[1.0] * 20] * 6).estimate) < 0.003
+    assert found.high - found.low < 0.01
