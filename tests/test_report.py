@@ -180,7 +180,8 @@ def test_every_figure_is_there_as_png_and_svg_and_inside_the_page(whole, tmp_pat
         assert f"](plots/{name}.png)" in markdown
     assert len(images) == sum(name.endswith(".svg") for name in names)
     assert all(len(image["alt"]) > 40 for image in images)
-    assert re.search(r"tiny_mlp small static-exact 0\.4\d*× \(faster\)",  "".join(image["alt"] for image in images)
+    texts = "".join(image["alt"] for image in images)
+    assert re.search(r"tiny_mlp small static-exact 0\.4\d*× \(faster\)", texts)
 
 
 def test_the_page_asks_nothing_of_any_network(whole):
