@@ -6,6 +6,9 @@ narrow (of three that differ it covers 72%, not 95%), so it is widened by Studen
 expanded percentile interval is (The American Statistician 69, 2015). Where processes hardly differ the
 result is wider than it need be.
 
+What interrupts a block for a moment doubles it. The outer quarters of a process's paired ratios are therefore drawn in
+to its quartiles, the Winsorised mean (Tukey and McLaughlin, Sankhya A 25, 1963), before anything is resampled.
+
 Of twenty true ties, one 95% interval misses 1 on average. Where one verdict rests on several intervals, `comparisons`
 says how many, and each is widened by Bonferroni: Student's quantile at 1 - 0.05 / comparisons, so that all of them hold
 their truth at once with 95%. The percentiles stay those of one interval, as resamples do not know farther tails.
@@ -62,9 +65,8 @@ def ratio_interval(
 ) -> Interval:
     """The geometric mean of the ratios of paired blocks: `numerator[process][block] / denominator[...]`.
 
-    Of each process the lowest and the highest quarter of its ratios are taken as the quartiles, the Winsorised mean:
-    what interrupts a block for a moment doubles it, and such tails make a plain mean a few times as noisy. Every
-    process weighs the same, however many blocks it has. `comparisons` intervals hold their truth at once with 95%.
+    Of each process the lowest and the highest quarter of its ratios are taken as the quartiles. Every process weighs
+    the same, however many blocks it has. `comparisons` intervals hold their truth at once with 95%.
     Raises ValueError for data that are empty, not paired, not positive, or a single pair, of which no interval can be
     known.
     """
@@ -135,7 +137,7 @@ def _logs(nested: Nested) -> list[_Floats]:
 
 
 def _winsorised(logs: _Floats) -> _Floats:
-    """The values, the outer quarters drawn in (Tukey and McLaughlin, Sankhya A 25, 1963); as they are up to three."""
+    """The values, the outer quarters drawn in ; as they are up to three."""
     outside, ordered = len(logs) // 4, np.sort(logs)
     return np.clip(logs, ordered[outside], ordered[len(logs) - 1 - outside])
 

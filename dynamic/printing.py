@@ -269,7 +269,6 @@ _NAMES: Mapping[str, str] = {
     "conv1d": "ConvolutionBackward0",
     "conv2d": "ConvolutionBackward0",
     "copy": "CloneBackward0",
-    "cross_entropy": "NllLossBackward0",
     "cumulative_prod": "CumprodBackward0",
     "cumulative_sum": "CumsumBackward0",
     "det": "LinalgDetBackward0",

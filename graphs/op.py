@@ -82,6 +82,7 @@ class Op:
     family    elementwise, reduction, movement, ...: what engines may assume about it
     arity     the number of inputs, None when it varies
     effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
+    parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Op:
         view: bool = False,
         infix: str = ", ",
         effect: bool = False,
+        parts: Callable[..., Any] | None = None,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
@@ -113,6 +115,7 @@ class Op:
         self.view = view
         self.infix = infix
         self.effect = effect
+        self.parts = parts
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__
         # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.

@@ -17,6 +17,8 @@ from graphs.spec import TensorSpec
 from static import taint
 from static.compile import compile
 from static.executable import Executable
+from static.passes import pipeline
+from static.passes.decompose import decompose
 from static.shapes import Names, Specialised, pad_axes
 from static.trace import trace
 
@@ -103,7 +105,7 @@ def prove_padding(
     executable: Executable, call: Specialised, names: Sequence[Names], at_most: Bounds, crop: Cropping
 ) -> None:
     """Raise ShapeError unless nothing that may stand in the padding of these sizes can reach a result."""
-    graph = executable.traced.graph
+    graph = pipeline.apply(decompose, executable.traced.graph)
     marks = []
     for spec, axes, bound in zip(call.specs, names, at_most, strict=True):
         true = [size if name is None else call.true[name] for name, size in zip(axes, spec.shape, strict=True)]

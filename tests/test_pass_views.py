@@ -149,27 +149,31 @@ def test_a_part_of_a_concat_is_the_part():
 def test_all_parts_of_an_array_are_the_array():
     check(
         eliminate_views,
-        lambda x: (g.concat([x[0:1], x[1:2]]), g.stack([x[0], x[1]]), g.stack([x[1], x[0]])),
+        lambda x: (
+            g.concat([x[0:1], x[1:2]]),
+            g.concat([g.expand_dims(x[0], 0), g.expand_dims(x[1], 0)]),
+            g.concat([x[1:2], x[0:1]]),
+        ),
         [X],
         """
         %1: f32[1,3] = getitem(%0, key=(0:1:, :))
         %2: f32[1,3] = getitem(%0, key=(1:2:, :))
         %3: f32[2,3] = concat(%1, %2, axis=0)
         %4: f32[3] = getitem(%0, key=(0, :))
-        %5: f32[3] = getitem(%0, key=(1, :))
-        %6: f32[2,3] = stack(%4, %5, axis=0)
-        %7: f32[3] = getitem(%0, key=(1, :))
-        %8: f32[3] = getitem(%0, key=(0, :))
-        %9: f32[2,3] = stack(%7, %8, axis=0)
-        return %3, %6, %9
+        %5: f32[1,3] = reshape(%4, shape=(1, 3))
+        %6: f32[3] = getitem(%0, key=(1, :))
+        %7: f32[1,3] = reshape(%6, shape=(1, 3))
+        %8: f32[2,3] = concat(%5, %7, axis=0)
+        %9: f32[1,3] = getitem(%0, key=(1:2:, :))
+        %10: f32[1,3] = getitem(%0, key=(0:1:, :))
+        %11: f32[2,3] = concat(%9, %10, axis=0)
+        return %3, %8, %11
         """,
         """
-        %1: f32[3] = getitem(%0, key=(1, :))
-        %2: f32[3] = getitem(%0, key=(0, :))
-        %3: f32[1,3] = reshape(%1, shape=(1, 3))
-        %4: f32[1,3] = reshape(%2, shape=(1, 3))
-        %5: f32[2,3] = concat(%3, %4, axis=0)
-        return %0, %0, %5
+        %1: f32[1,3] = getitem(%0, key=(1:2:, :))
+        %2: f32[1,3] = getitem(%0, key=(0:1:, :))
+        %3: f32[2,3] = concat(%1, %2, axis=0)
+        return %0, %0, %3
         """,
     )
 

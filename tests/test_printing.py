@@ -180,7 +180,7 @@ NAMES: list[tuple[str, dict[str, Any], str, Expression]] = [
     ("conv2d", {}, "ConvolutionBackward0", lambda t, m, v, b: t.conv2d(b[None], b[None])),
     ("max_pool2d", {}, "MaxPool2DWithIndicesBackward0", lambda t, m, v, b: t.max_pool2d(b, 2)),
     ("embedding", {}, "EmbeddingBackward0", lambda t, m, v, b: t.embedding(m, t.tensor([0]))),
-    ("cross_entropy", {}, "NllLossBackward0",
+    ("nll_loss", {}, "NllLossBackward0",
      lambda t, m, v, b: t.nn.functional.cross_entropy(m, t.tensor([0, 1, 2]))),
     ("reshape", {"shape": (9,)}, "ViewBackward0", lambda t, m, v, b: m.reshape(9)),
     ("permute_dims", {"axes": (1, 0)}, "PermuteBackward0", lambda t, m, v, b: m.T),

@@ -5,11 +5,9 @@ from graphs.ops.composites import (
     embedding,
     flatten,
     layer_norm,
-    log_softmax,
     logsumexp,
     one_hot,
     silu,
-    softmax,
     softplus,
     std,
     var,
@@ -179,6 +177,7 @@ from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key,
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
 from graphs.ops.slicing import getitem, place
+from graphs.ops.softmax import log_softmax, nll_loss, softmax
 from graphs.ops.sorting import (
     argsort,
     argwhere,
@@ -333,6 +332,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nextafter",
+    "nll_loss",
     "nonzero",
     "normal",
     "not_equal",

@@ -18,19 +18,19 @@ from graphs.ops.elementwise import (
     log,
     logaddexp,
     multiply,
-    negative,
     sigmoid,
     sqrt,
     square,
     subtract,
     where,
 )
-from graphs.ops.indexing import take, take_along_axis
+from graphs.ops.indexing import take
 from graphs.ops.movement import astype, expand_dims, reshape, squeeze, stop_gradient
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, positive_axes, shape_of
+from graphs.ops.softmax import log_softmax, nll_loss
 
 Array = Any
 
@@ -43,23 +43,9 @@ def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
     return total if keepdims else squeeze(total, positive_axes(axis, len(shape_of(x))))
 
 
-def softmax(x: Array, /, axis: int = -1) -> Array:
-    """exp(x) / sum(exp(x)) along one axis, without overflow."""
-    weights = exp(subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True))))
-    return divide(weights, _sum(weights, axis=axis, keepdims=True))
-
-
-def log_softmax(x: Array, /, axis: int = -1) -> Array:
-    """The logarithm of softmax, without overflow."""
-    shifted = subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True)))
-    # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
-    return subtract(shifted, log(_sum(exp(shifted), axis=axis, keepdims=True)))
-
-
 def cross_entropy(logits: Array, labels: Array, /) -> Array:
     """The mean of -log softmax(logits)[label]: logits f[..., classes], labels i[...] -> a scalar."""
-    picked = take_along_axis(log_softmax(logits), expand_dims(labels, -1), axis=-1)
-    return negative(mean(picked))
+    return nll_loss(log_softmax(logits), labels)
 
 
 def softplus(x: Array, /) -> Array:

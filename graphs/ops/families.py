@@ -136,6 +136,7 @@ def movement(
     view: bool = False,
     broadcasts: bool = False,
     arity: int | None = 1,
+    parts: Callable[..., Any] | None = None,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
 
@@ -144,5 +145,5 @@ def movement(
 
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="movement",
-        arity=arity, view=view, broadcasts=broadcasts, doc=doc,
+        arity=arity, view=view, broadcasts=broadcasts, parts=parts, doc=doc,
     )  # fmt: skip

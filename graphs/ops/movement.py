@@ -250,6 +250,7 @@ stack: Op = movement(
     prepare=_prepare_stack,
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
     arity=None,
+    parts=lambda *arrays, axis: concat([expand_dims(a, axis) for a in arrays], axis),
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.ops.composites import softmax, softplus, var
+from graphs.ops.composites import softplus, var
 from graphs.ops.elementwise import (
     abs,
     add,
@@ -32,6 +32,7 @@ from graphs.ops.movement import astype, matrix_transpose, reshape
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 
 Array = Any

@@ -14,6 +14,7 @@ from graphs.testing.indexing import INDEXING
 from graphs.testing.linalg import LINALG
 from graphs.testing.neural import NEURAL
 from graphs.testing.sample import Sample, Values
+from graphs.testing.softmax import SOFTMAX
 from graphs.testing.sorting import SORTING
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -27,6 +28,7 @@ _MAKERS: dict[str, Maker] = {
     **LINALG,
     **SORTING,
     **NEURAL,
+    **SOFTMAX,
 }
 
 

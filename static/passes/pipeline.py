@@ -17,6 +17,7 @@ from static.passes.common_subexpressions import merge_common_subexpressions
 from static.passes.constant_folding import fold_constants
 from static.passes.contraction import contract
 from static.passes.dead_code import remove_dead_code
+from static.passes.decompose import decompose
 from static.passes.flattening import flatten_products
 from static.passes.fusion import fuse
 from static.passes.loops import hoist_invariants, prune_loops
@@ -33,6 +34,7 @@ Pass = Callable[[Graph], Graph]
 REPLAY: tuple[Pass, ...] = (remove_dead_code,)
 SIMPLIFY: tuple[Pass, ...] = (
     remove_dead_code,
+    decompose,
     eliminate_views,
     push_broadcasts,
     simplify_algebra,

@@ -8,7 +8,6 @@ flip of the same flip              neither
 getitem of all                     its input
 getitem of one part of a concat    the part
 concat of all parts of an array    the array; of one array: it
-stack                              a concat
 sum(keepdims=False), then reshape  sum(keepdims=True), and the other way round
 stop_gradient                      its input: nothing is differentiated any more
 
@@ -163,14 +162,6 @@ def _concat(node: Node) -> Node | None:
     return whole if whole is not None and whole.spec == node.spec else None
 
 
-def _stack(node: Node) -> Node | None:
-    """A concat, of which other rules know more."""
-    axis, one = node.attrs["axis"], node.inputs[0].spec.shape
-    shape = (*one[:axis], 1, *one[axis:])
-    parts = [Node.of(movement.reshape, (part,), {"shape": shape}, node.source) for part in node.inputs]
-    return Node.of(movement.concat, parts, {"axis": axis}, node.source)
-
-
 def whole_of(parts: Sequence[Node], axis: int) -> Node | None:
     """The array whose consecutive parts along `axis` these are, from the first element to the last.
 
@@ -228,7 +219,6 @@ _RULES: Mapping[Op, Rule] = {
     movement.broadcast_to: _broadcast,
     movement.flip: _flip,
     movement.concat: _concat,
-    movement.stack: _stack,
     movement.stop_gradient: _input,
     getitem: _part,
 }

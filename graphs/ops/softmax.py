@@ -1,0 +1,131 @@
+"""softmax and what is taken of its logarithm: one op each, in fewer passes over memory than the ops they are made of.
+
+An op here tells its `parts` too, which have its bits: what a compiler fuses with its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape, Size
+from graphs.errors import ShapeError
+from graphs.op import Attrs, Kernel, Op
+from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
+from graphs.ops.families import refuse_empty, ufunc_dtype
+from graphs.ops.indexing import add_along_axis, take_along_axis
+from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
+from graphs.ops.reductions import max as _max
+from graphs.ops.reductions import mean, reducer
+from graphs.ops.reductions import sum as _sum
+from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axes, shape_of
+from graphs.spec import TensorSpec
+
+Array = Any
+
+_largest = reducer(np.maximum, np.dtype(np.float64))
+_float = ufunc_dtype(np.exp)
+
+
+def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[..., Any]) -> Op:
+    """An op `op(x, axis=-1)` on what lies along one axis, or several."""
+
+    def infer(x: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
+        refuse_empty(x, axis)
+        return TensorSpec(x.shape, _float(x.dtype))
+
+    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+        return x.size * 14  # an exponential counts as ten
+
+    return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=cost, family="composed", parts=parts)
+
+
+def _prepare(x: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+    x = as_operand(x)
+    dtype = dtype_of(x)
+    return (x if dtype.kind == "f" else astype(x, _float(dtype)),), {"axis": positive_axes(axis, len(shape_of(x)))}
+
+
+def _shifted(x: Array, axis: tuple[int, ...], out: Array) -> Array:
+    """x less the largest along `axis`, so that no exponential overflows."""
+    return np.asarray(np.subtract(x, _largest(x, axis, None, None, True), out))
+
+
+def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    weights = _shifted(x, axis, out)
+    np.exp(weights, weights)
+    return np.divide(weights, np.add.reduce(weights, axis, keepdims=True), weights)
+
+
+def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
+    weights = exp(subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True))))
+    return divide(weights, _sum(weights, axis=axis, keepdims=True))
+
+
+def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """The logarithm of softmax, without overflow."""
+    shifted = _shifted(x, axis, out)
+    # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
+    return np.subtract(shifted, np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)), shifted)
+
+
+def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
+    shifted = subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True)))
+    return subtract(shifted, log(_sum(exp(shifted), axis=axis, keepdims=True)))
+
+
+softmax: Op = _along(
+    "softmax",
+    _softmax,
+    _softmax_parts,
+    lambda g, out, axis: multiply(subtract(g, _sum(multiply(g, out), axis=axis, keepdims=True)), out),
+)
+log_softmax: Op = _along(
+    "log_softmax",
+    _log_softmax,
+    _log_softmax_parts,
+    lambda g, out, axis: subtract(g, multiply(exp(out), _sum(g, axis=axis, keepdims=True))),
+)
+
+
+# nll_loss ---------------------------------------------------------------------------------------------------------
+
+
+def _infer_nll(x: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    integral(labels, "labels")
+    _check_labels(x.shape, labels.shape)
+    return mean.infer(x, axis=tuple(range(x.ndim)), keepdims=False)
+
+
+def _check_labels(shape: Shape, labels: Shape) -> None:
+    if not shape or not dims.same_shape(shape[:-1], labels):
+        raise ShapeError("labels have the shape of the log probabilities without the last axis; reshape them")
+
+
+def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
+    """Minus the mean of log probabilities at their labels: f[..., classes], i[...] -> a scalar."""
+    _check_labels(x.shape, labels.shape)  # or they would broadcast
+    picked = take_along_axis.kernel(x, labels[..., None], axis=x.ndim - 1)
+    return np.negative(mean.kernel(picked, axis=tuple(range(x.ndim)), keepdims=False), out)
+
+
+def _nll_gradient(g: Array, x_shape: Shape, y: Array) -> Array:
+    count, labels = dims.product(x_shape[:-1]), expand_dims(y, -1)
+    share = g if dims.same(count, 0) else divide(g, count)
+    return add_along_axis(broadcast_to(negative(share), shape_of(labels)), labels, x_shape, len(x_shape) - 1)
+
+
+nll_loss: Op = Op(
+    "nll_loss",
+    _nll,
+    _infer_nll,
+    rules=(_nll_gradient, None),
+    cost=lambda x, labels, *, out: labels.size,
+    family="composed",
+    arity=2,
+    parts=lambda x, labels: negative(mean(take_along_axis(x, expand_dims(labels, -1), axis=-1))),
+)
