@@ -94,7 +94,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 def sum_interval(
     terms: Sequence[tuple[float, Nested]], denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
-    """A sum of weighted ratios, each the geometric mean of `numerator / denominator` over paired blocks.
+    """A sum of weighted ratios `numerator / denominator`, each what `ratio_interval` estimates.
 
     `terms` are the weights, of either sign, with the numerators; 0 where there is no term. The ratios are resampled
     together, so that what they share cancels. Raises ValueError as `ratio_interval` does.
@@ -105,7 +105,7 @@ def sum_interval(
     for weight, numerator in terms:
         if [len(process) for process in numerator] != [len(process) for process in denominator]:
             raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-        logs: list[_Floats] = [top - low for top, low in zip(_logs(numerator), bottom, strict=True)]
+        logs = [_winsorised(top - low) for top, low in zip(_logs(numerator), bottom, strict=True)]
         estimate += weight * exp(float(np.mean([np.mean(group) for group in logs])))
         means += weight * np.exp(_resampled_means(logs, np.random.default_rng(seed), resamples))  # the same draws
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])

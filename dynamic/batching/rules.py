@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from dynamic.tensor import Tensor
 from graphs.op import Attrs, Op
+from graphs.ops.elementwise import negative
 from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import broadcast_to, permute_dims, reshape
+from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape
+from graphs.ops.reductions import mean
 
 Shape = tuple[int, ...]
 
@@ -173,6 +175,12 @@ def _take(_op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tenso
     return reshape(picked, (count, *before, *indices.shape, *after))
 
 
+def _nll_loss(_op: Op, columns: Sequence[Column], _attrs: Attrs, count: int) -> Tensor:
+    x, labels = (full(column, count) for column in columns)
+    picked = take_along_axis(x, expand_dims(labels, -1), axis=-1)
+    return negative(mean(picked, axis=range(1, picked.ndim)))
+
+
 # The other way: ops on rows ----------------------------------------------------------------------------------------
 
 
@@ -235,6 +243,7 @@ _RULES: dict[str, Stacked] = {
     "setitem": _setitem,
     "matmul": _matmul,
     "take": _take,
+    "nll_loss": _nll_loss,
 }
 _ROW_WISE: dict[str, Callable[..., Roles | None]] = {
     "elementwise": _elementwise_rows,
