@@ -61,28 +61,11 @@ def selftest(
 
 def _show(rates: dict[str, Any]) -> None:
     from compare import tables
+    from compare.selftest import page
 
-    columns = ("injected", "measured", "found", "of", "rate, 95% interval", "target")
-    rows = [*map(_slowdown, rates["speed"]), *map(_leak, rates["leaks"])]
-    tables.show(columns, rows, whole=columns)
+    tables.show(page.COLUMNS, page.rows(rates), whole=page.COLUMNS)
     for failure in rates["failures"]:
         click.echo(f"failed: {failure}", err=True)
     if not rates["whole"]:
         click.echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
     click.echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")
-
-
-def _slowdown(row: dict[str, Any]) -> tuple[str, ...]:
-    injected = f"{row['injected']:.0%} slower, counted {row['counted']:.2%}" if row["injected"] else "nothing"
-    return injected, f"{row['estimate']:.3f} ±{row['half_width']:.1%}", *_found(row)
-
-
-def _leak(row: dict[str, Any]) -> tuple[str, ...]:
-    injected = f"{row['injected']:,.0f} bytes an epoch" if row["injected"] else "no leak"
-    return injected, f"{row['kept']:,.0f}", *_found(row)
-
-
-def _found(row: dict[str, Any]) -> tuple[str, ...]:
-    low, high = row["interval"]
-    target = {None: "none", True: "met", False: "missed"}[row["met"]]
-    return str(row["found"]), str(row["comparisons"]), f"{row['rate']:.1%} ({low:.1%} to {high:.1%})", target

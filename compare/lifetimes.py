@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compare.errors import InputsError
+from compare.files import write_atomic
 
 COLUMNS = ("id", "lower", "upper", "size")
 LARGEST = 2**62
@@ -54,8 +55,6 @@ def write(rows: Sequence[Row], offsets: Sequence[int], path: Path | None) -> Non
     if path is None:
         sys.stdout.write(text.getvalue())
         return
-    from compare.report.files import write_atomic
-
     try:
         write_atomic(path, text.getvalue().encode())
     except OSError as error:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from compare import schema
 from compare.errors import ResultsError
+from compare.files import write_atomic
 
 RESULTS = "results.jsonl"
 VERDICTS = "verdicts.json"
@@ -90,9 +91,7 @@ def done_jobs(records: Iterable[Mapping[str, Any]]) -> set[Key]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, allow_nan=False, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_atomic(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

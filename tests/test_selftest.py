@@ -176,9 +176,12 @@ def test_a_target_missed_with_wide_intervals_is_noise(half_width, speed_met, lea
 # The whole
 
 
+ENVIRONMENT = {"cpu": "one", "cores": 2, "python": "CPython 3", "numpy": "2", "commit": None, "load": 0.5}
+
+
 def machine(asked):
     if asked.kind == "environment":
-        return {"kind": "environment", "environment": {"cpu": "one"}}
+        return {"kind": "environment", "environment": ENVIRONMENT}
     fine = {"status": "ok", "reason": None}
     if asked.kind == "selftest memory":
         return {**asked.head, "arms": {arm: {**fine, "kept": int(inject.size_of(arm)) + 100} for arm in asked.arms}}
@@ -292,6 +295,11 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert "1,048,576 bytes" in done.stdout
     assert "the intervals of these rates are wide" in done.stdout
     assert str(os.sep) not in json.dumps(written["environment"])
+    told = (tmp_path / "a" / "selftest.md").read_text()
+    row = next(line for line in told.splitlines() if line.startswith("| 5% slower"))
+    assert row.split(" | ")[2:4] == ["8" if slow else "0", "8"]
+    assert f"Targets: **{written['outcome']}**" in told
+    assert "of 6 processes each" in told
 
 
 def test_no_two_processes_share_a_core(monkeypatch):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compare import results
+from compare.files import write_atomic
 
 __all__ = ["write"]
 
@@ -17,7 +18,6 @@ def write(directory: Path) -> list[Path]:
     """
     from compare.report import html, markdown, plots, records, summary, verdicts
     from compare.report.assemble import assemble
-    from compare.report.files import write_atomic
 
     found = summary.summarise(records.parse(results.read(directory / results.RESULTS)))
     judged, skipped = verdicts.parse(_verdicts(directory / results.VERDICTS))

@@ -31,19 +31,19 @@ def _blocks(page: Page) -> Iterator[str]:
         yield from _picture(picture)
     yield "## Parity gate"
     yield from (_text(note) for note in page.parity_notes)
-    yield _table(page.parity)
+    yield table(page.parity)
     yield "## Environment"
-    yield _table(page.environment) or "The results hold no record of the environment."
+    yield table(page.environment) or "The results hold no record of the environment."
     yield "## How to reproduce"
     yield "\n".join(f"    {_one_line(command)}" for command in page.commands)
     yield "## Limits"
     yield _bullets(page.limits)
-    yield _table(page.failures)
+    yield table(page.failures)
 
 
 def _verdict_table(verdicts: Iterable[Verdict]) -> str:
     rows = tuple((f"{v.claim} {v.title}", f"{v.icon} {v.word}", v.effect, v.why) for v in verdicts)
-    return _table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
+    return table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
 
 
 def _claim(verdict: Verdict) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _claim(verdict: Verdict) -> Iterator[str]:
         *verdict.strongest,
     )
     yield _bullets_raw(f"**{name}:** {_text(value)}" for name, value in named if value)
-    yield _table(verdict.regimes)
+    yield table(verdict.regimes)
     lists = (
         ("Reasons", verdict.reasons),
         ("Not tested", verdict.not_tested),
@@ -75,14 +75,15 @@ def _picture(picture: Picture) -> Iterator[str]:
     if picture.name is not None:
         yield f"![{_text(picture.title)}](plots/{picture.name}.png)"
     yield _text(picture.caption)
-    yield _table(picture.table)
+    yield table(picture.table)
 
 
-def _table(table: Table | None) -> str:
-    if table is None:
+def table(of: Table | None) -> str:
+    """A table, its cells escaped; nothing for None."""
+    if of is None:
         return ""
-    rules = tuple({"l": ":--", "r": "--:"}[side] for side in table.align)
-    rows = (tuple(map(_text, table.headers)), rules, *(tuple(map(_text, row)) for row in table.rows))
+    rules = tuple({"l": ":--", "r": "--:"}[side] for side in of.align)
+    rows = (tuple(map(_text, of.headers)), rules, *(tuple(map(_text, row)) for row in of.rows))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from compare import journal, results, schema, workloads
 from compare.errors import NothingMeasuredError
 from compare.executors import Execute, Pool
+from compare.files import write_atomic
 from compare.jobs import PRESETS
 from compare.journal import Journal
 from compare.measure.environment import affinity
@@ -21,11 +22,14 @@ from compare.measure.job import Job
 from compare.progress import Reporter
 from compare.results import Record
 from compare.runner import Runner
+from compare.selftest import page
 from compare.selftest.inject import AGAIN
-from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge
+from compare.selftest.rates import KINDS, LEAST_LEAK, MEMORY, TIME, WHOLE, judge
 
 RATES = "selftest.json"
 """The file that the rates are written to."""
+PAGE = "selftest.md"
+"""The same for people."""
 SHARES = (0.03, 0.05, 0.10)
 """The slowdowns that are injected."""
 LEAKS = (64 * 1024, 1024 * 1024)
@@ -83,6 +87,7 @@ def run(
         _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
     rates = _judged(kept, plan, time.monotonic() - started)
     results.write_json(directory / RATES, rates)
+    write_atomic(directory / PAGE, page.markdown(rates, LEAST_LEAK).encode())
     return rates
 
 

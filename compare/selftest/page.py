@@ -1,0 +1,60 @@
+"""The rates of a selftest as rows of a table, and as a page in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compare.report.markdown import table
+from compare.report.page import Table
+
+COLUMNS = ("injected", "measured", "found", "of", "rate, 95% interval", "target")
+
+_PAGE = """# How far the harness can be trusted
+
+An engine was compared with itself: as it is, slowed down by a known share of its own work, and leaking known bytes. A
+slowdown counts as found when the 95% interval of its ratio excludes 1, a leak when an epoch leaves more than
+{least:,} bytes behind. What is found where nothing was injected is a false alarm.
+
+{table}
+
+{comparisons} comparisons of {processes} processes each, {at_once} at a time, in {minutes:.0f} minutes, on {cpu} with \
+{cores} cores, load {load:.2f} when it began; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
+
+    graphduel selftest --comparisons {comparisons} --seed {seed}
+"""
+
+
+def rows(rates: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A row for each size that was injected."""
+    return [*map(_slowdown, rates["speed"]), *map(_leak, rates["leaks"])]
+
+
+def markdown(rates: Mapping[str, Any], least: int) -> str:
+    """The page; `least` is the bytes from which on something left behind counts as a leak."""
+    environment, settings = rates["environment"], rates["settings"]
+    return _PAGE.format(
+        least=least,
+        table=table(Table(COLUMNS, tuple(rows(rates)), "lrrrll")),
+        minutes=rates["seconds"] / 60,
+        outcome=rates["outcome"],
+        at=rates["at"],
+        **{name: settings[name] for name in ("comparisons", "processes", "at_once", "seed")},
+        **{name: environment[name] for name in ("cpu", "cores", "python", "numpy", "commit", "load")},
+    )
+
+
+def _slowdown(row: Mapping[str, Any]) -> tuple[str, ...]:
+    injected = f"{row['injected']:.0%} slower, counted {row['counted']:.2%}" if row["injected"] else "nothing"
+    return injected, f"{row['estimate']:.3f} ±{row['half_width']:.1%}", *_found(row)
+
+
+def _leak(row: Mapping[str, Any]) -> tuple[str, ...]:
+    injected = f"{row['injected']:,.0f} bytes an epoch" if row["injected"] else "no leak"
+    return injected, f"{row['kept']:,.0f} bytes", *_found(row)
+
+
+def _found(row: Mapping[str, Any]) -> tuple[str, ...]:
+    low, high = row["interval"]
+    target = {None: "none", True: "met", False: "missed"}[row["met"]]
+    return str(row["found"]), str(row["comparisons"]), f"{row['rate']:.1%} ({low:.1%} to {high:.1%})", target
