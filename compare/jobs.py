@@ -108,7 +108,7 @@ PRESETS: Mapping[str, Preset] = {
         ),
     ),
     "full": Preset(
-        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=420, more_seconds=80,
+        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=360, more_seconds=60,
         timeout=900,
         tables=Tables(
             tuple(product(MODELS, DISTRIBUTIONS)), "medium", Budget(rounds=10, least=4, seconds=4),

@@ -108,7 +108,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"lines": 8, "prompt": 8, "width": 16},
         "medium": {"lines": 12, "prompt": 16, "width": 64},
-        "large": {"lines": 24, "prompt": 24, "width": 256},
+        "large": {"lines": 16, "prompt": 24, "width": 256},
     },
     make=make,
 )

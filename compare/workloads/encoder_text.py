@@ -120,7 +120,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"lines": 16, "max_length": 40, "width": 32, "blocks": 1},
         "medium": {"lines": 24, "max_length": 60, "width": 64, "blocks": 2},
-        "large": {"lines": 20, "max_length": 100, "width": 128, "blocks": 4},
+        "large": {"lines": 14, "max_length": 100, "width": 128, "blocks": 4},
     },
     make=make,
     policies=("exact", "bucket", "pad", "symbolic"),

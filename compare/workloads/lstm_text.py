@@ -94,7 +94,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"lines": 12, "max_length": 24, "width": 16},
         "medium": {"lines": 16, "max_length": 40, "width": 64},
-        "large": {"lines": 12, "max_length": 60, "width": 128},
+        "large": {"lines": 10, "max_length": 50, "width": 128},
     },
     make=make,
     policies=("exact", "bucket", "pad", "symbolic"),

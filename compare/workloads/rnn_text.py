@@ -136,7 +136,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"lines": 12, "max_length": 40, "width": 32},
         "medium": {"lines": 24, "max_length": 60, "width": 64},
-        "large": {"lines": 24, "max_length": 100, "width": 128},
+        "large": {"lines": 20, "max_length": 80, "width": 128},
     },
     make=make,
     policies=("exact", "bucket", "pad", "symbolic"),

@@ -107,7 +107,7 @@ WORKLOAD = Workload(
     sizes={
         "small": {"trees": 8, "max_nodes": 24, "width": 16},
         "medium": {"trees": 16, "max_nodes": 48, "width": 32},
-        "large": {"trees": 14, "max_nodes": 96, "width": 64},
+        "large": {"trees": 12, "max_nodes": 80, "width": 64},
     },
     make=make,
 )
