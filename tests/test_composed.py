@@ -28,7 +28,9 @@ def same_bits(got, expected):
 
 
 def test_these_tell_their_parts():
-    assert {op.name for op in COMPOSED} == {"softmax", "log_softmax", "nll_loss", "stack"}
+    assert {op.name for op in COMPOSED} == {
+        *("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient", "nll_loss", "stack")
+    }
 
 
 @EACH
@@ -58,6 +60,7 @@ def test_the_gradient_is_that_of_the_whole_op_and_then_its_parts_fuse():
     traced = static.trace(static.value_and_grad(loss), x)
     names = [node.op.name for node in traced.calls]
     assert names.count("softmax") == 1
+    assert names.count("softmax_gradient") == 1
     assert "max" not in names  # nor is it differentiated
     exe = static.compile(static.value_and_grad(loss), x)
     assert "softmax" not in {node.op.name for node in exe.graph.calls}

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.errors import ShapeError
+from graphs.errors import DTypeError, ShapeError
 from graphs.op import Attrs, Kernel, Op
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
 from graphs.ops.families import refuse_empty, ufunc_dtype
@@ -44,9 +44,13 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
 
 
 def _prepare(x: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+    return (_floating(x),), {"axis": positive_axes(axis, len(shape_of(x)))}
+
+
+def _floating(x: Array) -> Array:
     x = as_operand(x)
     dtype = dtype_of(x)
-    return (x if dtype.kind == "f" else astype(x, _float(dtype)),), {"axis": positive_axes(axis, len(shape_of(x)))}
+    return x if dtype.kind == "f" else astype(x, _float(dtype))
 
 
 def _shifted(x: Array, axis: tuple[int, ...], out: Array) -> Array:
@@ -79,16 +83,71 @@ def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
 
 
 softmax: Op = _along(
-    "softmax",
-    _softmax,
-    _softmax_parts,
-    lambda g, out, axis: multiply(subtract(g, _sum(multiply(g, out), axis=axis, keepdims=True)), out),
+    "softmax", _softmax, _softmax_parts, lambda g, out, axis: softmax_gradient.apply((g, out), {"axis": axis})
 )
 log_softmax: Op = _along(
     "log_softmax",
     _log_softmax,
     _log_softmax_parts,
-    lambda g, out, axis: subtract(g, multiply(exp(out), _sum(g, axis=axis, keepdims=True))),
+    lambda g, out, axis: log_softmax_gradient.apply((g, out), {"axis": axis}),
+)
+
+
+# Their gradients --------------------------------------------------------------------------------------------------
+
+
+def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Callable[..., Any]) -> Op:
+    """An op `op(g, y, axis)`: the cotangent of x from that of y = f(x), and y."""
+
+    def infer(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
+        if not dims.same_shape(g.shape, y.shape):
+            raise ShapeError("a cotangent has the shape of what it is the cotangent of; broadcast it first")
+        if g.dtype != y.dtype:
+            raise DTypeError("a cotangent has the dtype of what it is the cotangent of; convert it with astype")
+        return y
+
+    def prepare(g: Array, y: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+        return (_floating(g), _floating(y)), {"axis": positive_axes(axis, len(shape_of(y)))}
+
+    def cost(g: TensorSpec, y: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
+        return out.size * 4
+
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="composed", arity=2, parts=parts)
+
+
+def _total(x: Array, axis: tuple[int, ...]) -> Array:
+    return _sum(x, axis=axis, keepdims=True)
+
+
+def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """(g - sum(g y)) y, which is symmetric in the sense that it is its own pullback in g."""
+    found = np.asarray(np.multiply(g, y, out))
+    np.subtract(g, np.add.reduce(found, axis, keepdims=True), found)
+    return np.multiply(found, y, found)
+
+
+def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """g - exp(y) sum(g)."""
+    found = np.asarray(np.exp(y, out))
+    np.multiply(found, np.add.reduce(g, axis, keepdims=True), found)
+    return np.subtract(g, found, found)
+
+
+softmax_gradient: Op = _gradient(
+    "softmax_gradient",
+    _softmax_gradient,
+    lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
+    lambda g, y, axis: softmax_gradient.apply((g, y), {"axis": axis}),
+    lambda g, x, y, axis: subtract(
+        multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
+    ),
+)
+log_softmax_gradient: Op = _gradient(
+    "log_softmax_gradient",
+    _log_softmax_gradient,
+    lambda g, y, axis: subtract(g, multiply(exp(y), _total(g, axis))),
+    lambda g, y, axis: subtract(g, _total(multiply(g, exp(y)), axis)),
+    lambda g, x, y, axis: negative(multiply(multiply(g, exp(y)), _total(x, axis))),
 )
 
 

@@ -35,6 +35,11 @@ def _along(op: Op, values: Values) -> Iterator[Call]:
     yield "ties", (values.ints((3, 4), 0, 2).astype(float),), {}
 
 
+def _gradient(op: Op, values: Values) -> Iterator[Call]:
+    for title, (shape, attrs) in _AXES.items():
+        yield title, (values.real(shape), values.real(shape)), attrs
+
+
 def _labelled(op: Op, values: Values) -> Iterator[Call]:
     for title, (shape, classes) in _LABELLED.items():
         yield title, (values.real((*shape, classes)), values.ints(shape, 0, classes)), {}
@@ -43,5 +48,7 @@ def _labelled(op: Op, values: Values) -> Iterator[Call]:
 SOFTMAX: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
     "softmax": _along,
     "log_softmax": _along,
+    "softmax_gradient": _gradient,
+    "log_softmax_gradient": _gradient,
     "nll_loss": _labelled,
 }
