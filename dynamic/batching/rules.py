@@ -230,7 +230,7 @@ def _along_rows(attrs: Attrs) -> bool:
 _ALONG_AXES = (
     *("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumulative_sum", "cumulative_prod"),
     *("linear_recurrence", "sort", "argsort", "flip", "roll", "concat", "stack", "take_along_axis"),
-    *("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient"),
+    *("softmax", "log_softmax", "softmax_gradient"),
 )
 _UNCHANGED = ("astype", "identity", "stop_gradient")
 _RULES: dict[str, Stacked] = {

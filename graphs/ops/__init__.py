@@ -177,7 +177,7 @@ from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key,
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
 from graphs.ops.slicing import getitem, place
-from graphs.ops.softmax import log_softmax, log_softmax_gradient, nll_loss, softmax, softmax_gradient
+from graphs.ops.softmax import log_softmax, nll_loss, softmax, softmax_gradient
 from graphs.ops.sorting import (
     argsort,
     argwhere,
@@ -309,7 +309,6 @@ __all__ = [
     "log2",
     "log10",
     "log_softmax",
-    "log_softmax_gradient",
     "logaddexp",
     "logical_and",
     "logical_not",

@@ -89,65 +89,51 @@ log_softmax: Op = _along(
     "log_softmax",
     _log_softmax,
     _log_softmax_parts,
-    lambda g, out, axis: log_softmax_gradient.apply((g, out), {"axis": axis}),
+    lambda g, out, axis: subtract(g, multiply(exp(out), _total(g, axis))),
 )
 
 
-# Their gradients --------------------------------------------------------------------------------------------------
+# The gradient of softmax --------------------------------------------------------------------------------------------
 
 
-def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Callable[..., Any]) -> Op:
-    """An op `op(g, y, axis)`: the cotangent of x from that of y = f(x), and y."""
+def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+    return (_floating(g), _floating(y)), {"axis": positive_axes(axis, len(shape_of(y)))}
 
-    def infer(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
-        if not dims.same_shape(g.shape, y.shape):
-            raise ShapeError("a cotangent has the shape of what it is the cotangent of; broadcast it first")
-        if g.dtype != y.dtype:
-            raise DTypeError("a cotangent has the dtype of what it is the cotangent of; convert it with astype")
-        return y
 
-    def prepare(g: Array, y: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
-        return (_floating(g), _floating(y)), {"axis": positive_axes(axis, len(shape_of(y)))}
+def _infer_gradient(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
+    if not dims.same_shape(g.shape, y.shape):
+        raise ShapeError("a cotangent has the shape of what it is the cotangent of; broadcast it first")
+    if g.dtype != y.dtype:
+        raise DTypeError("a cotangent has the dtype of what it is the cotangent of; convert it with astype")
+    return y
 
-    def cost(g: TensorSpec, y: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-        return out.size * 4
 
-    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="composed", arity=2, parts=parts)
+def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """The cotangent of x from that of y = softmax(x): (g - sum(g y)) y, in one new array."""
+    found = np.asarray(np.multiply(g, y, out))
+    np.subtract(g, np.add.reduce(found, axis, keepdims=True), found)
+    return np.multiply(found, y, found)
 
 
 def _total(x: Array, axis: tuple[int, ...]) -> Array:
     return _sum(x, axis=axis, keepdims=True)
 
 
-def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
-    """(g - sum(g y)) y, which is symmetric in the sense that it is its own pullback in g."""
-    found = np.asarray(np.multiply(g, y, out))
-    np.subtract(g, np.add.reduce(found, axis, keepdims=True), found)
-    return np.multiply(found, y, found)
-
-
-def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
-    """g - exp(y) sum(g)."""
-    found = np.asarray(np.exp(y, out))
-    np.multiply(found, np.add.reduce(g, axis, keepdims=True), found)
-    return np.subtract(g, found, found)
-
-
-softmax_gradient: Op = _gradient(
+softmax_gradient: Op = Op(
     "softmax_gradient",
     _softmax_gradient,
-    lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
-    lambda g, y, axis: softmax_gradient.apply((g, y), {"axis": axis}),
-    lambda g, x, y, axis: subtract(
-        multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
+    _infer_gradient,
+    rules=(
+        lambda g, y, axis: softmax_gradient.apply((g, y), {"axis": axis}),  # it is linear in g, and symmetric
+        lambda g, x, y, axis: subtract(
+            multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
+        ),
     ),
-)
-log_softmax_gradient: Op = _gradient(
-    "log_softmax_gradient",
-    _log_softmax_gradient,
-    lambda g, y, axis: subtract(g, multiply(exp(y), _total(g, axis))),
-    lambda g, y, axis: subtract(g, _total(multiply(g, exp(y)), axis)),
-    lambda g, x, y, axis: negative(multiply(multiply(g, exp(y)), _total(x, axis))),
+    prepare=_prepare_gradient,
+    cost=lambda g, y, *, out, **_: out.size * 4,
+    family="composed",
+    arity=2,
+    parts=lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
 )
 
 

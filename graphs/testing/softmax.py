@@ -49,6 +49,5 @@ SOFTMAX: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
     "softmax": _along,
     "log_softmax": _along,
     "softmax_gradient": _gradient,
-    "log_softmax_gradient": _gradient,
     "nll_loss": _labelled,
 }
