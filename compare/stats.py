@@ -70,10 +70,7 @@ def ratio_interval(
     Raises ValueError for data that are empty, not paired, not positive, or a single pair, of which no interval can be
     known.
     """
-    if [len(process) for process in numerator] != [len(process) for process in denominator]:
-        raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-    pairs = zip(_logs(numerator), _logs(denominator), strict=True)
-    return _mean_interval([_winsorised(top - bottom) for top, bottom in pairs], seed, resamples, comparisons)
+    return _mean_interval(_paired(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
 
 def geometric_mean_interval(
@@ -103,9 +100,7 @@ def sum_interval(
     units = _units(bottom)
     estimate, means = 0.0, np.zeros(resamples)
     for weight, numerator in terms:
-        if [len(process) for process in numerator] != [len(process) for process in denominator]:
-            raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-        logs = [_winsorised(top - low) for top, low in zip(_logs(numerator), bottom, strict=True)]
+        logs = _paired(_logs(numerator), bottom)
         estimate += weight * exp(float(np.mean([np.mean(group) for group in logs])))
         means += weight * np.exp(_resampled_means(logs, np.random.default_rng(seed), resamples))  # the same draws
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
@@ -136,8 +131,15 @@ def _logs(nested: Nested) -> list[_Floats]:
     return [np.log(np.asarray(group, dtype=np.float64)) for group in nested]
 
 
+def _paired(numerator: list[_Floats], denominator: list[_Floats]) -> list[_Floats]:
+    """The logarithms of the ratios of paired blocks, those of each process Winsorised."""
+    if [len(process) for process in numerator] != [len(process) for process in denominator]:
+        raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
+    return [_winsorised(top - bottom) for top, bottom in zip(numerator, denominator, strict=True)]
+
+
 def _winsorised(logs: _Floats) -> _Floats:
-    """The values, the outer quarters drawn in ; as they are up to three."""
+    """The values, the outer quarters drawn in; as they are up to three."""
     outside, ordered = len(logs) // 4, np.sort(logs)
     return np.clip(logs, ordered[outside], ordered[len(logs) - 1 - outside])
 

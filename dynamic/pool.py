@@ -23,15 +23,9 @@ from graphs.op import Attrs, Op
 from graphs.spec import spec_of
 
 THRESHOLD = (1 << 16) + 1  # bytes; below it NumPy and the C library reuse memory as well as a pool does
-FAMILIES = {
-    "elementwise",
-    "reduction",
-    "linalg",
-    "movement",
-    "window",
-    "composed",
-}  # whose kernels write straight to `out`,
-COPIED = {"take", "roll"}  # but for those of these, which make the result elsewhere
+# Whose kernels write straight to `out`, but for those that make the result elsewhere.
+FAMILIES = {"elementwise", "reduction", "linalg", "movement", "window", "composed"}
+COPIED = {"take", "roll"}
 
 
 class PoolStats(NamedTuple):

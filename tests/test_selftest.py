@@ -18,7 +18,7 @@ from compare.measure.job import Budget
 from compare.measure.processes import run_job
 from compare.measure.worker import failure
 from compare.progress import Reporter
-from compare.selftest import experiment, inject, rates
+from compare.selftest import experiment, inject, page, rates
 from compare.stats import proportion_interval
 from tests import fake_workloads
 from tests.fake_workloads import job
@@ -300,6 +300,13 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert row.split(" | ")[2:4] == ["8" if slow else "0", "8"]
     assert f"Targets: **{written['outcome']}**" in told
     assert "of 6 processes each" in told
+
+
+def test_the_page_of_a_system_that_tells_less(go):
+    found = go(lambda job, _: machine(job), comparisons=1, leaks=1)
+    assert "load 0.50 when it began" in page.markdown(found)
+    assert "2 cores; CPython" in page.markdown({**found, "environment": {**ENVIRONMENT, "load": None}})
+    assert "commit unknown" in page.markdown(found)
 
 
 def test_no_two_processes_share_a_core(monkeypatch):

@@ -24,7 +24,7 @@ from compare.results import Record
 from compare.runner import Runner
 from compare.selftest import page
 from compare.selftest.inject import AGAIN
-from compare.selftest.rates import KINDS, LEAST_LEAK, MEMORY, TIME, WHOLE, judge
+from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge
 
 RATES = "selftest.json"
 """The file that the rates are written to."""
@@ -87,7 +87,7 @@ def run(
         _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
     rates = _judged(kept, plan, time.monotonic() - started)
     results.write_json(directory / RATES, rates)
-    write_atomic(directory / PAGE, page.markdown(rates, LEAST_LEAK).encode())
+    write_atomic(directory / PAGE, page.markdown(rates).encode())
     return rates
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from compare.report.markdown import table
 from compare.report.page import Table
+from compare.selftest.rates import LEAST_LEAK
 
 COLUMNS = ("injected", "measured", "found", "of", "rate, 95% interval", "target")
 
@@ -19,7 +20,7 @@ slowdown counts as found when the 95% interval of its ratio excludes 1, a leak w
 {table}
 
 {comparisons} comparisons of {processes} processes each, {at_once} at a time, in {minutes:.0f} minutes, on {cpu} with \
-{cores} cores, load {load:.2f} when it began; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
+{cores} cores{load}; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
 
     graphduel selftest --comparisons {comparisons} --seed {seed}
 """
@@ -30,17 +31,19 @@ def rows(rates: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [*map(_slowdown, rates["speed"]), *map(_leak, rates["leaks"])]
 
 
-def markdown(rates: Mapping[str, Any], least: int) -> str:
-    """The page; `least` is the bytes from which on something left behind counts as a leak."""
+def markdown(rates: Mapping[str, Any]) -> str:
+    """The page."""
     environment, settings = rates["environment"], rates["settings"]
     return _PAGE.format(
-        least=least,
+        least=LEAST_LEAK,
         table=table(Table(COLUMNS, tuple(rows(rates)), "lrrrll")),
         minutes=rates["seconds"] / 60,
         outcome=rates["outcome"],
         at=rates["at"],
         **{name: settings[name] for name in ("comparisons", "processes", "at_once", "seed")},
-        **{name: environment[name] for name in ("cpu", "cores", "python", "numpy", "commit", "load")},
+        commit=environment["commit"] or "unknown",
+        load="" if environment["load"] is None else f", load {environment['load']:.2f} when it began",
+        **{name: environment[name] for name in ("cpu", "cores", "python", "numpy")},
     )
 
 

@@ -33,7 +33,7 @@ def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     return broadcast_to.apply((kept,), {"shape": tuple(shape)})
 
 
-def _shared(g: Array, count: Size) -> Array:
+def shared(g: Array, count: Size) -> Array:
     """A cotangent divided among `count` elements, before it is spread: the smaller array of the two."""
     return g if dims.same(count, 0) else divide(g, count)
 
@@ -119,7 +119,7 @@ sum: Op = reduction(
     doc="The sum over `axis` (all axes by default), in `dtype`; small integers widen to the platform's by default.",
 )
 mean: Op = reduction(
-    "mean", _mean, lambda g, x_shape, axis: _spread(_shared(g, _count(x_shape, axis)), x_shape, axis), dtype=_mean_dtype
+    "mean", _mean, lambda g, x_shape, axis: _spread(shared(g, _count(x_shape, axis)), x_shape, axis), dtype=_mean_dtype
 )
 prod: Op = reduction(
     "prod",

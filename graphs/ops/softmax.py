@@ -19,7 +19,7 @@ from graphs.ops.families import refuse_empty, ufunc_dtype
 from graphs.ops.indexing import add_along_axis, take_along_axis
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.reductions import max as _max
-from graphs.ops.reductions import mean, reducer
+from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axes, shape_of
 from graphs.spec import TensorSpec
@@ -58,6 +58,14 @@ def _shifted(x: Array, axis: tuple[int, ...], out: Array) -> Array:
     return np.asarray(np.subtract(x, _largest(x, axis, None, None, True), out))
 
 
+def _shifted_parts(x: Array, axis: tuple[int, ...]) -> Array:
+    return subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True)))
+
+
+def _total(x: Array, axis: tuple[int, ...]) -> Array:
+    return _sum(x, axis=axis, keepdims=True)
+
+
 def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
     weights = _shifted(x, axis, out)
@@ -66,8 +74,8 @@ def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
 
 
 def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
-    weights = exp(subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True))))
-    return divide(weights, _sum(weights, axis=axis, keepdims=True))
+    weights = exp(_shifted_parts(x, axis))
+    return divide(weights, _total(weights, axis))
 
 
 def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
@@ -78,8 +86,8 @@ def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array
 
 
 def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
-    shifted = subtract(x, stop_gradient(_max(x, axis=axis, keepdims=True)))
-    return subtract(shifted, log(_sum(exp(shifted), axis=axis, keepdims=True)))
+    shifted = _shifted_parts(x, axis)
+    return subtract(shifted, log(_total(exp(shifted), axis)))
 
 
 softmax: Op = _along(
@@ -113,10 +121,6 @@ def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array =
     found = np.asarray(np.multiply(g, y, out))
     np.subtract(g, np.add.reduce(found, axis, keepdims=True), found)
     return np.multiply(found, y, found)
-
-
-def _total(x: Array, axis: tuple[int, ...]) -> Array:
-    return _sum(x, axis=axis, keepdims=True)
 
 
 softmax_gradient: Op = Op(
@@ -160,8 +164,7 @@ def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
 
 def _nll_gradient(g: Array, x_shape: Shape, y: Array) -> Array:
     count, labels = dims.product(x_shape[:-1]), expand_dims(y, -1)
-    share = g if dims.same(count, 0) else divide(g, count)
-    return add_along_axis(broadcast_to(negative(share), shape_of(labels)), labels, x_shape, len(x_shape) - 1)
+    return add_along_axis(broadcast_to(negative(shared(g, count)), shape_of(labels)), labels, x_shape, len(x_shape) - 1)
 
 
 nll_loss: Op = Op(
