@@ -39,11 +39,12 @@ clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# Editable, so that an edit needs no new install; a changed pyproject.toml does, and the stamps see to it.
+# Editable, so that an edit needs no new install; a changed pyproject.toml or C file
+# does, and the stamps see to it.
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml dynamic/_native.c | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

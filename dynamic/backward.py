@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import inplace, mode
+from dynamic import inplace, mode, native
 from dynamic.entry import Edge, Entry, Leaf
 from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor
@@ -87,7 +87,7 @@ def _useful(wanted: frozenset[Edge], past: History) -> set[Edge] | None:
 def walk(
     entries: list[Entry],
     cotangents: dict[Any, Any],
-    wanted: Container[Edge],
+    wanted: frozenset[Edge],
     useful: Container[Edge] | None,
     *,
     retain: bool,
@@ -97,6 +97,8 @@ def walk(
 
     Each entry is freed as soon as it has been visited, unless they are to be retained.
     """
+    if native.loops is not None and useful is None and not create_graph and not dispatch.detours:
+        return native.loops.walk(entries, cotangents, wanted, retain, _attend)
     reached = {}
     clock, detours = inplace.clock, dispatch.detours
     by_rules = create_graph or useful is not None
@@ -110,7 +112,7 @@ def walk(
             if by_rules or detours:
                 _pull(entry, cotangents, useful, retain, create_graph)
             else:
-                entry.pullback.apply(entry, cotangents.pop(entry), retain, cotangents)
+                entry.pullback.apply(entry, retain, cotangents)
     return reached
 
 

@@ -42,17 +42,16 @@ class Chains:
         self._pullback = pullback
         self._known: dict[Any, list[Link] | None] = {}
 
-    def pull(self, entry: Entry, cotangent: Any, keep: bool, cotangents: dict[Any, Any]) -> None:
-        """Carry a cotangent to the input of an entry, letting go of each value after the kernel that reads it."""
+    def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+        """Carry the cotangent of an entry to its input, letting go of each value after the kernel that reads it."""
         key = entry.shape, entry.dtype.num, entry.saved
         try:
             chain = self._known.get(key, _UNKNOWN)
         except TypeError:  # an option without a hash, such as a slice
             chain = None
         if chain is None:
-            values = [cotangent]
-            del cotangent
-            return self._pullback.by_rules(entry, values, keep, cotangents)
+            return self._pullback.by_rules(entry, keep, cotangents)
+        cotangent = cotangents.pop(entry)
         edge: Any = entry.edges[0]
         if not keep:
             entry.release()

@@ -39,10 +39,11 @@ class _Clock:
     rewritten    the time of the latest change that changed a history as well
     """
 
-    __slots__ = ("latest", "rewritten", "tick")
+    __slots__ = ("count", "latest", "rewritten", "tick")
 
     def __init__(self) -> None:
-        self.tick: Callable[[], int] = itertools.count(1).__next__  # atomic, so that threads may share it
+        self.count = itertools.count(1)
+        self.tick: Callable[[], int] = self.count.__next__  # atomic, so that threads may share it
         self.latest = 0
         self.rewritten = 0
 

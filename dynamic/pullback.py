@@ -29,7 +29,7 @@ class Pullback:
     fields     the expression of each saved value in `inputs`, `out` and `attrs`
     save       `save(inputs, out, attrs)`: what the rules need, each value once
     sources    for each saved value the number of the input that it is, `OUTPUT`, or None
-    apply      `apply(entry, cotangent, keep, cotangents)`: the quickest way there is to carry a cotangent to the
+    apply      `apply(entry, keep, cotangents)`: the quickest way there is to carry the cotangent of an entry to its
                inputs when all values are arrays; the entry is released unless it is to be kept
     """
 
@@ -55,26 +55,20 @@ class Pullback:
         self.save: Callable[[Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(  # noqa: S307
             f"lambda inputs, out, attrs: ({text})"
         )
-        self.apply: straight.Code = self._by_rules
+        self.apply: straight.Code = self.by_rules
         if straight.is_possible(op, ndims):
             self.apply = self._compile
         elif count == 1 and not any(source is not None for source in self.sources):
             self.apply = Chains(self).pull
 
-    def _compile(self, entry: Entry, cotangent: Any, keep: bool, cotangents: dict[Any, Any]) -> None:
+    def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = straight.compiled(self) or self._by_rules
-        self.apply(entry, cotangent, keep, cotangents)
+        self.apply = straight.compiled(self) or self.by_rules
+        self.apply(entry, keep, cotangents)
 
-    def _by_rules(self, entry: Entry, cotangent: Any, keep: bool, cotangents: dict[Any, Any]) -> None:
-        values = [cotangent]
-        del cotangent
-        self.by_rules(entry, values, keep, cotangents)
-
-    def by_rules(self, entry: Entry, values: list[Any], keep: bool, cotangents: dict[Any, Any]) -> None:
-        """Carry a cotangent, the only one of the `values`, to the inputs of an entry by the rules."""
-        values[:0] = entry.saved or ()
-        edges = entry.edges
+    def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+        """Carry the cotangent of an entry to its inputs by the rules."""
+        edges, values = entry.edges, [*(entry.saved or ()), cotangents.pop(entry)]
         if not keep:
             entry.release()
         self.pull(edges, values, cotangents, None)

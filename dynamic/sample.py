@@ -29,6 +29,13 @@ class Call(NamedTuple):
         return [arg for arg in self.args if isinstance(arg, str)]
 
 
+class Trace(NamedTuple):
+    """The kernel calls that a rule makes, and the name of what it returns."""
+
+    calls: list[Call]
+    result: str
+
+
 class Sample:
     """An array with a name, which writes down every op that it meets.
 

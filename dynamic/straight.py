@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dynamic import native
 from dynamic.blocks import is_unseen
-from dynamic.sample import Call, Sample, Typed
+from dynamic.program import program
+from dynamic.sample import Call, Sample, Trace, Typed
 from dynamic.source import function
 from graphs import dispatch, reverse
 from graphs.op import OUTPUT, Op
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from dynamic.entry import Entry
     from dynamic.pullback import Pullback
 
-Code = Callable[["Entry", Any, bool, dict[Any, Any]], None]
+Code = Callable[["Entry", bool, dict[Any, Any]], None]
 
 
 def is_possible(op: Op, ndims: tuple[int | None, ...] | None) -> bool:
@@ -43,8 +45,14 @@ def compiled(pullback: Pullback) -> Code | None:
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
     if traces != others:
         return None
-    # By code as straight as can be where no pool is on, or the arrays are too small for it.
-    code = _Writer(typed=pullback.op.arity == 1)  # of one input all values have the dtype of the cotangent
+    typed = pullback.op.arity == 1  # of one input all values have the dtype of the cotangent
+    code = _written(pullback, traces, typed=typed)
+    return code if native.loops is None else program(native.loops, pullback, traces, code, typed=typed)
+
+
+def _written(pullback: Pullback, traces: Sequence[Trace], *, typed: bool) -> Code:
+    """The code as text: as straight as can be where no pool is on, or the arrays are too small for it."""
+    code = _Writer(typed)
     for step, trace in zip(pullback.steps, traces, strict=True):
         for call in trace.calls:
             code.call(call)
@@ -52,10 +60,8 @@ def compiled(pullback: Pullback) -> Code | None:
     edges = ", ".join(f"e{i}" if pullback.wanted >> i & 1 else "_" for i in range(pullback.count))
     saved = "".join(f"s{i}, " for i in range(len(pullback.sources)))
     body = [
-        "if not entry.shape:",  # kernels of 0-d arrays give scalars
-        "    values = [g]",
-        "    del g",
-        "    return by_rules(entry, values, keep, cotangents)",
+        "if not entry.shape: return by_rules(entry, keep, cotangents)",  # kernels of 0-d arrays give scalars
+        "g = cotangents.pop(entry)",
         f"{edges}, = entry.edges",
         f"{saved}= entry.saved" if saved else "pass",
         "if not keep: entry.saved, entry.edges = None, ()",
@@ -66,7 +72,7 @@ def compiled(pullback: Pullback) -> Code | None:
         *[f"    {line}" for line in code.dropping(pooled=False)],
     ]
     values = code.values | {"by_rules": pullback.by_rules}
-    return function("pull", "entry, g, keep, cotangents", body, values, f"gradient of {pullback.op.name}")
+    return function("pull", "entry, keep, cotangents", body, values, f"gradient of {pullback.op.name}")
 
 
 def _largest(pullback: Pullback) -> list[str]:
@@ -76,13 +82,6 @@ def _largest(pullback: Pullback) -> list[str]:
 
 
 # Reading the rules ------------------------------------------------------------------------------------------------
-
-
-class Trace(NamedTuple):
-    """The kernel calls that a rule makes, and the name of what it returns."""
-
-    calls: list[Call]
-    result: str
 
 
 def _traces(pullback: Pullback, size: int, dtype: Any) -> list[Trace]:
@@ -229,15 +228,14 @@ _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 
 def _alone() -> int:
-    """How many references to an argument that the caller has dropped, and to what is made here, are counted at least.
+    """How many references to a cotangent, and to what is made here, are counted at least.
 
     0, which is never found, where others than the variable and the call of `getrefcount` are counted: a debugger's.
     """
-    body = ["s = make()", "return min(getrefcount(g), getrefcount(s))"]
+    body = ["g = cotangents.pop(entry)", "s = make()", "return min(getrefcount(g), getrefcount(s))"]
     values = {"getrefcount": getrefcount, "make": object}
-    count = function("pull", "entry, g, keep, cotangents", body, values, "")
-    cotangents = {0: np.empty(1)}
-    counted: int = count(None, cotangents.pop(0), True, cotangents)
+    count = function("pull", "entry, keep, cotangents", body, values, "")
+    counted: int = count(None, True, {None: np.empty(1)})
     return counted if counted <= 2 else 0
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import inplace, mode, shortcuts
+from dynamic import inplace, mode, native, shortcuts
 from dynamic.entry import Edge, Entry, Leaf
 from dynamic.pullback import pullback
 from dynamic.tensor import Tensor
@@ -122,6 +122,8 @@ class History(NamedTuple):
 
 def history(roots: Iterable[Edge]) -> History:
     """Every entry and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
+    if native.loops is not None:
+        return History(*native.loops.history(roots))
     entries: list[Entry] = []
     leaves: set[Leaf] = set()
     seen: set[Edge] = {None}

@@ -1,0 +1,42 @@
+from collections.abc import Callable, Iterable
+from typing import Any
+
+class Record:
+    def __init__(
+        self,
+        *,
+        op: Any,
+        kernel: Callable[..., Any],
+        general: Callable[..., Any],
+        arity: int | None,
+        wants: dict[int, tuple[Any, Any, Any]],
+        prepared: Callable[..., Any] | None,
+        swapped: bool,
+        by_axes: bool,
+        takes_numbers: bool,
+    ) -> None: ...
+    def __call__(self, *args: Any, **options: Any) -> Any: ...
+
+class Program:
+    def __init__(
+        self,
+        *,
+        otherwise: Callable[..., None],
+        constants: tuple[Any, ...],
+        typed: bool,
+        conforms: bool,
+        saved: int,
+        values: int,
+        code: tuple[Any, ...],
+    ) -> None: ...
+    def __call__(self, entry: Any, keep: bool, cotangents: dict[Any, Any]) -> None: ...
+
+def connect(**lent: Any) -> None: ...
+def history(roots: Iterable[Any]) -> tuple[list[Any], set[Any]]: ...
+def walk(
+    entries: list[Any],
+    cotangents: dict[Any, Any],
+    wanted: frozenset[Any],
+    keep: bool,
+    attend: Callable[[Any, dict[Any, Any]], None],
+) -> dict[Any, Any]: ...

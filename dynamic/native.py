@@ -1,0 +1,28 @@
+"""The compiled inner loops of the tape, where they were built: `dynamic/_native.c` says what each of them does.
+
+They are built at installation if there is a C compiler, and nothing else changes with them: every one has its Python,
+which runs where they are missing, and with `GRAPHDUEL_TAPE=python` in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+
+def _load() -> ModuleType | None:
+    if os.environ.get("GRAPHDUEL_TAPE") == "python":
+        return None
+    try:
+        from dynamic import _native
+    except ImportError:
+        return None
+    return _native
+
+
+loops = _load()
+
+
+def is_compiled() -> bool:
+    """Whether the inner loops of the tape are compiled."""
+    return loops is not None
