@@ -31,6 +31,7 @@ static PyObject *numbers, *broken;             /* numbers as arrays; what the in
 static PyObject *suspended, *state;            /* mode: who does not record */
 static PyObject *clock_, *count;               /* inplace.clock, and what it counts with */
 static PyObject *nothing;                      /* {} */
+static PyObject *watchers;                     /* who is told of every array that is made here */
 static PyObject *s_dtype, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_recording, *s_shape;
 
 static struct {
@@ -119,6 +120,19 @@ as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays
         return value;
     PyObject *array = PyObject_CallOneArg(asarray, value);
     Py_DECREF(value);
+    return array;
+}
+
+static PyObject *
+made(PyObject *value)  /* the same of what has just been made: whoever watches is told of it */
+{
+    PyObject *array = as_array(value);
+    for (Py_ssize_t i = 0; array != NULL && i < PyList_GET_SIZE(watchers); i++) {
+        PyObject *done = PyObject_CallOneArg(PyList_GET_ITEM(watchers, i), array);
+        if (done == NULL)
+            Py_CLEAR(array);
+        Py_XDECREF(done);
+    }
     return array;
 }
 
@@ -267,16 +281,16 @@ run(const Record *record, PyObject *const *arrays, PyObject *attrs)
     if (large < 0)
         return NULL;
     if (!large)
-        return as_array(PyDict_GET_SIZE(attrs) == 0
-                            ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
-                            : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
+        return made(PyDict_GET_SIZE(attrs) == 0
+                        ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
+                        : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
     PyObject *inputs = record->arity == 1 ? PyTuple_Pack(1, arrays[0]) : PyTuple_Pack(2, arrays[0], arrays[1]);
     if (inputs == NULL)
         return NULL;
     PyObject *args[] = {record->op, inputs, attrs};
     PyObject *out = PyObject_Vectorcall(PyList_GET_ITEM(runners, PyList_GET_SIZE(runners) - 1), args, 3, NULL);
     Py_DECREF(inputs);
-    return as_array(out);
+    return made(out);
 }
 
 /* A number, other than 0, as the array that it is beside an array; 0.0 and -0.0 would be one key. */
@@ -540,7 +554,7 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
     Py_DECREF(has);  /* the array holds it */
     if (has != dtype) {
         PyObject *args[] = {*value, dtype};
-        Py_SETREF(*value, PyObject_Vectorcall(cast, args, 2, NULL));
+        Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
         if (*value == NULL)
             return -1;
     }
@@ -549,7 +563,7 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
     Py_XDECREF(has);
     if (same == 0) {
         PyObject *args[] = {*value, shape};
-        Py_SETREF(*value, PyObject_Vectorcall(unbroadcast, args, 2, NULL));
+        Py_SETREF(*value, made(PyObject_Vectorcall(unbroadcast, args, 2, NULL)));
     }
     return same < 0 || *value == NULL ? -1 : 0;
 }
@@ -562,7 +576,7 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
         Py_INCREF(held);
         int failed = PyDict_DelItem(cotangents, edge);
         PyObject *args[] = {held, value};
-        PyObject *sum = failed ? NULL : as_array(PyObject_Vectorcall(add, args, 2, NULL));
+        PyObject *sum = failed ? NULL : made(PyObject_Vectorcall(add, args, 2, NULL));
         Py_DECREF(held);
         Py_SETREF(value, sum);
     }
@@ -592,8 +606,9 @@ execute(const Program *program, const Instruction *step, PyObject **values, PyOb
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
-    PyObject *out = step->attrs == NULL ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
-                                        : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs);
+    PyObject *out = made(step->attrs == NULL
+                             ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
+                             : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs));
     for (int i = 0; i < step->dropped_count; i++)
         Py_CLEAR(values[step->dropped[i]]);
     values[step->out] = out;
@@ -916,12 +931,12 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "runners", "least", "numbers", "broken", "suspended", "state",
-                            "count", "nothing", NULL};
+                            "count", "nothing", "watchers", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOO!OOO!", words, &tensor, &entry, &leaf, &pullback,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOO!OOO!O!", words, &tensor, &entry, &leaf, &pullback,
                                      &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &PyList_Type,
-                                     &suspended, &state, &count, &PyDict_Type, &nothing))
+                                     &suspended, &state, &count, &PyDict_Type, &nothing, &PyList_Type, &watchers))
         return NULL;
     struct {
         PyObject *type;
@@ -942,7 +957,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
     PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, suspended, state, count, nothing};
+                        numbers, broken, suspended, state, count, nothing, watchers};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;

@@ -7,7 +7,9 @@ which runs where they are missing, and with `GRAPHDUEL_TAPE=python` in the envir
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 
 def _load() -> ModuleType | None:
@@ -21,6 +23,8 @@ def _load() -> ModuleType | None:
 
 
 loops = _load()
+watchers: list[Callable[[Any], None]] = []
+"""Who is told of every array that the compiled loops make."""
 
 
 def is_compiled() -> bool:

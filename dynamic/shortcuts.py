@@ -278,6 +278,7 @@ if native.loops is not None:
         state=mode.state,
         count=inplace.clock.count,
         nothing=_VALUES["nothing"],
+        watchers=native.watchers,
     )
 
 

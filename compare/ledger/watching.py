@@ -1,7 +1,8 @@
 """Watching every array that the dynamic engine makes, without changing how long it lives.
 
 `dispatch.observed` sends ops the long way round, on which operands live a little longer than they do where nobody
-looks. Here the engine's generated code and chains run as ever; only the kernels that they hold are seen.
+looks. Here the engine's compiled loops, generated code and chains run as ever; only the kernels that they hold are
+seen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import dynamic
+from dynamic import native
 from dynamic.chains import Chains
 from graphs import dispatch
 from graphs.op import Op
@@ -43,11 +45,13 @@ def watched(tell: Tell) -> Iterator[None]:
         space.update({name: _telling(value, tell) for name, value in space.items() if _makes_arrays(name, value)})
     for chain in chains:
         chain[:] = [link._replace(op=_told_of(link.op, tell)) for link in chain]
+    native.watchers.append(tell)
     dispatch.observers.append(observer)
     try:
         yield
     finally:
         dispatch.observers.remove(observer)
+        native.watchers.remove(tell)
         for space, values in zip(spaces, before, strict=True):
             space.update(values)
         for chain, unwatched in zip(chains, links, strict=True):
