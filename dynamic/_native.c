@@ -28,16 +28,21 @@ static PyObject *asarray, *add;                /* numpy.asarray, numpy.add */
 static PyObject *cast, *unbroadcast;           /* of a cotangent, to the dtype and the shape of an input */
 static PyObject *detours, *runners, *least;    /* dispatch */
 static PyObject *numbers, *broken;             /* numbers as arrays; what the interpreter explains better */
-static PyObject *suspended, *state;            /* mode: who does not record */
 static PyObject *clock_, *count;               /* inplace.clock, and what it counts with */
 static PyObject *nothing;                      /* {} */
 static PyObject *watchers;                     /* who is told of every array that is made here */
-static PyObject *s_dtype, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_recording, *s_shape;
+static PyObject *s_base, *s_dtype, *s_flags, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_shape, *s_writeable;
+
+#ifdef _MSC_VER
+static __declspec(thread) int is_idle;         /* whether this thread records nothing: see mode.py */
+#else
+static _Thread_local int is_idle;
+#endif
 
 static struct {
     Py_ssize_t data, edge, grad;                                                     /* of a Tensor */
     Py_ssize_t pullback, attrs, edges, saved, shape, dtype, sequence, hooks;         /* of an Entry */
-    Py_ssize_t leaf_shape, leaf_dtype;                                               /* of a Leaf */
+    Py_ssize_t leaf_tensor, leaf_shape, leaf_dtype, leaf_hooks, leaf_closed;         /* of a Leaf */
     Py_ssize_t apply;                                                                /* of a Pullback */
     Py_ssize_t latest, rewritten;                                                    /* of the clock */
 } at;
@@ -233,23 +238,15 @@ entry_of(const Record *record, int wanted, PyObject *const *arrays, PyObject *co
 static int
 wanted_of(const Record *record, PyObject *const *edges, PyObject *out, int may_be_whole)
 {
-    int wanted = 0;
+    int wanted = 0, floating = 1;
+    if (is_idle)
+        return 0;
     for (int i = 0; i < record->arity; i++)
         if (edges[i] != Py_None)
             wanted |= record->ruled & 1 << i;
-    if (wanted && may_be_whole) {
-        int floating = is_floating(out);
-        if (floating <= 0)
-            return floating;
-    }
-    if (wanted && PyList_GET_SIZE(suspended) != 0) {
-        PyObject *recording = PyObject_GetAttr(state, s_recording);
-        int is_on = recording == NULL ? -1 : PyObject_IsTrue(recording);
-        Py_XDECREF(recording);
-        if (is_on <= 0)
-            return is_on;
-    }
-    return wanted;
+    if (wanted && may_be_whole)
+        floating = is_floating(out);
+    return floating > 0 ? wanted : floating;
 }
 
 static PyObject *
@@ -930,13 +927,13 @@ static PyObject *
 connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
-                            "unbroadcast", "detours", "runners", "least", "numbers", "broken", "suspended", "state",
-                            "count", "nothing", "watchers", NULL};
+                            "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
+                            "nothing", "watchers", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOO!OOO!O!", words, &tensor, &entry, &leaf, &pullback,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!", words, &tensor, &entry, &leaf, &pullback,
                                      &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
-                                     &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &PyList_Type,
-                                     &suspended, &state, &count, &PyDict_Type, &nothing, &PyList_Type, &watchers))
+                                     &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers))
         return NULL;
     struct {
         PyObject *type;
@@ -949,7 +946,9 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         {entry, "saved", &at.saved},         {entry, "shape", &at.shape},
         {entry, "dtype", &at.dtype},         {entry, "sequence", &at.sequence},
         {entry, "hooks", &at.hooks},         {leaf, "shape", &at.leaf_shape},
-        {leaf, "dtype", &at.leaf_dtype},     {pullback, "apply", &at.apply},
+        {leaf, "dtype", &at.leaf_dtype},     {leaf, "tensor", &at.leaf_tensor},
+        {leaf, "hooks", &at.leaf_hooks},     {leaf, "closed", &at.leaf_closed},
+        {pullback, "apply", &at.apply},
         {(PyObject *)Py_TYPE(clock_), "latest", &at.latest},
         {(PyObject *)Py_TYPE(clock_), "rewritten", &at.rewritten},
     };
@@ -957,7 +956,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
     PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, suspended, state, count, nothing, watchers};
+                        numbers, broken, count, nothing, watchers};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;
@@ -967,7 +966,123 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Py_RETURN_NONE;
 }
 
+/* variables(arrays, other): for each array of floats a tensor that requires a gradient, and its leaf; two lists.
+   Whatever else there is goes through `other`, which gives a tensor. */
+static PyObject *
+variable_of(PyObject *array, PyObject *other)
+{
+    int floating = Py_IS_TYPE(array, ndarray) ? is_floating(array) : 0;
+    if (floating <= 0)
+        return floating < 0 ? NULL : PyObject_CallOneArg(other, array);
+    PyObject *tensor = Tensor->tp_alloc(Tensor, 0), *leaf = Leaf->tp_alloc(Leaf, 0);
+    if (tensor != NULL && leaf != NULL) {
+        SLOT(tensor, at.data) = Py_NewRef(array);
+        SLOT(tensor, at.edge) = Py_NewRef(leaf);
+        SLOT(tensor, at.grad) = Py_NewRef(Py_None);
+        SLOT(leaf, at.leaf_tensor) = PyWeakref_NewRef(tensor, NULL);
+        SLOT(leaf, at.leaf_shape) = PyObject_GetAttr(array, s_shape);
+        SLOT(leaf, at.leaf_dtype) = PyObject_GetAttr(array, s_dtype);
+        SLOT(leaf, at.leaf_hooks) = Py_NewRef(Py_None);
+        SLOT(leaf, at.leaf_closed) = Py_NewRef(Py_False);
+    }
+    Py_XDECREF(leaf);
+    if (PyErr_Occurred())
+        Py_CLEAR(tensor);
+    return tensor;
+}
+
+static PyObject *
+variables(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 2 || !PyList_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "variables takes a list of arrays, and who makes a tensor of anything else");
+        return NULL;
+    }
+    Py_ssize_t size = PyList_GET_SIZE(args[0]);
+    PyObject *tensors = PyList_New(size), *edges = PyList_New(size), *result = NULL;
+    for (Py_ssize_t i = 0; tensors != NULL && edges != NULL && i < size; i++) {
+        PyObject *tensor = variable_of(PyList_GET_ITEM(args[0], i), args[1]);
+        if (tensor == NULL)
+            goto done;
+        PyList_SET_ITEM(tensors, i, tensor);
+        PyList_SET_ITEM(edges, i, Py_NewRef(SLOT(tensor, at.edge)));
+    }
+    if (tensors != NULL && edges != NULL)
+        result = PyTuple_Pack(2, tensors, edges);
+done:
+    Py_XDECREF(tensors);
+    Py_XDECREF(edges);
+    return result;
+}
+
+/* close(variables): nobody can ask for their gradients in any further graph. */
+static PyObject *
+close_(PyObject *Py_UNUSED(module), PyObject *tensors)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); i++) {
+        PyObject *tensor = PyList_GET_ITEM(tensors, i), *edge = SLOT(tensor, at.edge);
+        if (Py_IS_TYPE(edge, Leaf)) {
+            put(edge, at.leaf_closed, Py_NewRef(Py_True));
+            put(tensor, at.edge, Py_NewRef(Py_None));
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* own(arrays, given, other): replace each array that is a view, read-only, or was given already, by other(array). */
+static int
+is_own(PyObject *array, PyObject *given)  /* and from now on given */
+{
+    PyObject *base = PyObject_GetAttr(array, s_base), *flags = PyObject_GetAttr(array, s_flags);
+    PyObject *writeable = flags == NULL ? NULL : PyObject_GetAttr(flags, s_writeable);
+    PyObject *identity = PyLong_FromVoidPtr(array);
+    int own = -1;
+    if (base != NULL && writeable != NULL && identity != NULL) {
+        own = base == Py_None && writeable == Py_True ? !PySet_Contains(given, identity) : 0;
+        if (own && PySet_Add(given, identity) < 0)
+            own = -1;
+    }
+    Py_XDECREF(base);
+    Py_XDECREF(flags);
+    Py_XDECREF(writeable);
+    Py_XDECREF(identity);
+    return own;
+}
+
+static PyObject *
+own(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 3 || !PyList_CheckExact(args[0]) || !PySet_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "own takes a list of arrays, a set, and who copies");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *array = PyList_GET_ITEM(args[0], i);
+        int is_fine = is_own(array, args[1]);
+        if (is_fine == 0) {
+            PyObject *both[] = {array, args[1]}, *copy = PyObject_Vectorcall(args[2], both, 2, NULL);
+            if (copy == NULL || PyList_SetItem(args[0], i, copy) < 0)
+                return NULL;
+        }
+        else if (is_fine < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* record(whether): let this thread record from now on, or not. */
+static PyObject *
+record_(PyObject *Py_UNUSED(module), PyObject *whether)
+{
+    is_idle = !PyObject_IsTrue(whether);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"record", record_, METH_O, NULL},
+    {"variables", (PyCFunction)(void (*)(void))variables, METH_FASTCALL, NULL},
+    {"close", close_, METH_O, NULL},
+    {"own", (PyCFunction)(void (*)(void))own, METH_FASTCALL, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
     {"history", history, METH_O, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
@@ -990,7 +1105,8 @@ PyInit__native(void)
         const char *text;
     } words[] = {
         {&s_dtype, "dtype"}, {&s_kind, "kind"},           {&s_nbytes, "nbytes"}, {&s_ndim, "ndim"},
-        {&s_num, "num"},     {&s_recording, "recording"}, {&s_shape, "shape"},
+        {&s_num, "num"},     {&s_shape, "shape"},
+        {&s_base, "base"},   {&s_flags, "flags"},         {&s_writeable, "writeable"},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(words); i++)
         if ((*words[i].where = PyUnicode_InternFromString(words[i].text)) == NULL)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import mode, native
 from dynamic.backward import pulled
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
-from dynamic.gradients import owned
+from dynamic.gradients import own, owned
 from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
@@ -99,20 +99,23 @@ def _recorded(
     run = call.run if seen else mode.enable_grad()(call.run)
     results, structure = run(f)
     edges = call.edges
-    past = history([r._edge for r in results if _is_recorded(r)])
+    past = history([r._edge for r in results if type(r) is Tensor])
     nested = seen and _reaches_beyond(past, edges)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
-        seeds = {i: g for i, g in cotangents.items() if _is_recorded(results[i])}
-        again = mode.state.recording and (nested or any(map(_is_recorded, seeds.values())))
-        outputs = [results[i] for i in seeds]
-        found = pulled(outputs, list(seeds.values()), edges, past, retain_graph=retain or again, create_graph=again)
+        outputs, seeds = [], []
+        for i, seed in cotangents.items():
+            if _is_recorded(results[i]):
+                outputs.append(results[i])
+                seeds.append(seed)
+        tensors = Tensor in map(type, seeds)
+        again = (nested or (tensors and any(map(_is_recorded, seeds)))) and mode.state.recording
+        found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
             return call.regrouped([found[e] if e in found else wrap(_zeros(e)) for e in edges])
-        given: set[int] = set()
-        arrays = [owned(found.pop(e), given) if e in found else _zeros(e) for e in edges]
-        plain = call.plain and Tensor not in map(type, seeds.values())
-        return call.regrouped(arrays if plain else list(map(wrap, arrays)))
+        arrays = [found.pop(e) if e in found else _zeros(e) for e in edges]
+        own(arrays, set())
+        return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
     # Whoever gets the outputs may write to them, so that they share no memory with a tape that is read again.
     given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
@@ -150,9 +153,9 @@ class _Call:
     def _differentiated(self, arg: Any) -> Any:
         leaves, structure = tree.flatten(arg)
         self.plain = self.plain and Tensor not in map(type, leaves)
-        variables = list(map(_variable, leaves))
+        variables, edges = _variables(leaves)
         self.variables += variables
-        self.edges += [variable._edge for variable in variables]
+        self.edges += edges
         self._structures.append(structure)
         return tree.unflatten(structure, variables)
 
@@ -164,10 +167,7 @@ class _Call:
         output = f(*self.args)
         leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
         results = [_result(leaf, self.edges) for leaf in leaves]
-        for variable, edge in zip(self.variables, self.edges, strict=True):
-            if type(edge) is Leaf:
-                edge.closed = True
-                variable._edge = None
+        _close(self.variables)
         return results, structure
 
     def regrouped(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
@@ -179,6 +179,25 @@ class _Call:
 def _data(leaf: Any) -> Any:
     """An array as a tensor that is not differentiated, so that operators on data are ops too, as in a trace."""
     return wrap(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf" else leaf
+
+
+def _variables(leaves: list[Any]) -> tuple[list[Tensor], list[Any]]:
+    """What stands for leaves while they are differentiated, and where their gradients arrive."""
+    if native.loops is not None:
+        return native.loops.variables(leaves, _variable)
+    variables = list(map(_variable, leaves))
+    return variables, [variable._edge for variable in variables]
+
+
+def _close(variables: list[Tensor]) -> None:
+    """Let nobody else ask for the gradients of variables from now on."""
+    if native.loops is not None:
+        native.loops.close(variables)
+        return
+    for variable in variables:
+        if type(variable._edge) is Leaf:
+            variable._edge.closed = True
+            variable._edge = None
 
 
 def _variable(leaf: Any) -> Tensor:
@@ -220,7 +239,9 @@ def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
     return np.zeros(edge.shape, edge.dtype)
 
 
-def _reaches_beyond(past: History, own: Sequence[Entry | Leaf]) -> bool:
+def _reaches_beyond(past: History, edges: Sequence[Entry | Leaf]) -> bool:
     """Whether what led to the results includes what somebody else differentiates."""
-    reached = past.leaves.difference(own)  # those of an inner transform are closed
-    return any(not leaf.closed for leaf in reached) or (Entry in map(type, own) and bool(past.entries))
+    for leaf in past.leaves.difference(edges):
+        if not leaf.closed:  # as those of an inner transform are
+            return True
+    return Entry in map(type, edges) and bool(past.entries)

@@ -6,6 +6,8 @@ import threading
 from contextlib import ContextDecorator
 from types import TracebackType
 
+from dynamic import native
+
 
 class _Mode(threading.local):
     recording = True
@@ -27,6 +29,12 @@ def is_inference_mode_enabled() -> bool:
     return state.inference
 
 
+def _record(whether: bool) -> None:
+    state.recording = whether
+    if native.loops is not None:
+        native.loops.record(whether)  # which has a flag for each thread of its own
+
+
 class set_grad_enabled(ContextDecorator):  # noqa: N801  (a context manager, named as PyTorch names it)
     """Record, or do not record, inside the block; also a decorator."""
 
@@ -36,7 +44,7 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801  (a context manager, nam
 
     def __enter__(self) -> None:
         self._before.append(state.recording)
-        state.recording = self._recording and not state.inference
+        _record(self._recording and not state.inference)
         if not self._recording:
             suspended.append(None)
 
@@ -45,7 +53,7 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801  (a context manager, nam
     ) -> None:
         if not self._recording:
             suspended.pop()
-        state.recording = self._before.pop()
+        _record(self._before.pop())
 
 
 class no_grad(set_grad_enabled):  # noqa: N801

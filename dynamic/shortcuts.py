@@ -274,8 +274,6 @@ if native.loops is not None:
         least=dispatch.least,
         numbers=promotion.numbers,
         broken=_VALUES["broken"],
-        suspended=mode.suspended,
-        state=mode.state,
         count=inplace.clock.count,
         nothing=_VALUES["nothing"],
         watchers=native.watchers,
