@@ -887,13 +887,32 @@ pass_back(PyObject *entry, PyObject *cotangents, PyObject *keep)
     return result == NULL ? -1 : 0;
 }
 
-/* walk(entries, cotangents, wanted, keep, attend): visit the entries, the latest first; the cotangents of `wanted`. */
+static int
+reach_leaves(PyObject *reached, PyObject *cotangents, PyObject *hooked)
+{
+    Py_ssize_t position = 0;
+    PyObject *edge, *cotangent;
+    while (PyDict_Next(cotangents, &position, &edge, &cotangent)) {
+        PyObject *hooks = SLOT(edge, Py_IS_TYPE(edge, Leaf) ? at.leaf_hooks : at.hooks);
+        PyObject *both[] = {edge, cotangent}, *value = cotangent;
+        if (hooks != Py_None && PyObject_IsTrue(hooks))
+            value = PyObject_Vectorcall(hooked, both, 2, NULL);
+        if (value == NULL || PyDict_SetItem(reached, edge, value) < 0)
+            return -1;
+        if (value != cotangent)
+            Py_DECREF(value);
+    }
+    return 0;
+}
+
+/* walk(entries, cotangents, wanted, keep, attend, hooked): visit the entries, the latest first; the cotangents of the
+   leaves, and of the entries that are wanted. */
 static PyObject *
 walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {
-    if (count_ != 5 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyAnySet_CheckExact(args[2])
+    if (count_ != 6 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyAnySet_CheckExact(args[2])
         || !PyBool_Check(args[3])) {
-        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, wanted, keep and attend");
+        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, wanted, keep, attend and hooked");
         return NULL;
     }
     PyObject *entries = args[0], *cotangents = args[1], *wanted = args[2], *attend = args[4];
@@ -917,6 +936,8 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         if (failed || arrived < 0)
             Py_CLEAR(reached);
     }
+    if (reached != NULL && reach_leaves(reached, cotangents, args[5]) < 0)
+        Py_CLEAR(reached);
     return reached;
 }
 

@@ -43,4 +43,6 @@ def walk(
     wanted: frozenset[Any],
     keep: bool,
     attend: Callable[[Any, dict[Any, Any]], None],
+    hooked: Callable[[Any, Any], Any],
+    /,
 ) -> dict[Any, Any]: ...

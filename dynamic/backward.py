@@ -45,8 +45,6 @@ def pulled(
             reached = walk(entries, cotangents, asked, useful, retain=retain, create_graph=create_graph)
     else:
         reached = walk(entries, cotangents, asked, useful, retain=retain, create_graph=create_graph)
-    for edge, cotangent in cotangents.items():
-        reached[edge] = _hooked(edge, cotangent) if edge.hooks else cotangent
     return reached
 
 
@@ -93,12 +91,12 @@ def walk(
     retain: bool,
     create_graph: bool,
 ) -> dict[Any, Any]:
-    """Visit the entries, the latest first, until `cotangents` holds those of the leaves; those of `wanted` entries.
+    """Visit the entries, the latest first; the cotangents of the leaves, and of the entries that are `wanted`.
 
     Each entry is freed as soon as it has been visited, unless they are to be retained.
     """
     if native.loops is not None and useful is None and not create_graph and not dispatch.detours:
-        return native.loops.walk(entries, cotangents, wanted, retain, _attend)
+        return native.loops.walk(entries, cotangents, wanted, retain, _attend, _hooked)
     reached = {}
     clock, detours = inplace.clock, dispatch.detours
     by_rules = create_graph or useful is not None
@@ -113,6 +111,8 @@ def walk(
                 _pull(entry, cotangents, useful, retain, create_graph)
             else:
                 entry.pullback.apply(entry, retain, cotangents)
+    for edge, cotangent in cotangents.items():
+        reached[edge] = _hooked(edge, cotangent) if edge.hooks else cotangent
     return reached
 
 

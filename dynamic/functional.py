@@ -117,10 +117,8 @@ def _recorded(
         own(arrays, set())
         return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
-    # Whoever gets the outputs may write to them, so that they share no memory with a tape that is read again.
-    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
-    given_out = results if nested else _owned(results, given, call.plain)
-    return given_out[0] if structure is None else tree.unflatten(structure, given_out), pull
+    outputs = results if nested else _handed_out(results, retain, call.plain)
+    return outputs[0] if structure is None else tree.unflatten(structure, outputs), pull
 
 
 _recorded_once = functools.partial(_recorded, retain=False)
@@ -138,7 +136,7 @@ class _Call:
         self.plain = True
         self.variables: list[Tensor] = []
         self.edges: list[Any] = []
-        self._structures: list[tree.Structure] = []
+        self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
         self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
         for position in positions:
             self.args[position] = self._differentiated(args[position])
@@ -151,13 +149,13 @@ class _Call:
         return tree.unflatten(structure, list(map(_data, leaves)))
 
     def _differentiated(self, arg: Any) -> Any:
-        leaves, structure = tree.flatten(arg)
+        leaves, grouped = tree.parted(arg)
         self.plain = self.plain and Tensor not in map(type, leaves)
         variables, edges = _variables(leaves)
         self.variables += variables
         self.edges += edges
-        self._structures.append(structure)
-        return tree.unflatten(structure, variables)
+        self._parts.append((len(leaves), grouped))
+        return grouped(variables)
 
     def run(self, f: Callable[..., Any]) -> tuple[list[Any], tree.Structure | None]:
         """The leaves of what f returns, and how they are laid out; None for a single tensor.
@@ -170,10 +168,12 @@ class _Call:
         _close(self.variables)
         return results, structure
 
-    def regrouped(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
+        if len(self._parts) == 1:
+            return (self._parts[0][1](gradients),)
         rest = iter(gradients)
-        return tuple([tree.unflatten(s, list(itertools.islice(rest, s.num_leaves))) for s in self._structures])
+        return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
 
 
 def _data(leaf: Any) -> Any:
@@ -229,8 +229,12 @@ def _is_recorded(value: Any) -> bool:
     return type(value) is Tensor and value._edge is not None
 
 
-def _owned(results: Iterable[Any], given: set[int], plain: bool) -> list[Any]:
-    """Results as arrays, or as tensors without a history, that share no memory with each other or what is `given`."""
+def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
+    """Results as arrays, or as tensors without a history, that share no memory with each other.
+
+    Whoever gets them may write to them, so that they share none either with a tape that is read again.
+    """
+    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
     arrays = [owned(r._data if type(r) is Tensor else r, given) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 

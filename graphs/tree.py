@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,20 @@ def _remember(names: tuple[Any, ...], tree: Tree) -> tuple[list[Any], Structure]
 
 
 _MOST = 1024
+
+
+def parted(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
+    """The leaves in an order of their own, and the function that puts as many others in their places.
+
+    What is left of `flatten` where nobody compares structures: a model's parameters, or one array, take no optree.
+    """
+    if type(tree) is dict and set(map(type, tree.values())) == _ARRAYS:
+        keys = tuple(tree)
+        return [*tree.values()], lambda leaves: dict(zip(keys, leaves, strict=True))
+    if type(tree) is np.ndarray:
+        return [tree], operator.itemgetter(0)
+    leaves, structure = optree.tree_flatten(tree)
+    return leaves, structure.unflatten
 
 
 def layout(tree: Tree) -> Structure:

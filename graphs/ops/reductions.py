@@ -95,9 +95,10 @@ def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -
     """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     if out is None and x.dtype.kind == "f" and x.dtype.itemsize > 2:  # the usual case, without looking for dtypes
-        total: Array = np.add.reduce(x, axis=axis, keepdims=keepdims, out=None)  # type: ignore[call-overload]
-        count = math.prod([x.shape[a] for a in axis])
-        return np.true_divide(total, count, out=total if isinstance(total, np.ndarray) else None)
+        total: Any = np.add.reduce(x, axis, None, None, keepdims)  # type: ignore[call-overload]
+        if type(total) is not np.ndarray:
+            return total / x.size
+        return np.true_divide(total, math.prod([x.shape[a] for a in axis]), out=total)
     kind = np.result_type(x.dtype, 0.5)
     wide: np.dtype[Any] = np.dtype(np.float32) if kind.itemsize == 2 else kind  # float16 overflows at 65504
     result: Any = out if wide == kind else None
