@@ -532,7 +532,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *otherwise;  /* the same in Python, for results of no axes and for what a pool has memory for */
+    PyObject *otherwise;  /* the same in Python, for when a pool is on */
     PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
     int typed, conforms;
     int saved, values;
@@ -641,8 +641,7 @@ run_program(const Program *program, PyObject *entry, int keep, PyObject *cotange
 {
     PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4];
     PyObject *saved = SLOT(entry, at.saved), *edges = SLOT(entry, at.edges), *cotangent;
-    if (PyTuple_GET_SIZE(SLOT(entry, at.shape)) == 0 || !PyTuple_CheckExact(saved)
-        || PyTuple_GET_SIZE(saved) != program->saved || PyList_GET_SIZE(runners) != 0)
+    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || PyList_GET_SIZE(runners) != 0)
         return 0;
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
