@@ -986,14 +986,11 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Py_RETURN_NONE;
 }
 
-/* variables(arrays, other): for each array of floats a tensor that requires a gradient, and its leaf; two lists.
-   Whatever else there is goes through `other`, which gives a tensor. */
+/* variables(arg): for each array of floats in a dict, or for the one that is given, a tensor that requires a gradient and
+   its leaf, as two lists. None where there is anything else. */
 static PyObject *
-variable_of(PyObject *array, PyObject *other)
+variable_of(PyObject *array)
 {
-    int floating = Py_IS_TYPE(array, ndarray) ? is_floating(array) : 0;
-    if (floating <= 0)
-        return floating < 0 ? NULL : PyObject_CallOneArg(other, array);
     PyObject *tensor = Tensor->tp_alloc(Tensor, 0), *leaf = Leaf->tp_alloc(Leaf, 0);
     if (tensor != NULL && leaf != NULL) {
         SLOT(tensor, at.data) = Py_NewRef(array);
@@ -1011,28 +1008,35 @@ variable_of(PyObject *array, PyObject *other)
     return tensor;
 }
 
-static PyObject *
-variables(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+static int
+add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it is no array of floats */
 {
-    if (count_ != 2 || !PyList_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "variables takes a list of arrays, and who makes a tensor of anything else");
-        return NULL;
-    }
-    Py_ssize_t size = PyList_GET_SIZE(args[0]);
-    PyObject *tensors = PyList_New(size), *edges = PyList_New(size), *result = NULL;
-    for (Py_ssize_t i = 0; tensors != NULL && edges != NULL && i < size; i++) {
-        PyObject *tensor = variable_of(PyList_GET_ITEM(args[0], i), args[1]);
-        if (tensor == NULL)
-            goto done;
-        PyList_SET_ITEM(tensors, i, tensor);
-        PyList_SET_ITEM(edges, i, Py_NewRef(SLOT(tensor, at.edge)));
-    }
-    if (tensors != NULL && edges != NULL)
+    int floating = Py_IS_TYPE(array, ndarray) ? is_floating(array) : 0;
+    if (floating <= 0)
+        return floating;
+    PyObject *tensor = variable_of(array);
+    int failed = tensor == NULL || PyList_Append(tensors, tensor) < 0
+                 || PyList_Append(edges, SLOT(tensor, at.edge)) < 0;
+    Py_XDECREF(tensor);
+    return failed ? -1 : 1;
+}
+
+static PyObject *
+variables(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    PyObject *tensors = PyList_New(0), *edges = PyList_New(0), *result = NULL, *key, *value;
+    Py_ssize_t position = 0;
+    int added = tensors == NULL || edges == NULL ? -1 : 1;
+    if (added > 0 && !PyDict_CheckExact(arg))
+        added = add_variable(arg, tensors, edges);
+    else
+        while (added > 0 && PyDict_Next(arg, &position, &key, &value))
+            added = add_variable(value, tensors, edges);
+    if (added > 0)
         result = PyTuple_Pack(2, tensors, edges);
-done:
     Py_XDECREF(tensors);
     Py_XDECREF(edges);
-    return result;
+    return added == 0 ? Py_NewRef(Py_None) : result;
 }
 
 /* close(variables): nobody can ask for their gradients in any further graph. */
@@ -1100,7 +1104,7 @@ record_(PyObject *Py_UNUSED(module), PyObject *whether)
 
 static PyMethodDef functions[] = {
     {"record", record_, METH_O, NULL},
-    {"variables", (PyCFunction)(void (*)(void))variables, METH_FASTCALL, NULL},
+    {"variables", variables, METH_O, NULL},
     {"close", close_, METH_O, NULL},
     {"own", (PyCFunction)(void (*)(void))own, METH_FASTCALL, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from dynamic.backward import pulled
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
 from dynamic.gradients import own, owned
-from dynamic.tape import History, history, wrap
+from dynamic.tape import history, wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
 from graphs.errors import NotDifferentiableError, located
@@ -100,7 +101,7 @@ def _recorded(
     results, structure = run(f)
     edges = call.edges
     past = history([r._edge for r in results if type(r) is Tensor])
-    nested = seen and _reaches_beyond(past, edges)
+    nested = seen and ((call.inner and bool(past.entries)) or False in map(_is_closed, past.leaves))
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         outputs, seeds = [], []
@@ -130,10 +131,11 @@ class _Call:
     variables  what is differentiated
     edges      where the gradients of the variables arrive
     plain      whether no argument held a tensor, so that the result holds none either
+    inner      whether a variable is what somebody else differentiates as well
     """
 
     def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
-        self.plain = True
+        self.plain, self.inner = True, False
         self.variables: list[Tensor] = []
         self.edges: list[Any] = []
         self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
@@ -143,18 +145,24 @@ class _Call:
 
     def _constants(self, arg: Any) -> Any:
         if type(arg) is np.ndarray:
-            return _data(arg)
+            return wrap(arg) if arg.dtype.kind in "biuf" else arg
         leaves, structure = tree.flatten(arg)
         self.plain = self.plain and Tensor not in map(type, leaves)
         return tree.unflatten(structure, list(map(_data, leaves)))
 
     def _differentiated(self, arg: Any) -> Any:
-        leaves, grouped = tree.parted(arg)
-        self.plain = self.plain and Tensor not in map(type, leaves)
-        variables, edges = _variables(leaves)
+        found = None if native.loops is None else native.loops.variables(arg)
+        if found is not None:
+            (variables, edges), grouped = found, tree.keyed(arg) if type(arg) is dict else tree.alone
+        else:
+            leaves, grouped = tree.parted(arg)
+            self.plain = self.plain and Tensor not in map(type, leaves)
+            variables = list(map(_variable, leaves))
+            edges = [variable._edge for variable in variables]
+            self.inner = self.inner or Entry in map(type, edges)
         self.variables += variables
         self.edges += edges
-        self._parts.append((len(leaves), grouped))
+        self._parts.append((len(variables), grouped))
         return grouped(variables)
 
     def run(self, f: Callable[..., Any]) -> tuple[list[Any], tree.Structure | None]:
@@ -163,8 +171,11 @@ class _Call:
         From then on nobody else can ask for the gradients of the variables.
         """
         output = f(*self.args)
-        leaves, structure = ([output], None) if type(output) is Tensor else tree.flatten(output)
-        results = [_result(leaf, self.edges) for leaf in leaves]
+        if type(output) is Tensor:
+            results, structure = [_result(output, self.edges)], None
+        else:
+            leaves, structure = tree.flatten(output)
+            results = [_result(leaf, self.edges) for leaf in leaves]
         _close(self.variables)
         return results, structure
 
@@ -179,14 +190,6 @@ class _Call:
 def _data(leaf: Any) -> Any:
     """An array as a tensor that is not differentiated, so that operators on data are ops too, as in a trace."""
     return wrap(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf" else leaf
-
-
-def _variables(leaves: list[Any]) -> tuple[list[Tensor], list[Any]]:
-    """What stands for leaves while they are differentiated, and where their gradients arrive."""
-    if native.loops is not None:
-        return native.loops.variables(leaves, _variable)
-    variables = list(map(_variable, leaves))
-    return variables, [variable._edge for variable in variables]
 
 
 def _close(variables: list[Tensor]) -> None:
@@ -243,9 +246,4 @@ def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
     return np.zeros(edge.shape, edge.dtype)
 
 
-def _reaches_beyond(past: History, edges: Sequence[Entry | Leaf]) -> bool:
-    """Whether what led to the results includes what somebody else differentiates."""
-    for leaf in past.leaves.difference(edges):
-        if not leaf.closed:  # as those of an inner transform are
-            return True
-    return Entry in map(type, edges) and bool(past.entries)
+_is_closed = operator.attrgetter("closed")

@@ -159,6 +159,8 @@ def _check_value(outputs: Any, has_aux: bool) -> None:
     if has_aux and not (isinstance(outputs, tuple) and len(outputs) == 2):
         raise GraphError(located("with has_aux the function returns a pair: its value, and anything else"))
     value = outputs[0] if has_aux else outputs
+    if type(value) is np.ndarray and value.shape == () and value.dtype.kind == "f":
+        return
     if not hasattr(value, "dtype") and not promotion.is_scalar(value):
         raise NotDifferentiableError(
             located(
