@@ -9,6 +9,7 @@ import numpy as np
 
 from dynamic import inplace, mode, native
 from dynamic.entry import Edge, Entry, Leaf
+from dynamic.sample import Typed
 from dynamic.tape import History, history, wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, reverse
@@ -37,7 +38,7 @@ def pulled(
         _start(cotangents, output, seed, create_graph)
     past = history(cotangents) if past is None else past
     asked = frozenset(wanted or ())
-    useful = None if wanted is None else _useful(asked, past)
+    useful = None if wanted is None or past.leaves <= asked else _useful(asked, past)
     retain = create_graph if retain_graph is None else retain_graph
     entries = past.entries.copy() if retain else past.entries
     if create_graph and not mode.is_grad_enabled():
@@ -56,25 +57,23 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
         )
     if edge.sequence < inplace.clock.rewritten:
         inplace.check_view(output)
-    if seed is not None or output._data.shape != ():  # a tensor that needs a gradient is floating
+    data = output._data
+    if seed is None and data.shape == ():  # a tensor that needs a gradient is floating
+        seed = _ONES[data.dtype.num].copy()
+    else:
         reverse.check_seed(output, seed)
-    reverse.arrive(cotangents, edge, _as_cotangent(seed, output, create_graph))
+        seed = seed if isinstance(seed, Tensor) and create_graph else _copy(seed, data.dtype)
+    reverse.arrive(cotangents, edge, wrap(seed) if create_graph and type(seed) is not Tensor else seed)
 
 
-def _as_cotangent(seed: Any, output: Tensor, create_graph: bool) -> Any:
-    if isinstance(seed, Tensor) and create_graph:
-        return seed
-    array = np.array(1, output._data.dtype) if seed is None else _copy(seed, output.dtype)
-    return wrap(array) if create_graph else array
+_ONES = Typed(1.0)
 
 
-def _useful(wanted: frozenset[Edge], past: History) -> set[Edge] | None:
-    """The wanted edges and every entry from which one is reached; None where that is all of them.
+def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:
+    """The wanted edges and every entry from which one is reached.
 
     An entry that was freed counts as well, for nobody knows where it led.
     """
-    if past.leaves <= wanted:
-        return None
     useful = set(wanted)
     for entry in past.entries:
         if entry.saved is None or any(edge in useful for edge in entry.edges):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynamic import native
+from dynamic.program import Link, chain_program
 from dynamic.sample import Call, Sample, Typed
-from dynamic.straight import total, unbroadcast
+from dynamic.straight import Code, total, unbroadcast
 from graphs import dispatch
 from graphs.op import Op
 from graphs.ops.movement import cast
@@ -26,13 +28,28 @@ if TYPE_CHECKING:
 _MOST = 4096  # chains to remember for one op
 
 
-class Link(NamedTuple):
-    """A kernel call on the value before, which stands between other arguments."""
+class Chain:
+    """The links from the cotangent of an entry to that of its input."""
 
-    op: Op
-    before: Sequence[Any]
-    after: Sequence[Any]
-    attrs: dict[str, Any]
+    def __init__(self, links: list[Link], broadcasts: bool) -> None:
+        self.links, self._broadcasts = links, broadcasts
+
+    def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+        """Carry the cotangent to the input, letting go of each value after the kernel that reads it."""
+        cotangent = cotangents.pop(entry)
+        edge: Any = entry.edges[0]
+        if not keep:
+            entry.release()
+        run = dispatch.runners[-1] if dispatch.runners and _is_large(edge, cotangent) else _run
+        for op, before, after, attrs in self.links:
+            cotangent = run(op, (*before, cotangent, *after), attrs)
+        if type(cotangent) is not np.ndarray:
+            cotangent = np.asarray(cotangent)
+        if self._broadcasts:
+            cotangent = cast(cotangent, edge.dtype)
+            if cotangent.shape != edge.shape:
+                cotangent = unbroadcast(cotangent, edge.shape)
+        cotangents[edge] = total(cotangents.pop(edge), cotangent) if edge in cotangents else cotangent
 
 
 class Chains:
@@ -40,48 +57,41 @@ class Chains:
 
     def __init__(self, pullback: Pullback) -> None:
         self._pullback = pullback
-        self._known: dict[Any, list[Link] | None] = {}
+        self._known: dict[Any, Code] = {}
 
     def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
-        """Carry the cotangent of an entry to its input, letting go of each value after the kernel that reads it."""
+        """Carry the cotangent of an entry to its input by the chain that is known, or by the rules."""
         key = entry.shape, entry.dtype.num, entry.saved
         try:
-            chain = self._known.get(key, _UNKNOWN)
+            run = self._known.get(key)
         except TypeError:  # an option without a hash, such as a slice
-            chain = None
-        if chain is None:
-            return self._pullback.by_rules(entry, keep, cotangents)
-        cotangent = cotangents.pop(entry)
-        edge: Any = entry.edges[0]
-        if not keep:
-            entry.release()
-        if chain is _UNKNOWN:
-            cotangent = self._learn(key, cotangent)
-        else:
-            run = dispatch.runners[-1] if dispatch.runners and _is_large(edge, cotangent) else _run
-            for op, before, after, attrs in chain:
-                cotangent = run(op, (*before, cotangent, *after), attrs)
-            if type(cotangent) is not np.ndarray:
-                cotangent = np.asarray(cotangent)
-        if self._pullback.op.broadcasts:
-            cotangent = cast(cotangent, edge.dtype)
-            if cotangent.shape != edge.shape:
-                cotangent = unbroadcast(cotangent, edge.shape)
-        cotangents[edge] = total(cotangents.pop(edge), cotangent) if edge in cotangents else cotangent
-        return None
+            run = self._pullback.by_rules
+        if run is None:
+            run = self._learn(key, cotangents[entry])
+        run(entry, keep, cotangents)
 
-    def _learn(self, key: tuple[Any, ...], cotangent: Any) -> Any:
-        """What the rule makes of a cotangent, with its calls written down; with None where they are no chain."""
+    def _learn(self, key: tuple[Any, ...], cotangent: Any) -> Code:
+        """What the rule makes of such a cotangent as a chain, or the rules themselves where it is none."""
         calls: list[Call] = []
         (step,) = self._pullback.steps
-        result = step.rule.apply(Sample("g", cotangent, calls, whole=True), *[key[-1][place] for place in step.places])
+        sample = Sample("g", cotangent, calls, whole=True)
+        result = step.rule.apply(sample, *[key[-1][place] for place in step.places])
         names = ["g", *[call.name for call in calls]]
         follows = [call.values == [name] for call, name in zip(calls, names, strict=False)]
+        run: Code = self._pullback.by_rules
+        if all(follows) and result.name == names[-1]:
+            run = self._chain([_link(call, cotangent.dtype) for call in calls], saved=len(key[-1]))
         if len(self._known) >= _MOST:
             self._known.clear()
-        chained = all(follows) and result.name == names[-1]
-        self._known[key] = [_link(call, cotangent.dtype) for call in calls] if chained else None
-        return result.array
+        self._known[key] = run
+        return run
+
+    def _chain(self, links: list[Link], saved: int) -> Code:
+        broadcasts = self._pullback.op.broadcasts
+        chain = Chain(links, broadcasts)
+        if native.loops is None:
+            return chain.pull
+        return chain_program(native.loops, links, saved, chain.pull, conforms=broadcasts)
 
 
 def _run(op: Op, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -91,9 +101,6 @@ def _run(op: Op, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
 def _is_large(edge: Any, cotangent: Any) -> bool:
     """Whether a cotangent, or that of the input, is so large that a pool may have memory for it."""
     return max(cotangent.nbytes, math.prod(edge.shape) * edge.dtype.itemsize) >= dispatch.least[0]
-
-
-_UNKNOWN: list[Link] = []
 
 
 def _link(call: Call, dtype: np.dtype[Any]) -> Link:

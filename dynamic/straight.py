@@ -220,10 +220,11 @@ def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
     """`reverse.unbroadcast` of an array, by the same kernels."""
     if dispatch.runners and math.prod(shape) * cotangent.itemsize >= dispatch.least[0]:
         return reverse.unbroadcast(cotangent, shape)
-    summed = np.asarray(np.add.reduce(cotangent, _broadcast_axes(cotangent.shape, shape)))
-    return summed if summed.ndim == len(shape) else summed.reshape(shape)
+    summed = _sum(cotangent, _broadcast_axes(cotangent.shape, shape))
+    return summed if type(summed) is np.ndarray and summed.shape == shape else np.asarray(summed).reshape(shape)
 
 
+_sum = np.add.reduce
 _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import dynamic
 from dynamic import native
-from dynamic.chains import Chains
+from dynamic.chains import Chain
 from graphs import dispatch
 from graphs.op import Op
 
@@ -39,7 +39,7 @@ def watched(tell: Tell) -> Iterator[None]:
 
     gc.unfreeze()  # what is frozen is not listed
     spaces = [one.__globals__ for one in _all(FunctionType) if one.__code__.co_filename.startswith(_WRITTEN_IN)]
-    chains = [chain for one in _all(Chains) for chain in one._known.values() if chain]
+    chains = [chain.links for chain in _all(Chain)]
     before, links = [dict(space) for space in spaces], [list(chain) for chain in chains]
     for space in spaces:
         space.update({name: _telling(value, tell) for name, value in space.items() if _makes_arrays(name, value)})
