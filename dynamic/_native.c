@@ -31,7 +31,7 @@ static PyObject *numbers, *broken;             /* numbers as arrays; what the in
 static PyObject *clock_, *count;               /* inplace.clock, and what it counts with */
 static PyObject *nothing;                      /* {} */
 static PyObject *watchers;                     /* who is told of every array that is made here */
-static PyObject *s_base, *s_dtype, *s_flags, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_shape, *s_writeable;
+static PyObject *s_base, *s_dtype, *s_flags, *s_itemsize, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_shape, *s_writeable;
 
 #ifdef _MSC_VER
 static __declspec(thread) int is_idle;         /* whether this thread records nothing: see mode.py */
@@ -532,7 +532,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *otherwise;  /* the same in Python, for when a pool is on */
+    PyObject *otherwise;  /* the same in Python, for what a pool has memory for */
     PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
     int typed, conforms;
     int saved, values;
@@ -635,17 +635,42 @@ load_constants(const Program *program, PyObject *cotangent, PyObject **constants
     return 0;
 }
 
+/* Whether a pool may have memory for what a pullback makes: that is as large as the cotangents it is between. */
+static int
+is_for_a_pool(PyObject *cotangent, PyObject *edges)
+{
+    int large = is_large(&cotangent, 1);
+    if (large || PyList_GET_SIZE(runners) == 0)
+        return large;
+    long long enough = PyLong_AsLongLong(PyList_GET_ITEM(least, 0));
+    for (Py_ssize_t i = 0; !large && i < PyTuple_GET_SIZE(edges); i++) {
+        PyObject *edge = PyTuple_GET_ITEM(edges, i);
+        if (edge == Py_None)
+            continue;
+        int leaf = Py_IS_TYPE(edge, Leaf);
+        PyObject *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
+        long long nbytes = number_of(SLOT(edge, leaf ? at.leaf_dtype : at.dtype), s_itemsize);
+        for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape); axis++)
+            nbytes *= PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
+        large = nbytes >= enough;
+    }
+    return PyErr_Occurred() ? -1 : large;
+}
+
 /* Carry the cotangent of an entry to its inputs: 1 when done, 0 when Python has to, -1 with an error set. */
 static int
 run_program(const Program *program, PyObject *entry, int keep, PyObject *cotangents)
 {
     PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4];
     PyObject *saved = SLOT(entry, at.saved), *edges = SLOT(entry, at.edges), *cotangent;
-    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || PyList_GET_SIZE(runners) != 0)
+    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || !PyTuple_CheckExact(edges))
         return 0;
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
         return PyErr_Occurred() ? -1 : 0;
+    int pooled = is_for_a_pool(cotangent, edges);
+    if (pooled)
+        return pooled < 0 ? -1 : 0;
     if (load_constants(program, cotangent, constants) < 0)
         return -1;
     Py_INCREF(edges);
@@ -1131,6 +1156,7 @@ PyInit__native(void)
         {&s_dtype, "dtype"}, {&s_kind, "kind"},           {&s_nbytes, "nbytes"}, {&s_ndim, "ndim"},
         {&s_num, "num"},     {&s_shape, "shape"},
         {&s_base, "base"},   {&s_flags, "flags"},         {&s_writeable, "writeable"},
+        {&s_itemsize, "itemsize"},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(words); i++)
         if ((*words[i].where = PyUnicode_InternFromString(words[i].text)) == NULL)
