@@ -6,8 +6,8 @@
      walk      the pass back along them                     dynamic/backward.py
 
    Nothing here is needed: without a C compiler at installation the Python runs (PEP 399). Tensors and entries stay
-   Python classes with slots; where in the object a slot lies is read off its member descriptor. Arrays are met through
-   their attributes alone, so that this file needs no header of NumPy's and fits every version of it.
+   Python classes with slots; where in the object a slot lies is read off its member descriptor. Nothing of NumPy's is
+   called but what Python lends, so that this file is built without its headers.
 
    The arrays that a kernel reads are dropped after the last kernel that reads them, as in the Python, and never before:
    what a backward pass holds at its peak is one of the things that are measured. */
@@ -31,7 +31,6 @@ static PyObject *numbers, *broken;             /* numbers as arrays; what the in
 static PyObject *clock_, *count;               /* inplace.clock, and what it counts with */
 static PyObject *nothing;                      /* {} */
 static PyObject *watchers;                     /* who is told of every array that is made here */
-static PyObject *s_base, *s_dtype, *s_flags, *s_itemsize, *s_kind, *s_nbytes, *s_ndim, *s_num, *s_shape, *s_writeable;
 
 #ifdef _MSC_VER
 static __declspec(thread) int is_idle;         /* whether this thread records nothing: see mode.py */
@@ -74,33 +73,70 @@ offset_of(PyObject *type, const char *name)
 
 /* Arrays ----------------------------------------------------------------------------------------------------------- */
 
-static long long
-number_of(PyObject *object, PyObject *attribute)  /* -1 with an error set */
+/* The head of NumPy's arrays and dtypes, which has been the same in every version since 2.0. `connect` compares it with
+   what Python says of some arrays, and refuses where they differ. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_ssize_t *shape, *strides;
+    PyObject *base;
+    PyObject *dtype;
+    int flags;
+} Array;
+
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *scalar;
+    char kind, code, order, former_flags;
+    int number;
+    uint64_t flags;
+    Py_ssize_t itemsize;
+} DType;
+
+#define WRITEABLE 0x0400
+#define ARRAY(object) ((Array *)(object))
+#define DTYPE(object) ((DType *)(object))
+
+static int
+is_floating(PyObject *array)
 {
-    PyObject *found = PyObject_GetAttr(object, attribute);
-    long long number = found == NULL ? -1 : PyLong_AsLongLong(found);
-    Py_XDECREF(found);
-    return number;
+    return DTYPE(ARRAY(array)->dtype)->kind == 'f';
 }
 
 static PyObject *
 dtype_number(PyObject *array)
 {
-    PyObject *dtype = PyObject_GetAttr(array, s_dtype);
-    PyObject *number = dtype == NULL ? NULL : PyObject_GetAttr(dtype, s_num);
-    Py_XDECREF(dtype);
-    return number;
+    return PyLong_FromLong(DTYPE(ARRAY(array)->dtype)->number);
+}
+
+static PyObject *
+shape_of(PyObject *array)
+{
+    PyObject *shape = PyTuple_New(ARRAY(array)->ndim);
+    for (int i = 0; shape != NULL && i < ARRAY(array)->ndim; i++)
+        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(ARRAY(array)->shape[i]));
+    return shape;
 }
 
 static int
-is_floating(PyObject *array)
+has_shape(PyObject *array, PyObject *shape)
 {
-    PyObject *dtype = PyObject_GetAttr(array, s_dtype);
-    PyObject *kind = dtype == NULL ? NULL : PyObject_GetAttr(dtype, s_kind);
-    int floating = kind == NULL ? -1 : PyUnicode_READ_CHAR(kind, 0) == 'f';
-    Py_XDECREF(dtype);
-    Py_XDECREF(kind);
-    return floating;
+    if (ARRAY(array)->ndim != PyTuple_GET_SIZE(shape))
+        return 0;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        if (ARRAY(array)->shape[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)))
+            return 0;
+    return 1;
+}
+
+static Py_ssize_t
+nbytes_of(PyObject *array)
+{
+    Py_ssize_t nbytes = DTYPE(ARRAY(array)->dtype)->itemsize;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        nbytes *= ARRAY(array)->shape[i];
+    return nbytes;
 }
 
 static int
@@ -108,14 +144,20 @@ is_large(PyObject *const *arrays, Py_ssize_t count_)  /* whether a pool may have
 {
     if (PyList_GET_SIZE(runners) == 0)
         return 0;
-    long long nbytes = 0, enough = PyLong_AsLongLong(PyList_GET_ITEM(least, 0));
-    for (Py_ssize_t i = 0; i < count_; i++) {
-        long long of_one = number_of(arrays[i], s_nbytes);
-        if (of_one < 0)
-            return -1;
-        nbytes += of_one;
-    }
-    return nbytes >= enough;
+    Py_ssize_t nbytes = 0;
+    for (Py_ssize_t i = 0; i < count_; i++)
+        nbytes += nbytes_of(arrays[i]);
+    return nbytes >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
+}
+
+/* Whether the structs above are what arrays are; told by a sample for which Python says the same. */
+static int
+is_as_told(PyObject *array, PyObject *shape, PyObject *dtype, PyObject *base, int number, int itemsize, int writeable)
+{
+    return ARRAY(array)->ndim == PyTuple_GET_SIZE(shape) && has_shape(array, shape) && ARRAY(array)->dtype == dtype
+           && (ARRAY(array)->base == NULL ? Py_None : ARRAY(array)->base) == base
+           && DTYPE(dtype)->number == number && DTYPE(dtype)->itemsize == itemsize && is_floating(array)
+           && !(ARRAY(array)->flags & WRITEABLE) == !writeable;
 }
 
 static PyObject *
@@ -200,11 +242,8 @@ pullback_for(const Record *record, const Want *want, PyObject *const *arrays, Py
         return Py_NewRef(given);
     if (!record->by_axes)
         return Py_NewRef(beside ? want->beside : want->pullback);
-    PyObject *x = PyObject_GetAttr(arrays[0], s_ndim), *y = PyObject_GetAttr(arrays[1], s_ndim);
-    PyObject *key = x == NULL || y == NULL ? NULL : PyTuple_Pack(2, x, y);
+    PyObject *key = Py_BuildValue("ii", ARRAY(arrays[0])->ndim, ARRAY(arrays[1])->ndim);
     PyObject *found = key == NULL ? NULL : PyObject_GetItem(want->pullback, key);
-    Py_XDECREF(x);
-    Py_XDECREF(y);
     Py_XDECREF(key);
     return found;
 }
@@ -225,8 +264,8 @@ entry_of(const Record *record, int wanted, PyObject *const *arrays, PyObject *co
     SLOT(entry, at.pullback) = pullback_for(record, want, arrays, pullback, beside);
     SLOT(entry, at.saved) = saved_values(want, arrays, out, attrs);
     SLOT(entry, at.attrs) = Py_NewRef(attrs);
-    SLOT(entry, at.shape) = PyObject_GetAttr(out, s_shape);
-    SLOT(entry, at.dtype) = PyObject_GetAttr(out, s_dtype);
+    SLOT(entry, at.shape) = shape_of(out);
+    SLOT(entry, at.dtype) = Py_NewRef(ARRAY(out)->dtype);
     SLOT(entry, at.hooks) = Py_NewRef(Py_None);
     SLOT(entry, at.sequence) = Py_TYPE(count)->tp_iternext(count);
     if (PyErr_Occurred())
@@ -234,34 +273,28 @@ entry_of(const Record *record, int wanted, PyObject *const *arrays, PyObject *co
     return entry;
 }
 
-/* Whether an entry is needed: which inputs want a gradient, as a bit set; -1 with an error set. */
+/* Which inputs want a gradient, as a bit set: none of them needs an entry. */
 static int
-wanted_of(const Record *record, PyObject *const *edges, PyObject *out, int may_be_whole)
+wanted_of(const Record *record, PyObject *const *edges, PyObject *out)
 {
-    int wanted = 0, floating = 1;
-    if (is_idle)
+    int wanted = 0;
+    if (is_idle || !is_floating(out))
         return 0;
     for (int i = 0; i < record->arity; i++)
         if (edges[i] != Py_None)
             wanted |= record->ruled & 1 << i;
-    if (wanted && may_be_whole)
-        floating = is_floating(out);
-    return floating > 0 ? wanted : floating;
+    return wanted;
 }
 
 static PyObject *
 recorded(const Record *record, PyObject *const *arrays, PyObject *const *edges, PyObject *out, PyObject *attrs,
          PyObject *pullback, int beside)  /* takes the reference to `out` */
 {
-    PyObject *edge = Py_None, *result = NULL;
-    int wanted = wanted_of(record, edges, out, pullback != NULL);
-    if (wanted >= 0)
-        edge = wanted ? entry_of(record, wanted, arrays, edges, out, attrs, pullback, beside) : Py_NewRef(Py_None);
-    if (wanted >= 0 && edge != NULL)
-        result = Tensor->tp_alloc(Tensor, 0);
+    int wanted = wanted_of(record, edges, out);
+    PyObject *edge = wanted ? entry_of(record, wanted, arrays, edges, out, attrs, pullback, beside) : Py_NewRef(Py_None);
+    PyObject *result = edge == NULL ? NULL : Tensor->tp_alloc(Tensor, 0);
     if (result == NULL) {
-        if (wanted >= 0)
-            Py_XDECREF(edge);
+        Py_XDECREF(edge);
         Py_DECREF(out);
         return NULL;
     }
@@ -274,10 +307,7 @@ recorded(const Record *record, PyObject *const *arrays, PyObject *const *edges, 
 static PyObject *
 run(const Record *record, PyObject *const *arrays, PyObject *attrs)
 {
-    int large = is_large(arrays, record->arity);
-    if (large < 0)
-        return NULL;
-    if (!large)
+    if (!is_large(arrays, record->arity))
         return made(PyDict_GET_SIZE(attrs) == 0
                         ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
                         : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
@@ -331,7 +361,7 @@ call_with_options(Record *record, PyObject *const *args, Py_ssize_t positional, 
     PyObject *array = Py_NewRef(SLOT(args[0], at.data)), *edge = Py_NewRef(SLOT(args[0], at.edge));
     PyObject *given = NULL, *out = NULL, *result = NULL;
     PyObject **stack = PyMem_New(PyObject *, total + 1);
-    PyObject *shape = PyObject_GetAttr(array, s_shape), *dtype = dtype_number(array);
+    PyObject *shape = shape_of(array), *dtype = dtype_number(array);
     if (stack == NULL)
         PyErr_NoMemory();
     else if (shape != NULL && dtype != NULL) {
@@ -545,24 +575,15 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
 {
     int leaf = Py_IS_TYPE(edge, Leaf);
     PyObject *dtype = SLOT(edge, leaf ? at.leaf_dtype : at.dtype), *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
-    PyObject *has = PyObject_GetAttr(*value, s_dtype);
-    if (has == NULL)
-        return -1;
-    Py_DECREF(has);  /* the array holds it */
-    if (has != dtype) {
+    if (ARRAY(*value)->dtype != dtype) {
         PyObject *args[] = {*value, dtype};
         Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
-        if (*value == NULL)
-            return -1;
     }
-    has = PyObject_GetAttr(*value, s_shape);
-    int same = has == NULL ? -1 : PyObject_RichCompareBool(has, shape, Py_EQ);
-    Py_XDECREF(has);
-    if (same == 0) {
+    if (*value != NULL && !has_shape(*value, shape)) {
         PyObject *args[] = {*value, shape};
         Py_SETREF(*value, made(PyObject_Vectorcall(unbroadcast, args, 2, NULL)));
     }
-    return same < 0 || *value == NULL ? -1 : 0;
+    return *value == NULL ? -1 : 0;
 }
 
 static int
@@ -639,22 +660,21 @@ load_constants(const Program *program, PyObject *cotangent, PyObject **constants
 static int
 is_for_a_pool(PyObject *cotangent, PyObject *edges)
 {
-    int large = is_large(&cotangent, 1);
-    if (large || PyList_GET_SIZE(runners) == 0)
-        return large;
-    long long enough = PyLong_AsLongLong(PyList_GET_ITEM(least, 0));
-    for (Py_ssize_t i = 0; !large && i < PyTuple_GET_SIZE(edges); i++) {
+    if (PyList_GET_SIZE(runners) == 0)
+        return 0;
+    Py_ssize_t most = nbytes_of(cotangent);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(edges); i++) {
         PyObject *edge = PyTuple_GET_ITEM(edges, i);
         if (edge == Py_None)
             continue;
         int leaf = Py_IS_TYPE(edge, Leaf);
         PyObject *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
-        long long nbytes = number_of(SLOT(edge, leaf ? at.leaf_dtype : at.dtype), s_itemsize);
+        Py_ssize_t nbytes = DTYPE(SLOT(edge, leaf ? at.leaf_dtype : at.dtype))->itemsize;
         for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape); axis++)
-            nbytes *= PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
-        large = nbytes >= enough;
+            nbytes *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis));
+        most = Py_MAX(most, nbytes);
     }
-    return PyErr_Occurred() ? -1 : large;
+    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
 }
 
 /* Carry the cotangent of an entry to its inputs: 1 when done, 0 when Python has to, -1 with an error set. */
@@ -668,9 +688,8 @@ run_program(const Program *program, PyObject *entry, int keep, PyObject *cotange
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
         return PyErr_Occurred() ? -1 : 0;
-    int pooled = is_for_a_pool(cotangent, edges);
-    if (pooled)
-        return pooled < 0 ? -1 : 0;
+    if (is_for_a_pool(cotangent, edges))
+        return 0;
     if (load_constants(program, cotangent, constants) < 0)
         return -1;
     Py_INCREF(edges);
@@ -973,13 +992,23 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
-                            "nothing", "watchers", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!", words, &tensor, &entry, &leaf, &pullback,
+                            "nothing", "watchers", "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *samples, *sample, *shape, *dtype, *base;
+    int number, itemsize, writeable;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!O!", words, &tensor, &entry, &leaf, &pullback,
                                      &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers))
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &PyTuple_Type, &samples))
         return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
+                              &number, &itemsize, &writeable))
+            return NULL;
+        if (!is_as_told(sample, shape, dtype, base, number, itemsize, writeable)) {
+            PyErr_SetString(PyExc_ImportError, "arrays of this NumPy are not laid out as those that this was written for");
+            return NULL;
+        }
+    }
     struct {
         PyObject *type;
         const char *name;
@@ -1022,8 +1051,8 @@ variable_of(PyObject *array)
         SLOT(tensor, at.edge) = Py_NewRef(leaf);
         SLOT(tensor, at.grad) = Py_NewRef(Py_None);
         SLOT(leaf, at.leaf_tensor) = PyWeakref_NewRef(tensor, NULL);
-        SLOT(leaf, at.leaf_shape) = PyObject_GetAttr(array, s_shape);
-        SLOT(leaf, at.leaf_dtype) = PyObject_GetAttr(array, s_dtype);
+        SLOT(leaf, at.leaf_shape) = shape_of(array);
+        SLOT(leaf, at.leaf_dtype) = Py_NewRef(ARRAY(array)->dtype);
         SLOT(leaf, at.leaf_hooks) = Py_NewRef(Py_None);
         SLOT(leaf, at.leaf_closed) = Py_NewRef(Py_False);
     }
@@ -1036,9 +1065,8 @@ variable_of(PyObject *array)
 static int
 add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it is no array of floats */
 {
-    int floating = Py_IS_TYPE(array, ndarray) ? is_floating(array) : 0;
-    if (floating <= 0)
-        return floating;
+    if (!Py_IS_TYPE(array, ndarray) || !is_floating(array))
+        return 0;
     PyObject *tensor = variable_of(array);
     int failed = tensor == NULL || PyList_Append(tensors, tensor) < 0
                  || PyList_Append(edges, SLOT(tensor, at.edge)) < 0;
@@ -1082,20 +1110,14 @@ close_(PyObject *Py_UNUSED(module), PyObject *tensors)
 static int
 is_own(PyObject *array, PyObject *given)  /* and from now on given */
 {
-    PyObject *base = PyObject_GetAttr(array, s_base), *flags = PyObject_GetAttr(array, s_flags);
-    PyObject *writeable = flags == NULL ? NULL : PyObject_GetAttr(flags, s_writeable);
+    if (!Py_IS_TYPE(array, ndarray) || ARRAY(array)->base != NULL || !(ARRAY(array)->flags & WRITEABLE))
+        return 0;
     PyObject *identity = PyLong_FromVoidPtr(array);
-    int own = -1;
-    if (base != NULL && writeable != NULL && identity != NULL) {
-        own = base == Py_None && writeable == Py_True ? !PySet_Contains(given, identity) : 0;
-        if (own && PySet_Add(given, identity) < 0)
-            own = -1;
-    }
-    Py_XDECREF(base);
-    Py_XDECREF(flags);
-    Py_XDECREF(writeable);
+    int known = identity == NULL ? -1 : PySet_Contains(given, identity);
+    if (known == 0 && PySet_Add(given, identity) < 0)
+        known = -1;
     Py_XDECREF(identity);
-    return own;
+    return known < 0 ? -1 : !known;
 }
 
 static PyObject *
@@ -1149,18 +1171,6 @@ static struct PyModuleDef module_definition = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    struct {
-        PyObject **where;
-        const char *text;
-    } words[] = {
-        {&s_dtype, "dtype"}, {&s_kind, "kind"},           {&s_nbytes, "nbytes"}, {&s_ndim, "ndim"},
-        {&s_num, "num"},     {&s_shape, "shape"},
-        {&s_base, "base"},   {&s_flags, "flags"},         {&s_writeable, "writeable"},
-        {&s_itemsize, "itemsize"},
-    };
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(words); i++)
-        if ((*words[i].where = PyUnicode_InternFromString(words[i].text)) == NULL)
-            return NULL;
     RecordType.tp_descr_get = bind_record;
     PyObject *module = PyModule_Create(&module_definition);
     if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)

@@ -22,7 +22,7 @@ def _load() -> ModuleType | None:
     return _native
 
 
-loops = _load()
+loops: ModuleType | None = _load()
 watchers: list[Callable[[Any], None]] = []
 """Who is told of every array that the compiled loops make."""
 

@@ -6,15 +6,14 @@ where nothing is out of the ordinary, and hands over to it otherwise: whatever g
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
-from dynamic import inplace, mode, native, straight
-from dynamic.entry import Entry, Leaf
+from dynamic import compiled, inplace, mode, native
+from dynamic.entry import Entry
 from dynamic.prepared import UnlikeError, preparer
 from dynamic.pullback import Pullback, pullback
 from dynamic.source import function
@@ -23,7 +22,6 @@ from graphs import dispatch, promotion
 from graphs.op import Op
 from graphs.ops.elementwise import pow
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import cast
 
 OPERATORS = {
     "abs": ("__abs__",),
@@ -94,19 +92,10 @@ def _is_possible(op: Op) -> bool:
 
 def _compiled(op: Op, parameters: str) -> Callable[..., Any]:
     pullbacks = _pullbacks(op)
-    wants = _wants(op, pullbacks)
-    if native.loops is not None and wants is not None:
-        return native.loops.Record(
-            op=op,
-            kernel=op.kernel,
-            general=op.general,
-            arity=op.arity,
-            wants=wants,
-            prepared=pullbacks.get("prepared"),
-            swapped=parameters.startswith("y"),
-            by_axes=op is matmul,
-            takes_numbers=op is not matmul,
-        )
+    if native.loops is not None:
+        found = compiled.record(native.loops, op, _wanted(op), pullbacks, swapped=parameters.startswith("y"))
+        if found is not None:
+            return found
     body = [
         *_running(op),
         "if type(out) is not ndarray: out = asarray(out)",
@@ -234,50 +223,6 @@ def _pullbacks(op: Op) -> dict[str, Any]:
     found = {f"pull{w}": pullback(op, w, count, None) for w in wanted}
     ndims: dict[int, tuple[int | None, ...]] = {1: (1, None), 2: (None, 1)}
     return found | {f"number{w}": pullback(op, w, count, ndims[w]) for w in wanted if count == 2 and w < 3}
-
-
-# For the compiled loop ---------------------------------------------------------------------------------------------
-
-
-def _wants(op: Op, pullbacks: dict[str, Any]) -> dict[int, tuple[Any, Any, Any]] | None:
-    """For each set of inputs that may want a gradient: what is saved, the pullback, and that beside a number.
-
-    None where something is saved that the compiled loop cannot fetch.
-    """
-    wants = {}
-    for wanted in _wanted(op):
-        fields = [_FIELD.fullmatch(field) for field in pullback(op, wanted, op.arity or 0, None).fields]
-        if not all(fields):
-            return None
-        saved = tuple([(_SOURCES[f["source"]], f["key"] or f["attribute"]) for f in fields if f])
-        wants[wanted] = saved, pullbacks.get(f"pull{wanted}"), pullbacks.get(f"number{wanted}")
-    return wants
-
-
-_FIELD = re.compile(r"(?P<source>inputs\[\d\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
-_SOURCES = {"inputs[0]": 0, "inputs[1]": 1, "out": 2, "attrs": 3}
-
-if native.loops is not None:
-    native.loops.connect(
-        tensor=Tensor,
-        entry=Entry,
-        leaf=Leaf,
-        pullback=Pullback,
-        clock=inplace.clock,
-        ndarray=np.ndarray,
-        asarray=np.asarray,
-        add=np.add,
-        cast=cast,
-        unbroadcast=straight.unbroadcast,
-        detours=dispatch.detours,
-        runners=dispatch.runners,
-        least=dispatch.least,
-        numbers=promotion.numbers,
-        broken=_VALUES["broken"],
-        count=inplace.clock.count,
-        nothing=_VALUES["nothing"],
-        watchers=native.watchers,
-    )
 
 
 def _wanted(op: Op) -> list[int]:
