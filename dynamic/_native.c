@@ -1040,8 +1040,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Py_RETURN_NONE;
 }
 
-/* variables(arg): for each array of floats in a dict, or for the one that is given, a tensor that requires a gradient and
-   its leaf, as two lists. None where there is anything else. */
+/* The arguments of a transform: an array of floats as a tensor that requires a gradient, and its leaf. */
 static PyObject *
 variable_of(PyObject *array)
 {
@@ -1074,22 +1073,110 @@ add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it
     return failed ? -1 : 1;
 }
 
+/* A container of variables laid out like an argument: a new reference, or NULL, without an error where it is no simple one;
+   `keys` are those of a dict, or None for an array. */
 static PyObject *
-variables(PyObject *Py_UNUSED(module), PyObject *arg)
+differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **keys)
 {
-    PyObject *tensors = PyList_New(0), *edges = PyList_New(0), *result = NULL, *key, *value;
-    Py_ssize_t position = 0;
-    int added = tensors == NULL || edges == NULL ? -1 : 1;
-    if (added > 0 && !PyDict_CheckExact(arg))
-        added = add_variable(arg, tensors, edges);
-    else
-        while (added > 0 && PyDict_Next(arg, &position, &key, &value))
-            added = add_variable(value, tensors, edges);
-    if (added > 0)
-        result = PyTuple_Pack(2, tensors, edges);
+    Py_ssize_t position = 0, first = PyList_GET_SIZE(tensors);
+    PyObject *key, *value, *container;
+    *keys = Py_None;
+    if (!PyDict_CheckExact(arg)) {
+        if (add_variable(arg, tensors, edges) <= 0)
+            return NULL;
+        *keys = Py_NewRef(Py_None);
+        return Py_NewRef(PyList_GET_ITEM(tensors, first));
+    }
+    while (PyDict_Next(arg, &position, &key, &value))
+        if (add_variable(value, tensors, edges) <= 0)
+            return NULL;
+    if ((container = PyDict_New()) == NULL)
+        return NULL;
+    for (position = 0; PyDict_Next(arg, &position, &key, &value); first++)
+        if (PyDict_SetItem(container, key, PyList_GET_ITEM(tensors, first)) < 0) {
+            Py_DECREF(container);
+            return NULL;
+        }
+    *keys = PySequence_Tuple(arg);
+    return container;
+}
+
+static PyObject *
+constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for anything else */
+{
+    if (!Py_IS_TYPE(arg, ndarray) || strchr("biuf", DTYPE(ARRAY(arg)->dtype)->kind) == NULL)
+        return NULL;
+    PyObject *tensor = Tensor->tp_alloc(Tensor, 0);
+    if (tensor != NULL) {
+        SLOT(tensor, at.data) = Py_NewRef(arg);
+        SLOT(tensor, at.edge) = Py_NewRef(Py_None);
+        SLOT(tensor, at.grad) = Py_NewRef(Py_None);
+    }
+    return tensor;
+}
+
+/* arguments(args, positions): the arguments as tensors, those in `positions` as variables; the variables and their edges,
+   and the keys of each argument that is differentiated. None where an argument is neither an array nor, differentiated,
+   a dict of arrays of floats. */
+static PyObject *
+arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 2 || !PyTuple_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "arguments takes a tuple of arguments and a list of positions");
+        return NULL;
+    }
+    Py_ssize_t size = PyTuple_GET_SIZE(args[0]), wanted = PyList_GET_SIZE(args[1]);
+    PyObject *given = PyList_New(size), *tensors = PyList_New(0), *edges = PyList_New(0), *keys = PyList_New(wanted);
+    int simple = given != NULL && tensors != NULL && edges != NULL && keys != NULL;
+    for (Py_ssize_t i = 0; simple && i < wanted; i++) {
+        Py_ssize_t position = PyLong_AsSsize_t(PyList_GET_ITEM(args[1], i));
+        PyObject *keys_of_one, *container;
+        container = differentiated(PyTuple_GET_ITEM(args[0], position), tensors, edges, &keys_of_one);
+        simple = container != NULL && keys_of_one != NULL;
+        if (simple)
+            PyList_SET_ITEM(keys, i, keys_of_one);
+        if (container != NULL)
+            PyList_SET_ITEM(given, position, container);
+    }
+    for (Py_ssize_t i = 0; simple && i < size; i++)
+        if (PyList_GET_ITEM(given, i) == NULL) {
+            PyObject *tensor = constant(PyTuple_GET_ITEM(args[0], i));
+            PyList_SET_ITEM(given, i, tensor);
+            simple = tensor != NULL;
+        }
+    PyObject *result = simple ? PyTuple_Pack(4, given, tensors, edges, keys) : NULL;
+    Py_XDECREF(given);
     Py_XDECREF(tensors);
     Py_XDECREF(edges);
-    return added == 0 ? Py_NewRef(Py_None) : result;
+    Py_XDECREF(keys);
+    return simple || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+}
+
+/* grouped(keys, values): the values in the containers that `arguments` found, one for each that is differentiated. */
+static PyObject *
+grouped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 2 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "grouped takes a list of keys and a list of values");
+        return NULL;
+    }
+    Py_ssize_t size = PyList_GET_SIZE(args[0]), next = 0;
+    PyObject *result = PyTuple_New(size);
+    for (Py_ssize_t i = 0; result != NULL && i < size; i++) {
+        PyObject *keys = PyList_GET_ITEM(args[0], i), *container;
+        if (keys == Py_None)
+            container = Py_NewRef(PyList_GET_ITEM(args[1], next++));
+        else
+            container = PyDict_New();
+        for (Py_ssize_t j = 0; keys != Py_None && container != NULL && j < PyTuple_GET_SIZE(keys); j++)
+            if (PyDict_SetItem(container, PyTuple_GET_ITEM(keys, j), PyList_GET_ITEM(args[1], next++)) < 0)
+                Py_CLEAR(container);
+        if (container == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, container);
+    }
+    return result;
 }
 
 /* close(variables): nobody can ask for their gradients in any further graph. */
@@ -1106,39 +1193,52 @@ close_(PyObject *Py_UNUSED(module), PyObject *tensors)
     Py_RETURN_NONE;
 }
 
-/* own(arrays, given, other): replace each array that is a view, read-only, or was given already, by other(array). */
+/* collect(found, edges, owned, zeros): the arrays that arrived at the edges, none of which anybody else sees, and
+   zeros(edge) where nothing arrived. owned(array, given) copies an array that is not its own, or is given already. */
 static int
-is_own(PyObject *array, PyObject *given)  /* and from now on given */
+is_listed(PyObject *list, PyObject *item)
 {
-    if (!Py_IS_TYPE(array, ndarray) || ARRAY(array)->base != NULL || !(ARRAY(array)->flags & WRITEABLE))
-        return 0;
-    PyObject *identity = PyLong_FromVoidPtr(array);
-    int known = identity == NULL ? -1 : PySet_Contains(given, identity);
-    if (known == 0 && PySet_Add(given, identity) < 0)
-        known = -1;
-    Py_XDECREF(identity);
-    return known < 0 ? -1 : !known;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+        if (PyList_GET_ITEM(list, i) == item)
+            return 1;
+    return 0;
 }
 
 static PyObject *
-own(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+own(PyObject *array, PyObject *before, PyObject *owned)
 {
-    if (count_ != 3 || !PyList_CheckExact(args[0]) || !PySet_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "own takes a list of arrays, a set, and who copies");
+    int twice = Py_REFCNT(array) > 1 && is_listed(before, array);  /* `found` has one reference */
+    if (!twice && Py_IS_TYPE(array, ndarray) && ARRAY(array)->base == NULL && ARRAY(array)->flags & WRITEABLE)
+        return Py_NewRef(array);
+    PyObject *given = PySet_New(NULL), *identity = PyLong_FromVoidPtr(array), *result = NULL;
+    if (given != NULL && identity != NULL && (!twice || PySet_Add(given, identity) == 0)) {
+        PyObject *args[] = {array, given};
+        result = PyObject_Vectorcall(owned, args, 2, NULL);
+    }
+    Py_XDECREF(given);
+    Py_XDECREF(identity);
+    return result;
+}
+
+static PyObject *
+collect(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 4 || !PyDict_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "collect takes a dict, a list of edges, who copies and who makes zeros");
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); i++) {
-        PyObject *array = PyList_GET_ITEM(args[0], i);
-        int is_fine = is_own(array, args[1]);
-        if (is_fine == 0) {
-            PyObject *both[] = {array, args[1]}, *copy = PyObject_Vectorcall(args[2], both, 2, NULL);
-            if (copy == NULL || PyList_SetItem(args[0], i, copy) < 0)
-                return NULL;
-        }
-        else if (is_fine < 0)
-            return NULL;
+    PyObject *arrays = PyList_New(0);
+    for (Py_ssize_t i = 0; arrays != NULL && i < PyList_GET_SIZE(args[1]); i++) {
+        PyObject *edge = PyList_GET_ITEM(args[1], i), *array = PyDict_GetItemWithError(args[0], edge);
+        if (array == NULL)
+            array = PyErr_Occurred() ? NULL : PyObject_CallOneArg(args[3], edge);
+        else
+            array = own(array, arrays, args[2]);
+        if (array == NULL || PyList_Append(arrays, array) < 0)
+            Py_CLEAR(arrays);
+        Py_XDECREF(array);
     }
-    Py_RETURN_NONE;
+    return arrays;
 }
 
 /* record(whether): let this thread record from now on, or not. */
@@ -1151,9 +1251,10 @@ record_(PyObject *Py_UNUSED(module), PyObject *whether)
 
 static PyMethodDef functions[] = {
     {"record", record_, METH_O, NULL},
-    {"variables", variables, METH_O, NULL},
+    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
+    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_, METH_O, NULL},
-    {"own", (PyCFunction)(void (*)(void))own, METH_FASTCALL, NULL},
+    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
     {"history", history, METH_O, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},

@@ -18,7 +18,7 @@ from dynamic import mode, native
 from dynamic.backward import pulled
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
-from dynamic.gradients import own, owned
+from dynamic.gradients import owned
 from dynamic.tape import history, wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
@@ -114,8 +114,7 @@ def _recorded(
         found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
             return call.regrouped([found[e] if e in found else wrap(_zeros(e)) for e in edges])
-        arrays = [found.pop(e) if e in found else _zeros(e) for e in edges]
-        own(arrays, set())
+        arrays = _collected(found, edges)
         return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
     if nested:
@@ -142,8 +141,14 @@ class _Call:
 
     def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
         self.plain, self.inner = True, False
-        self.variables: list[Tensor] = []
-        self.edges: list[Any] = []
+        self.variables: list[Tensor]
+        self.edges: list[Any]
+        self._keys: list[tuple[Any, ...] | None] | None = None  # of what is differentiated, if all arguments are simple
+        found = None if native.loops is None else native.loops.arguments(tuple(args), list(positions))
+        if found is not None:
+            self.args, self.variables, self.edges, self._keys = found
+            return
+        self.variables, self.edges = [], []
         self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
         self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
         for position in positions:
@@ -157,15 +162,11 @@ class _Call:
         return tree.unflatten(structure, list(map(_data, leaves)))
 
     def _differentiated(self, arg: Any) -> Any:
-        found = None if native.loops is None else native.loops.variables(arg)
-        if found is not None:
-            (variables, edges), grouped = found, tree.keyed(arg) if type(arg) is dict else tree.alone
-        else:
-            leaves, grouped = tree.parted(arg)
-            self.plain = self.plain and Tensor not in map(type, leaves)
-            variables = list(map(_variable, leaves))
-            edges = [variable._edge for variable in variables]
-            self.inner = self.inner or Entry in map(type, edges)
+        leaves, grouped = tree.parted(arg)
+        self.plain = self.plain and Tensor not in map(type, leaves)
+        variables = list(map(_variable, leaves))
+        edges = [variable._edge for variable in variables]
+        self.inner = self.inner or Entry in map(type, edges)
         self.variables += variables
         self.edges += edges
         self._parts.append((len(variables), grouped))
@@ -187,6 +188,8 @@ class _Call:
 
     def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
+        if native.loops is not None and self._keys is not None:
+            return native.loops.grouped(self._keys, gradients)
         if len(self._parts) == 1:
             return (self._parts[0][1](gradients),)
         rest = iter(gradients)
@@ -246,6 +249,14 @@ def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
     given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
     arrays = [owned(r._data if type(r) is Tensor else r, given) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
+def _collected(found: dict[Any, Any], edges: list[Any]) -> list[Any]:
+    """The cotangents that arrived at the edges, none of which anybody else sees; zeros where nothing arrived."""
+    if native.loops is not None:
+        return native.loops.collect(found, edges, owned, _zeros)
+    given: set[int] = set()
+    return [owned(found[edge], given) if edge in found else _zeros(edge) for edge in edges]
 
 
 def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:

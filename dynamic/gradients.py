@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import inplace, native
+from dynamic import inplace
 from dynamic.backward import pulled
 from dynamic.entry import Edge, Leaf
 from dynamic.tape import wrap
@@ -125,14 +125,6 @@ def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
         leaf.grad = add(held, wrap(cotangent))
     else:
         inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
-
-
-def own(arrays: list[Array], given: set[int]) -> None:
-    """Replace each array by one that nobody else sees."""
-    if native.loops is not None:
-        native.loops.own(arrays, given, owned)
-    else:
-        arrays[:] = [owned(array, given) for array in arrays]
 
 
 def owned(cotangent: Array, given: set[int]) -> Array:

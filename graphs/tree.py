@@ -46,21 +46,12 @@ def parted(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
     What is left of `flatten` where nobody compares structures: a model's parameters, or one array, take no optree.
     """
     if type(tree) is dict and set(map(type, tree.values())) == _ARRAYS:
-        return [*tree.values()], keyed(tree)
+        keys = tuple(tree)
+        return [*tree.values()], lambda leaves: dict(zip(keys, leaves, strict=True))
     if type(tree) is np.ndarray:
-        return [tree], alone
+        return [tree], operator.itemgetter(0)
     leaves, structure = optree.tree_flatten(tree)
     return leaves, structure.unflatten
-
-
-def keyed(tree: dict[Any, Any]) -> Callable[[list[Any]], dict[Any, Any]]:
-    """The function that puts leaves in the places of a dict of leaves, in its order."""
-    keys = tuple(tree)
-    return lambda leaves: dict(zip(keys, leaves, strict=True))
-
-
-alone = operator.itemgetter(0)
-"""The function that puts a leaf in the place of a container of one leaf: of the leaf itself."""
 
 
 def layout(tree: Tree) -> Structure:
