@@ -20,11 +20,12 @@
 #define MOST_INPUTS 2
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
+#define MOST_AXES 5
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
 static PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
-static PyObject *asarray, *add;                /* numpy.asarray, numpy.add */
+static PyObject *asarray, *add, *reduce;       /* numpy.asarray, numpy.add, numpy.add.reduce */
 static PyObject *cast, *unbroadcast;           /* of a cotangent, to the dtype and the shape of an input */
 static PyObject *detours, *runners, *least;    /* dispatch */
 static PyObject *numbers, *broken;             /* numbers as arrays; what the interpreter explains better */
@@ -187,11 +188,13 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
 
 typedef struct {
     int source;      /* 0 and 1: an input, 2: the result, 3: the attributes */
+    int is_shape;    /* of what is asked for most often */
     PyObject *name;  /* of an attribute of it, or NULL */
 } Field;
 
 typedef struct {
     PyObject *pullback;  /* or, by the numbers of axes of the inputs, a mapping to pullbacks */
+    PyObject *by_axes[MOST_AXES][MOST_AXES];  /* what it has given already, borrowed: it keeps them all */
     PyObject *beside;    /* that where the other input is a number */
     Py_ssize_t count;
     Field *fields;       /* of what is saved */
@@ -225,6 +228,8 @@ saved_values(const Want *want, PyObject *const *arrays, PyObject *out, PyObject 
         PyObject *value = field->source < 2 ? arrays[field->source] : field->source == 2 ? out : attrs;
         if (field->name == NULL)
             Py_INCREF(value);
+        else if (field->is_shape)
+            value = shape_of(value);
         else
             value = field->source == 3 ? PyObject_GetItem(value, field->name) : PyObject_GetAttr(value, field->name);
         if (value == NULL)
@@ -236,24 +241,29 @@ saved_values(const Want *want, PyObject *const *arrays, PyObject *out, PyObject 
 }
 
 static PyObject *
-pullback_for(const Record *record, const Want *want, PyObject *const *arrays, PyObject *given, int beside)
+pullback_for(const Record *record, Want *want, PyObject *const *arrays, PyObject *given, int beside)
 {
     if (given != NULL)
         return Py_NewRef(given);
     if (!record->by_axes)
         return Py_NewRef(beside ? want->beside : want->pullback);
-    PyObject *key = Py_BuildValue("ii", ARRAY(arrays[0])->ndim, ARRAY(arrays[1])->ndim);
+    int x = ARRAY(arrays[0])->ndim, y = ARRAY(arrays[1])->ndim, known = x < MOST_AXES && y < MOST_AXES;
+    if (known && want->by_axes[x][y] != NULL)
+        return Py_NewRef(want->by_axes[x][y]);
+    PyObject *key = Py_BuildValue("ii", x, y);
     PyObject *found = key == NULL ? NULL : PyObject_GetItem(want->pullback, key);
     Py_XDECREF(key);
+    if (known)
+        want->by_axes[x][y] = found;
     return found;
 }
 
 /* The entry of an op that has just run: a new reference, or NULL with an error set. */
 static PyObject *
-entry_of(const Record *record, int wanted, PyObject *const *arrays, PyObject *const *edges, PyObject *out,
+entry_of(Record *record, int wanted, PyObject *const *arrays, PyObject *const *edges, PyObject *out,
          PyObject *attrs, PyObject *pullback, int beside)
 {
-    const Want *want = &record->wants[wanted];
+    Want *want = &record->wants[wanted];
     PyObject *entry = Entry->tp_alloc(Entry, 0);
     if (entry == NULL)
         return NULL;
@@ -287,7 +297,7 @@ wanted_of(const Record *record, PyObject *const *edges, PyObject *out)
 }
 
 static PyObject *
-recorded(const Record *record, PyObject *const *arrays, PyObject *const *edges, PyObject *out, PyObject *attrs,
+recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObject *out, PyObject *attrs,
          PyObject *pullback, int beside)  /* takes the reference to `out` */
 {
     int wanted = wanted_of(record, edges, out);
@@ -443,6 +453,8 @@ read_fields(Want *want, PyObject *fields)  /* a tuple of pairs (source, name or 
             return -1;
         }
         want->fields[i].name = name == Py_None ? NULL : Py_NewRef(name);
+        want->fields[i].is_shape = want->fields[i].source < 3 && PyUnicode_Check(name)
+                                   && PyUnicode_CompareWithASCIIString(name, "shape") == 0;
     }
     return 0;
 }
@@ -570,6 +582,29 @@ typedef struct {
     Instruction *code;
 } Program;
 
+/* The sum over the axes that broadcasting added or stretched. */
+static PyObject *
+summed(PyObject *value, PyObject *shape)
+{
+    int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
+    PyObject *axes[MOST_AXES], *args[] = {value, shape};
+    if (added < 0 || ARRAY(value)->ndim > MOST_AXES || PyList_GET_SIZE(runners) != 0)
+        return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
+    for (int i = 0; i < ARRAY(value)->ndim; i++)
+        if (i < added || (PyLong_AsLong(PyTuple_GET_ITEM(shape, i - added)) == 1 && ARRAY(value)->shape[i] != 1))
+            axes[count_++] = PyLong_FromLong(i);  /* small ints are there already */
+    PyObject *over = PyTuple_New(count_);
+    for (int i = 0; i < count_; i++)
+        if (over != NULL)
+            PyTuple_SET_ITEM(over, i, axes[i]);
+    args[1] = over;
+    PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reduce, args, 2, NULL));
+    Py_XDECREF(over);
+    if (sum != NULL && !has_shape(sum, shape))
+        Py_SETREF(sum, PyObject_CallMethod(sum, "reshape", "(O)", shape));
+    return sum;
+}
+
 static int
 conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting added, and cast back */
 {
@@ -579,10 +614,8 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
         PyObject *args[] = {*value, dtype};
         Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
     }
-    if (*value != NULL && !has_shape(*value, shape)) {
-        PyObject *args[] = {*value, shape};
-        Py_SETREF(*value, made(PyObject_Vectorcall(unbroadcast, args, 2, NULL)));
-    }
+    if (*value != NULL && !has_shape(*value, shape))
+        Py_SETREF(*value, made(summed(*value, shape)));
     return *value == NULL ? -1 : 0;
 }
 
@@ -992,13 +1025,13 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
-                            "nothing", "watchers", "samples", NULL};
+                            "nothing", "watchers", "reduce", "samples", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!O!", words, &tensor, &entry, &leaf, &pullback,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OO!", words, &tensor, &entry, &leaf, &pullback,
                                      &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &PyTuple_Type, &samples))
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -1030,7 +1063,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
     PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, count, nothing, watchers};
+                        numbers, broken, count, nothing, watchers, reduce};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;

@@ -76,6 +76,7 @@ def _connect(loops: ModuleType) -> None:
         count=inplace.clock.count,
         nothing={},
         watchers=native.watchers,
+        reduce=np.add.reduce,
         samples=tuple(map(_told, _samples())),
     )
 
