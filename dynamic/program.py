@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic.sample import Trace, Typed
-from graphs.op import Op
 from graphs.ops.movement import permute_dims
 
 if TYPE_CHECKING:
@@ -27,15 +26,6 @@ class Instruction(NamedTuple):
     attrs: dict[str, Any] | None
     out: int
     dropped: tuple[int, ...]
-
-
-class Link(NamedTuple):
-    """A kernel call on the value before, which stands between other arguments."""
-
-    op: Op
-    before: Sequence[Any]
-    after: Sequence[Any]
-    attrs: dict[str, Any]
 
 
 def program(
@@ -61,34 +51,6 @@ def program(
         conforms=pullback.op.broadcasts,
         saved=saved,
         values=len(numbers),
-        code=tuple(code),
-    )
-
-
-def chain_program(
-    loops: ModuleType, links: Sequence[Link], saved: int, otherwise: Callable[..., None], *, conforms: bool
-) -> Any:
-    """The compiled loop's program for kernels of which each reads the value before, the first one the cotangent.
-
-    Raises ValueError for more than the loop can hold.
-    """
-    constants: list[Any] = []
-    code = []
-    for value, link in enumerate(links, saved):
-        around = [*link.before, *link.after]
-        places = iter(range(-len(constants) - 1, -len(constants) - len(around) - 1, -1))
-        constants += around
-        before, after = (tuple([next(places) for _ in side]) for side in (link.before, link.after))
-        code.append(Instruction(link.op.kernel, (*before, value, *after), link.attrs or None, value + 1, (value,)))
-    last = saved + len(links)
-    code.append(Instruction(None, (last,), None, 0, (last,)))
-    return loops.Program(
-        otherwise=otherwise,
-        constants=tuple(constants),
-        typed=False,
-        conforms=conforms,
-        saved=saved,
-        values=last + 1,
         code=tuple(code),
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple, cast
 
 from dynamic import straight
-from dynamic.chains import Chains
 from dynamic.entry import Entry
+from dynamic.learned import Learned
 from graphs import reverse
 from graphs.op import Attrs, Op, Rule
 
@@ -55,15 +55,14 @@ class Pullback:
         self.save: Callable[[Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(  # noqa: S307
             f"lambda inputs, out, attrs: ({text})"
         )
-        self.apply: straight.Code = self.by_rules
-        if straight.is_possible(op, ndims):
-            self.apply = self._compile
-        elif count == 1 and not any(source is not None for source in self.sources):
-            self.apply = Chains(self).pull
+        self.apply: straight.Code = self._compile
 
     def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = straight.compiled(self) or self.by_rules
+        found = straight.compiled(self) if straight.is_possible(self.op, self.ndims) else None
+        if found is None and Learned.is_possible(self):
+            found = Learned(self).pull
+        self.apply = found or self.by_rules
         self.apply(entry, keep, cotangents)
 
     def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:

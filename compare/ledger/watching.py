@@ -19,7 +19,7 @@ import numpy as np
 
 import dynamic
 from dynamic import native
-from dynamic.chains import Chain
+from dynamic.learned import Chain
 from graphs import dispatch
 from graphs.op import Op
 
