@@ -22,10 +22,19 @@
 #define MOST_VALUES 64
 #define MOST_AXES 5
 
+/* Whether an argument is a value that nobody holds but the expression it is in. */
+#if PY_VERSION_HEX >= 0x030E0000
+#define IS_TEMPORARY(object) PyUnstable_Object_IsUniqueReferencedTemporary(object)
+#else
+#define IS_TEMPORARY(object) (Py_REFCNT(object) == 1)
+#endif
+
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-static PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
+static PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
 static PyObject *asarray, *add, *reduce;       /* numpy.asarray, numpy.add, numpy.add.reduce */
+static PyObject *add_op;                       /* the op, for a pool */
+static PyObject *out_only;                     /* ("out",) */
 static PyObject *cast, *unbroadcast;           /* of a cotangent, to the dtype and the shape of an input */
 static PyObject *detours, *runners, *least;    /* dispatch */
 static PyObject *numbers, *broken;             /* numbers as arrays; what the interpreter explains better */
@@ -96,6 +105,7 @@ typedef struct {
 } DType;
 
 #define WRITEABLE 0x0400
+#define CARRAY 0x0501 /* rows one after the other, aligned, writeable */
 #define ARRAY(object) ((Array *)(object))
 #define DTYPE(object) ((DType *)(object))
 
@@ -184,6 +194,40 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
     return array;
 }
 
+/* Whether the memory of an array, to which `references` are ours, may be written over: nobody else sees it, as the array, as
+   the base of it, or as the memory that a pool has laid under it (blocks.py: a block holds two arrays of its own). */
+static int
+is_ours(PyObject *array, Py_ssize_t references)
+{
+    if (!Py_IS_TYPE(array, ndarray) || Py_REFCNT(array) != references || (ARRAY(array)->flags & CARRAY) != CARRAY)
+        return 0;
+    PyObject *base = ARRAY(array)->base;
+    return base == NULL || (Py_IS_TYPE(base, Memory) && Py_REFCNT(base) <= 2 && Py_REFCNT(ARRAY(base)->base) <= 2);
+}
+
+static PyObject *
+call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out)
+{
+    PyObject *all[MOST_ARGUMENTS + 1];
+    memcpy(all, args, (size_t)count_ * sizeof(PyObject *));
+    all[count_] = out;
+    return PyObject_Vectorcall(kernel, all, (size_t)count_, out_only);
+}
+
+static PyObject *
+call_for_pool(PyObject *op, PyObject *const *args, Py_ssize_t count_, PyObject *attrs)
+{
+    PyObject *inputs = PyTuple_New(count_);
+    for (Py_ssize_t i = 0; inputs != NULL && i < count_; i++)
+        PyTuple_SET_ITEM(inputs, i, Py_NewRef(args[i]));
+    PyObject *all[] = {op, inputs, attrs};
+    PyObject *runner = Py_NewRef(PyList_GET_ITEM(runners, PyList_GET_SIZE(runners) - 1));
+    PyObject *out = inputs == NULL ? NULL : PyObject_Vectorcall(runner, all, 3, NULL);
+    Py_DECREF(runner);
+    Py_XDECREF(inputs);
+    return out;
+}
+
 /* Record ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -207,6 +251,7 @@ typedef struct {
     PyObject *prepared;  /* of an op with options, or NULL */
     int arity, ruled;    /* ruled: the inputs that have a rule, as a bit set */
     int swapped, by_axes, takes_numbers;
+    int overwrites;      /* whether its kernel may write into an input that it reads */
     Want wants[1 << MOST_INPUTS];
 } Record;
 
@@ -314,20 +359,56 @@ recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObje
     return result;
 }
 
+static int
+is_saved(const Want *want, int input)
+{
+    for (Py_ssize_t i = 0; i < want->count; i++)
+        if (want->fields[i].source == input && want->fields[i].name == NULL)
+            return 1;
+    return 0;
+}
+
+static int
+fits_into(PyObject *array, PyObject *target)  /* by broadcasting, without a change of dtype */
+{
+    int added = ARRAY(target)->ndim - ARRAY(array)->ndim;
+    if (added < 0 || ARRAY(array)->dtype != ARRAY(target)->dtype)
+        return 0;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        if (ARRAY(array)->shape[i] != 1 && ARRAY(array)->shape[i] != ARRAY(target)->shape[i + added])
+            return 0;
+    return 1;
+}
+
+/* The input that dies with this call and may take its result, where a pool is on; -1 where there is none. */
+static int
+dying_input(const Record *record, PyObject *const *args, PyObject *const *arrays, PyObject *const *edges)
+{
+    if (!record->overwrites)
+        return -1;
+    int wanted = 0;
+    for (int i = 0; !is_idle && i < record->arity; i++)
+        if (edges[i] != Py_None)
+            wanted |= record->ruled & 1 << i;
+    for (int i = 0; i < record->arity; i++) {
+        PyObject *arg = args[record->swapped ? 1 - i : i];
+        if (Py_IS_TYPE(arg, Tensor) && IS_TEMPORARY(arg) && is_ours(arrays[i], 2) && is_floating(arrays[i])
+            && !is_saved(&record->wants[wanted], i) && (record->arity == 1 || fits_into(arrays[1 - i], arrays[i])))
+            return i;
+    }
+    return -1;
+}
+
 static PyObject *
-run(const Record *record, PyObject *const *arrays, PyObject *attrs)
+run(const Record *record, PyObject *const *arrays, PyObject *attrs, PyObject *const *args, PyObject *const *edges)
 {
     if (!is_large(arrays, record->arity))
         return made(PyDict_GET_SIZE(attrs) == 0
                         ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
                         : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
-    PyObject *inputs = record->arity == 1 ? PyTuple_Pack(1, arrays[0]) : PyTuple_Pack(2, arrays[0], arrays[1]);
-    if (inputs == NULL)
-        return NULL;
-    PyObject *args[] = {record->op, inputs, attrs};
-    PyObject *out = PyObject_Vectorcall(PyList_GET_ITEM(runners, PyList_GET_SIZE(runners) - 1), args, 3, NULL);
-    Py_DECREF(inputs);
-    return made(out);
+    int dying = dying_input(record, args, arrays, edges);
+    return made(dying >= 0 ? call_into(record->kernel, arrays, record->arity, arrays[dying])
+                           : call_for_pool(record->op, arrays, record->arity, attrs));
 }
 
 /* A number, other than 0, as the array that it is beside an array; 0.0 and -0.0 would be one key. */
@@ -382,7 +463,7 @@ call_with_options(Record *record, PyObject *const *args, Py_ssize_t positional, 
         given = PyObject_Vectorcall(record->prepared, stack, (size_t)positional + 1, names);
     }
     if (given != NULL)
-        out = run(record, &array, PyTuple_GET_ITEM(given, 0));
+        out = run(record, &array, PyTuple_GET_ITEM(given, 0), args, &edge);
     if (out != NULL)
         result = recorded(record, &array, &edge, out, PyTuple_GET_ITEM(given, 0), PyTuple_GET_ITEM(given, 1), 0);
     PyMem_Free(stack);
@@ -424,7 +505,7 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
         edges[number] = Py_NewRef(Py_None);
     }
     if (number < 0 || arrays[number] != NULL)
-        out = run(record, arrays, nothing);
+        out = run(record, arrays, nothing, args, edges);
     if (out != NULL)
         result = recorded(record, arrays, edges, out, nothing, NULL, number >= 0);
     if (!is_out_of_the_ordinary(result))
@@ -463,11 +544,12 @@ static PyObject *
 new_record(PyTypeObject *type, PyObject *args, PyObject *options)
 {
     static char *words[] = {"op", "kernel", "general", "arity", "wants", "prepared", "swapped", "by_axes",
-                            "takes_numbers", NULL};
+                            "takes_numbers", "overwrites", NULL};
     PyObject *op, *kernel, *general, *wants, *prepared;
-    int arity, swapped, by_axes, takes_numbers;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOiO!Oppp", words, &op, &kernel, &general, &arity,
-                                     &PyDict_Type, &wants, &prepared, &swapped, &by_axes, &takes_numbers))
+    int arity, swapped, by_axes, takes_numbers, overwrites;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOiO!Opppp", words, &op, &kernel, &general, &arity,
+                                     &PyDict_Type, &wants, &prepared, &swapped, &by_axes, &takes_numbers,
+                                     &overwrites))
         return NULL;
     if (arity < 1 || arity > MOST_INPUTS) {
         PyErr_Format(PyExc_ValueError, "%d inputs, where 1 to %d can be", arity, MOST_INPUTS);
@@ -485,6 +567,7 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     record->swapped = swapped;
     record->by_axes = by_axes;
     record->takes_numbers = takes_numbers;
+    record->overwrites = overwrites;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (PyDict_Next(wants, &position, &key, &value)) {  /* {wanted: (fields, pullback, beside a number)} */
@@ -565,8 +648,10 @@ bind_record(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
 /* An instruction calls a kernel, or delivers a value to an input. Values are numbered: first what is saved, then the
    cotangent, then what the calls make. An argument below 0 is a constant. */
 typedef struct {
+    PyObject *op;      /* whose kernel it is, for a pool; NULL of a view */
     PyObject *kernel;  /* NULL: deliver `args[0]` to the input `out` */
     PyObject *attrs;   /* or NULL */
+    int into;          /* the arguments that may take the result, when nobody reads them any more, as a bit set */
     int count, out, dropped_count;
     int args[MOST_ARGUMENTS], dropped[MOST_ARGUMENTS];
 } Instruction;
@@ -574,7 +659,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *otherwise;  /* the same in Python, for what a pool has memory for */
+    PyObject *otherwise;  /* the rules, for what is no array */
     PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
     int typed, conforms;
     int saved, values;
@@ -619,6 +704,16 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
     return *value == NULL ? -1 : 0;
 }
 
+static PyObject *
+total(PyObject *const *args)  /* into the first of them where a pool is on and nobody else sees it */
+{
+    if (!is_large(args, 1))
+        return PyObject_Vectorcall(add, args, 2, NULL);
+    if (is_ours(args[0], 1) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
+        return call_into(add, args, 2, args[0]);
+    return call_for_pool(add_op, args, 2, nothing);
+}
+
 static int
 arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribution; takes the reference */
 {
@@ -627,7 +722,7 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
         Py_INCREF(held);
         int failed = PyDict_DelItem(cotangents, edge);
         PyObject *args[] = {held, value};
-        PyObject *sum = failed ? NULL : made(PyObject_Vectorcall(add, args, 2, NULL));
+        PyObject *sum = failed ? NULL : made(total(args));
         Py_DECREF(held);
         Py_SETREF(value, sum);
     }
@@ -640,9 +735,42 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
     return failed;
 }
 
+/* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else sees,
+   best one that was made here; -1 where there is none. */
 static int
-execute(const Program *program, const Instruction *step, PyObject **values, PyObject *const *constants,
-        PyObject *edges, PyObject *cotangents)
+dying_argument(const Program *program, const Instruction *step, PyObject *entry, PyObject *const *values)
+{
+    int best = -1;
+    for (int i = 0; i < step->count; i++) {
+        int value = step->args[i], dropped = 0;
+        for (int j = 0; j < step->dropped_count; j++)
+            dropped |= step->dropped[j] == value;
+        if (value < 0 || !dropped || !(step->into >> i & 1) || (best >= 0 && step->args[best] >= value))
+            continue;
+        if (is_ours(values[value], 1) && has_shape(values[value], SLOT(entry, at.shape))
+            && ARRAY(values[value])->dtype == SLOT(entry, at.dtype))
+            best = i;
+    }
+    return best;
+}
+
+static PyObject *
+call_kernel(const Program *program, const Instruction *step, PyObject *const *args, PyObject *entry,
+            PyObject *const *values, int pooled)
+{
+    if (pooled && step->op != NULL) {
+        int dying = step->attrs == NULL ? dying_argument(program, step, entry, values) : -1;
+        if (dying >= 0)
+            return call_into(step->kernel, args, step->count, args[dying]);
+        return call_for_pool(step->op, args, step->count, step->attrs == NULL ? nothing : step->attrs);
+    }
+    return step->attrs == NULL ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
+                               : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs);
+}
+
+static int
+execute(const Program *program, const Instruction *step, PyObject *entry, PyObject **values,
+        PyObject *const *constants, PyObject *edges, PyObject *cotangents, int pooled)
 {
     if (step->kernel == NULL) {
         PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *value = Py_NewRef(values[step->args[0]]);
@@ -657,9 +785,7 @@ execute(const Program *program, const Instruction *step, PyObject **values, PyOb
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
-    PyObject *out = made(step->attrs == NULL
-                             ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
-                             : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs));
+    PyObject *out = made(call_kernel(program, step, args, entry, values, pooled));
     for (int i = 0; i < step->dropped_count; i++)
         Py_CLEAR(values[step->dropped[i]]);
     values[step->out] = out;
@@ -721,8 +847,7 @@ run_program(const Program *program, PyObject *entry, int keep, PyObject *cotange
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
         return PyErr_Occurred() ? -1 : 0;
-    if (is_for_a_pool(cotangent, edges))
-        return 0;
+    int pooled = is_for_a_pool(cotangent, edges);
     if (load_constants(program, cotangent, constants) < 0)
         return -1;
     Py_INCREF(edges);
@@ -735,7 +860,7 @@ run_program(const Program *program, PyObject *entry, int keep, PyObject *cotange
         put(entry, at.edges, PyTuple_New(0));
     }
     for (Py_ssize_t i = 0; !failed && i < program->count; i++)
-        failed = execute(program, &program->code[i], values, constants, edges, cotangents);
+        failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents, pooled);
     for (int i = 0; i < program->values; i++)
         Py_XDECREF(values[i]);
     Py_DECREF(edges);
@@ -777,11 +902,12 @@ read_numbers(PyObject *tuple, int *numbers_, int *count_, int most)
 static int
 read_instruction(Instruction *step, PyObject *tuple, int values)
 {
-    PyObject *kernel, *args, *attrs, *dropped;
-    if (!PyArg_ParseTuple(tuple, "OOOiO", &kernel, &args, &attrs, &step->out, &dropped)
+    PyObject *op, *kernel, *args, *attrs, *dropped;
+    if (!PyArg_ParseTuple(tuple, "OOOOiOi", &op, &kernel, &args, &attrs, &step->out, &dropped, &step->into)
         || read_numbers(args, step->args, &step->count, values) < 0
         || read_numbers(dropped, step->dropped, &step->dropped_count, values) < 0)
         return -1;
+    step->op = op == Py_None ? NULL : Py_NewRef(op);
     step->kernel = kernel == Py_None ? NULL : Py_NewRef(kernel);
     step->attrs = attrs == Py_None ? NULL : Py_NewRef(attrs);
     return 0;
@@ -840,6 +966,7 @@ free_program(PyObject *self)
     Py_XDECREF(program->otherwise);
     Py_XDECREF(program->constants);
     for (Py_ssize_t i = 0; i < program->count; i++) {
+        Py_XDECREF(program->code[i].op);
         Py_XDECREF(program->code[i].kernel);
         Py_XDECREF(program->code[i].attrs);
     }
@@ -1025,13 +1152,13 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
-                            "nothing", "watchers", "reduce", "samples", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array, *samples, *sample, *shape, *dtype, *base;
+                            "nothing", "watchers", "reduce", "add_op", "memory", "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OO!", words, &tensor, &entry, &leaf, &pullback,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf, &pullback,
                                      &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &PyTuple_Type, &samples))
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -1063,13 +1190,14 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
     PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, count, nothing, watchers, reduce};
+                        numbers, broken, count, nothing, watchers, reduce, add_op, memory};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;
     Entry = (PyTypeObject *)entry;
     Leaf = (PyTypeObject *)leaf;
     ndarray = (PyTypeObject *)array;
+    Memory = (PyTypeObject *)memory;
     Py_RETURN_NONE;
 }
 
@@ -1305,6 +1433,8 @@ static struct PyModuleDef module_definition = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
+    if ((out_only = Py_BuildValue("(s)", "out")) == NULL)
+        return NULL;
     RecordType.tp_descr_get = bind_record;
     PyObject *module = PyModule_Create(&module_definition);
     if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)

@@ -14,6 +14,7 @@ class Record:
         swapped: bool,
         by_axes: bool,
         takes_numbers: bool,
+        overwrites: bool,
     ) -> None: ...
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 

@@ -19,6 +19,7 @@ from dynamic.pullback import Pullback, pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.op import Op
+from graphs.ops.elementwise import add
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import cast
 
@@ -47,6 +48,7 @@ def record(
         swapped=swapped,
         by_axes=op is matmul,
         takes_numbers=op is not matmul,
+        overwrites=op.family == "elementwise" and isinstance(op.kernel, np.ufunc) and op.differentiable,
     )
     return made
 
@@ -77,6 +79,8 @@ def _connect(loops: ModuleType) -> None:
         nothing={},
         watchers=native.watchers,
         reduce=np.add.reduce,
+        add_op=add,
+        memory=inplace.Memory,
         samples=tuple(map(_told, _samples())),
     )
 

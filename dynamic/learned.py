@@ -113,7 +113,7 @@ class Learned:
     def _read(self, entry: Entry, cotangent: Any) -> Code:
         calls: list[Call] = []
         saved = [
-            Sample(f"s{i}", value, calls, whole=False) if type(value) is np.ndarray else value
+            Sample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
             for i, value in enumerate(entry.saved or ())
         ]
         sample, traces = Sample("g", cotangent, calls, whole=True), []
@@ -125,11 +125,9 @@ class Learned:
         links = None if self._arrays else _links(traces, cotangent.dtype)
         if native.loops is None:
             return self._pullback.by_rules if links is None else Chain(links, self._pullback.op.broadcasts).pull
-        otherwise: Code = self._pullback.by_rules
         if links is not None:
-            otherwise = Chain(links, self._pullback.op.broadcasts).pull
             traces = [_typed(trace, cotangent.dtype) for trace in traces]
-        made: Code = program(native.loops, self._pullback, traces, otherwise, typed=False)
+        made: Code = program(native.loops, self._pullback, traces, typed=False, exact=True)
         return made
 
 

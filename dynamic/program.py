@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dynamic.sample import Trace, Typed
+from dynamic.sample import Call, Trace, Typed
+from graphs.op import Op
 from graphs.ops.movement import permute_dims
 
 if TYPE_CHECKING:
@@ -18,34 +19,38 @@ if TYPE_CHECKING:
 class Instruction(NamedTuple):
     """A kernel call on values and constants, told by number: or without a kernel, the delivery of one to input `out`.
 
-    `dropped` are the values that nobody reads afterwards.
+    `dropped` are the values that nobody reads afterwards. Where a pool is on, the kernel is called as that of `op`, or
+    writes into an argument, which is one of those in the bit set `into`.
     """
 
+    op: Op | None
     kernel: Callable[..., Any] | None
     args: tuple[int, ...]
     attrs: dict[str, Any] | None
     out: int
-    dropped: tuple[int, ...]
+    dropped: tuple[int, ...] = ()
+    into: int = 0
 
 
-def program(
-    loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], otherwise: Callable[..., None], *, typed: bool
-) -> Any:
-    """The compiled loop's program for what the rules of a pullback call; `otherwise` where it has to stand aside.
+def program(loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: bool) -> Any:
+    """The compiled loop's program for what the rules of a pullback call.
 
-    With `typed`, numbers are brought to the dtype of the cotangent. Raises ValueError for more than the loop can hold.
+    typed    whether numbers are brought to the dtype of the cotangent
+    exact    whether the samples had the very shapes that the arrays will have
+
+    Raises ValueError for more than the loop can hold.
     """
     saved = len(pullback.sources)
     numbers = {f"s{i}": i for i in range(saved)} | {"g": saved}
     constants: list[Any] = []
-    code = list(_instructions(pullback, traces, numbers, constants, typed=typed))
+    code = list(_instructions(pullback, traces, numbers, constants, typed=typed, exact=exact))
     last = {value: i for i, step in enumerate(code) for value in step.args if value >= 0}
     code = [
         step._replace(dropped=tuple([v for v in dict.fromkeys(step.args) if last.get(v) == i]))
         for i, step in enumerate(code)
     ]
     return loops.Program(
-        otherwise=otherwise,
+        otherwise=pullback.by_rules,
         constants=tuple(constants),
         typed=typed,
         conforms=pullback.op.broadcasts,
@@ -56,7 +61,13 @@ def program(
 
 
 def _instructions(
-    pullback: Pullback, traces: Sequence[Trace], numbers: dict[str, int], constants: list[Any], *, typed: bool
+    pullback: Pullback,
+    traces: Sequence[Trace],
+    numbers: dict[str, int],
+    constants: list[Any],
+    *,
+    typed: bool,
+    exact: bool,
 ) -> Iterator[Instruction]:
     def constant(value: Any) -> int:
         constants.append(value)
@@ -69,10 +80,20 @@ def _instructions(
 
     for step, trace in zip(pullback.steps, traces, strict=True):
         for call in trace.calls:
-            args = tuple(map(number, call.args))
-            kernel, attrs = call.op.kernel, call.attrs or None
+            args, out = tuple(map(number, call.args)), len(numbers)
+            numbers[call.name] = out
             if call.op is permute_dims and not typed:  # without the kernel around it
-                kernel, args, attrs = np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None
-            out = numbers[call.name] = len(numbers)
-            yield Instruction(kernel, args, attrs, out, ())
-        yield Instruction(None, (numbers[trace.result],), None, step.number, ())
+                yield Instruction(None, np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None, out)
+            else:
+                op = None if call.op.view else call.op
+                yield Instruction(op, call.op.kernel, args, call.attrs or None, out, into=_into(call, exact))
+        yield Instruction(None, None, (numbers[trace.result],), None, step.number)
+
+
+def _into(call: Call, exact: bool) -> int:
+    """The arguments that may take the result: those like it, and what is saved where the loop has to find that out."""
+    into = 0
+    for i, arg in enumerate(call.args):
+        if isinstance(arg, str) and (arg in call.alike or (call.alike and not exact and arg[0] == "s")):
+            into |= 1 << i
+    return into

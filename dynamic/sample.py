@@ -53,11 +53,15 @@ def _write_down(op: Op, args: Sequence[Any], attrs: Attrs) -> Sample:
     calls: list[Call] = next(arg.calls for arg in args if type(arg) is Sample)
     out = op.kernel(*[arg.array if type(arg) is Sample else arg for arg in args], **attrs)
     name = f"t{len(calls)}"
-    alike = [arg.name for arg in args if type(arg) is Sample and arg.whole and arg.dtype == out.dtype]
+    alike = [arg.name for arg in args if type(arg) is Sample and _is_like(arg, out)]
     # Only an elementwise ufunc is known to read each element before it writes it.
     alike = alike if op.family == "elementwise" and isinstance(op.kernel, np.ufunc) else []
     calls.append(Call(name, op, tuple([a.name if type(a) is Sample else a for a in args]), attrs, tuple(alike)))
     return Sample(name, np.asarray(out), calls, whole=bool(alike))
+
+
+def _is_like(arg: Sample, out: Any) -> bool:
+    return arg.whole and arg.dtype == out.dtype and arg.shape == out.shape
 
 
 dispatch.interpret(Sample, _write_down)

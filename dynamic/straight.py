@@ -46,8 +46,9 @@ def compiled(pullback: Pullback) -> Code | None:
     if traces != others:
         return None
     typed = pullback.op.arity == 1  # of one input all values have the dtype of the cotangent
-    code = _written(pullback, traces, typed=typed)
-    return code if native.loops is None else program(native.loops, pullback, traces, code, typed=typed)
+    if native.loops is None:
+        return _written(pullback, traces, typed=typed)
+    return program(native.loops, pullback, traces, typed=typed, exact=False)
 
 
 def _written(pullback: Pullback, traces: Sequence[Trace], *, typed: bool) -> Code:
