@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +22,8 @@ def examine() -> tuple[Rows, Rows]:
     """Each part with "fine" or what is wrong with it, and the environment of a worker process."""
     parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
     state, environment = _worker()
+    if "tape" in environment:
+        environment = {**environment, "tape": _tape(environment["tape"] == "compiled")}
     return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
 
 
@@ -38,6 +41,15 @@ def _worker() -> tuple[str, dict[str, Any]]:
     except WorkerError as error:
         return str(error), {}
     return str(answer.get("error", FINE)), answer.get("environment", {})
+
+
+def _tape(compiled: bool) -> str:
+    """Which tape runs, and how to get the other: one in Python is slower, and nothing is broken."""
+    if compiled:
+        return "its loops are compiled"
+    if os.environ.get("GRAPHDUEL_TAPE") == "python":
+        return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
+    return "its loops run in Python; to have them compiled, install a C compiler and install graphduel again"
 
 
 def _text(value: Any) -> str:

@@ -738,7 +738,7 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
 /* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else sees,
    best one that was made here; -1 where there is none. */
 static int
-dying_argument(const Program *program, const Instruction *step, PyObject *entry, PyObject *const *values)
+dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values)
 {
     int best = -1;
     for (int i = 0; i < step->count; i++) {
@@ -759,7 +759,7 @@ call_kernel(const Program *program, const Instruction *step, PyObject *const *ar
             PyObject *const *values, int pooled)
 {
     if (pooled && step->op != NULL) {
-        int dying = step->attrs == NULL ? dying_argument(program, step, entry, values) : -1;
+        int dying = step->attrs == NULL ? dying_argument(step, entry, values) : -1;
         if (dying >= 0)
             return call_into(step->kernel, args, step->count, args[dying]);
         return call_for_pool(step->op, args, step->count, step->attrs == NULL ? nothing : step->attrs);

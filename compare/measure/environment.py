@@ -42,6 +42,8 @@ def environment() -> dict[str, Any]:
     """The environment of this process, in JSON values."""
     import psutil
 
+    from dynamic import native
+
     return {
         "cpu": cpu_model(),
         "cores": psutil.cpu_count(logical=False) or os.cpu_count(),
@@ -60,6 +62,7 @@ def environment() -> dict[str, Any]:
         "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
         "hash_seed": os.environ.get("PYTHONHASHSEED"),
         "gc": GC_POLICY,
+        "tape": "compiled" if native.is_compiled() else "python",
         "load": load(),
     }
 
