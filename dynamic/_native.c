@@ -755,7 +755,7 @@ dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values
 }
 
 static PyObject *
-call_kernel(const Program *program, const Instruction *step, PyObject *const *args, PyObject *entry,
+call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry,
             PyObject *const *values, int pooled)
 {
     if (pooled && step->op != NULL) {
@@ -785,7 +785,7 @@ execute(const Program *program, const Instruction *step, PyObject *entry, PyObje
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
-    PyObject *out = made(call_kernel(program, step, args, entry, values, pooled));
+    PyObject *out = made(call_kernel(step, args, entry, values, pooled));
     for (int i = 0; i < step->dropped_count; i++)
         Py_CLEAR(values[step->dropped[i]]);
     values[step->out] = out;
