@@ -155,10 +155,10 @@ is_large(PyObject *const *arrays, Py_ssize_t count_)  /* whether a pool may have
 {
     if (PyList_GET_SIZE(runners) == 0)
         return 0;
-    Py_ssize_t nbytes = 0;
+    Py_ssize_t most = 0;
     for (Py_ssize_t i = 0; i < count_; i++)
-        nbytes += nbytes_of(arrays[i]);
-    return nbytes >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
+        most = Py_MAX(most, nbytes_of(arrays[i]));
+    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
 }
 
 /* Whether the structs above are what arrays are; told by a sample for which Python says the same. */
