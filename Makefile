@@ -44,7 +44,7 @@ clean:  ## remove the environment, caches and the quick report
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml dynamic/_native.c | $(BIN)/python
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The compiled inner loops of the tape, where they were built: `dynamic/_native.c` says what each of them does.
+"""The compiled inner loops of the tape, where they were built: `dynamic/loops/loops.h` says what each of them does.
 
 They are built at installation if there is a C compiler, and nothing else changes with them: every one has its Python,
 which runs where they are missing, and with `GRAPHDUEL_TAPE=python` in the environment.

@@ -1,0 +1,193 @@
+/* The inner loops of the tape, compiled. Each says what Python beside it says, and stands aside where that knows more:
+
+     record.c      an op on tensors, run and recorded           dynamic/shortcuts.py
+     program.c     the pullback of an op as kernel calls        dynamic/straight.py, dynamic/learned.py
+     walk.c        the entries that led to some tensors         dynamic/tape.py
+                   and the pass back along them                 dynamic/backward.py
+     transform.c   what is done around a transform              dynamic/functional.py
+     arrays.c      what is asked of arrays, and how their memory is used again
+     module.c      the module, and what Python lends it         dynamic/compiled.py
+
+   Nothing here is needed: without a C compiler at installation the Python runs (PEP 399). Tensors and entries stay
+   Python classes with slots; where in the object a slot lies is read off its member descriptor. Nothing of NumPy's is
+   called but what Python lends, so that this is built without its headers.
+
+   The arrays that a kernel reads are dropped after the last kernel that reads them, as in the Python, and never before:
+   what a backward pass holds at its peak is one of the things that are measured. */
+
+#ifndef GRAPHDUEL_LOOPS_H
+#define GRAPHDUEL_LOOPS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <structmember.h>
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility push(hidden) /* these names are for each other alone */
+#endif
+
+#define MOST_INPUTS 2
+#define MOST_ARGUMENTS 4
+#define MOST_VALUES 64
+#define MOST_AXES 5
+
+/* What Python lends ------------------------------------------------------------------------------------------------ */
+
+extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
+extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
+extern PyObject *add_op;                    /* the op, for a pool */
+extern PyObject *out_only;                  /* ("out",) */
+extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
+extern PyObject *detours, *runners, *least; /* dispatch */
+extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
+extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
+extern PyObject *nothing;                   /* {} */
+extern PyObject *watchers;                  /* who is told of every array that is made here */
+
+#ifdef _MSC_VER
+extern __declspec(thread) int is_idle; /* whether this thread records nothing: see mode.py */
+#else
+extern _Thread_local int is_idle;
+#endif
+
+/* Where the slots of objects lie. */
+typedef struct {
+    Py_ssize_t data, edge, grad;                                             /* of a Tensor */
+    Py_ssize_t pullback, attrs, edges, saved, shape, dtype, sequence, hooks; /* of an Entry */
+    Py_ssize_t leaf_tensor, leaf_shape, leaf_dtype, leaf_hooks, leaf_closed; /* of a Leaf */
+    Py_ssize_t apply;                                                        /* of a Pullback */
+    Py_ssize_t latest, rewritten;                                            /* of the clock */
+} Slots;
+
+extern Slots at;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* Arrays ----------------------------------------------------------------------------------------------------------- */
+
+/* The head of NumPy's arrays and dtypes, which has been the same in every version since 2.0. `connect` compares it with
+   what Python says of some arrays, and refuses where they differ. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_ssize_t *shape, *strides;
+    PyObject *base;
+    PyObject *dtype;
+    int flags;
+} Array;
+
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *scalar;
+    char kind, code, order, former_flags;
+    int number;
+    uint64_t flags;
+    Py_ssize_t itemsize;
+} DType;
+
+#define WRITEABLE 0x0400
+#define CARRAY 0x0501 /* rows one after the other, aligned, writeable */
+#define ARRAY(object) ((Array *)(object))
+#define DTYPE(object) ((DType *)(object))
+
+static inline void
+put(PyObject *object, Py_ssize_t offset, PyObject *value)  /* takes the reference */
+{
+    PyObject *old = SLOT(object, offset);
+    SLOT(object, offset) = value;
+    Py_XDECREF(old);
+}
+
+static inline int
+is_floating(PyObject *array)
+{
+    return DTYPE(ARRAY(array)->dtype)->kind == 'f';
+}
+
+static inline PyObject *
+dtype_number(PyObject *array)
+{
+    return PyLong_FromLong(DTYPE(ARRAY(array)->dtype)->number);
+}
+
+static inline PyObject *
+shape_of(PyObject *array)
+{
+    PyObject *shape = PyTuple_New(ARRAY(array)->ndim);
+    for (int i = 0; shape != NULL && i < ARRAY(array)->ndim; i++)
+        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(ARRAY(array)->shape[i]));
+    return shape;
+}
+
+static inline int
+has_shape(PyObject *array, PyObject *shape)
+{
+    if (ARRAY(array)->ndim != PyTuple_GET_SIZE(shape))
+        return 0;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        if (ARRAY(array)->shape[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)))
+            return 0;
+    return 1;
+}
+
+static inline Py_ssize_t
+nbytes_of(PyObject *array)
+{
+    Py_ssize_t nbytes = DTYPE(ARRAY(array)->dtype)->itemsize;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        nbytes *= ARRAY(array)->shape[i];
+    return nbytes;
+}
+
+static inline int
+is_large(PyObject *const *arrays, Py_ssize_t count_)  /* whether a pool may have memory for what is made of them */
+{
+    if (PyList_GET_SIZE(runners) == 0)
+        return 0;
+    Py_ssize_t most = 0;
+    for (Py_ssize_t i = 0; i < count_; i++)
+        most = Py_MAX(most, nbytes_of(arrays[i]));
+    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
+}
+
+static inline PyObject *
+as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays give scalars */
+{
+    if (value == NULL || Py_IS_TYPE(value, ndarray))
+        return value;
+    PyObject *array = PyObject_CallOneArg(asarray, value);
+    Py_DECREF(value);
+    return array;
+}
+
+/* arrays.c */
+PyObject *made(PyObject *value);
+int is_ours(PyObject *array, Py_ssize_t references);
+int fits_into(PyObject *array, PyObject *target);
+PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
+PyObject *call_for_pool(PyObject *op, PyObject *const *args, Py_ssize_t count_, PyObject *attrs);
+
+/* record.c */
+extern PyTypeObject RecordType;
+
+/* program.c */
+extern PyTypeObject ProgramType;
+int run_program(PyObject *program, PyObject *entry, int keep, PyObject *cotangents);
+
+/* walk.c */
+PyObject *history(PyObject *module, PyObject *roots);
+PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+/* transform.c */
+PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *grouped(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *close_variables(PyObject *module, PyObject *tensors);
+PyObject *collect(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,133 @@
+/* The module, and what Python lends it. */
+
+#include "loops.h"
+
+PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
+PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *runners, *least, *numbers, *broken;
+PyObject *clock_, *count, *nothing, *watchers;
+Slots at;
+
+#ifdef _MSC_VER
+__declspec(thread) int is_idle;
+#else
+_Thread_local int is_idle;
+#endif
+
+static Py_ssize_t
+offset_of(PyObject *type, const char *name)
+{
+    PyObject *descriptor = PyObject_GetAttrString(type, name);
+    Py_ssize_t offset = -1;
+    if (descriptor != NULL) {
+        if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type))
+            offset = ((PyMemberDescrObject *)descriptor)->d_member->offset;
+        else
+            PyErr_Format(PyExc_TypeError, "%s is not a slot", name);
+        Py_DECREF(descriptor);
+    }
+    return offset;
+}
+
+/* Whether the structs above are what arrays are; told by a sample for which Python says the same. */
+static int
+is_as_told(PyObject *array, PyObject *shape, PyObject *dtype, PyObject *base, int number, int itemsize, int writeable)
+{
+    return ARRAY(array)->ndim == PyTuple_GET_SIZE(shape) && has_shape(array, shape) && ARRAY(array)->dtype == dtype
+           && (ARRAY(array)->base == NULL ? Py_None : ARRAY(array)->base) == base
+           && DTYPE(dtype)->number == number && DTYPE(dtype)->itemsize == itemsize && is_floating(array)
+           && !(ARRAY(array)->flags & WRITEABLE) == !writeable;
+}
+
+/* connect(**names): lend what the loops work with. */
+static PyObject *
+connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
+{
+    static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
+                            "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
+                            "nothing", "watchers", "reduce", "add_op", "memory", "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *samples, *sample, *shape, *dtype, *base;
+    int number, itemsize, writeable;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf, &pullback,
+                                     &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
+                                     &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory, &PyTuple_Type, &samples))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
+                              &number, &itemsize, &writeable))
+            return NULL;
+        if (!is_as_told(sample, shape, dtype, base, number, itemsize, writeable)) {
+            PyErr_SetString(PyExc_ImportError, "arrays of this NumPy are not laid out as those that this was written for");
+            return NULL;
+        }
+    }
+    struct {
+        PyObject *type;
+        const char *name;
+        Py_ssize_t *offset;
+    } slots[] = {
+        {tensor, "_data", &at.data},         {tensor, "_edge", &at.edge},
+        {tensor, "grad", &at.grad},          {entry, "pullback", &at.pullback},
+        {entry, "attrs", &at.attrs},         {entry, "edges", &at.edges},
+        {entry, "saved", &at.saved},         {entry, "shape", &at.shape},
+        {entry, "dtype", &at.dtype},         {entry, "sequence", &at.sequence},
+        {entry, "hooks", &at.hooks},         {leaf, "shape", &at.leaf_shape},
+        {leaf, "dtype", &at.leaf_dtype},     {leaf, "tensor", &at.leaf_tensor},
+        {leaf, "hooks", &at.leaf_hooks},     {leaf, "closed", &at.leaf_closed},
+        {pullback, "apply", &at.apply},
+        {(PyObject *)Py_TYPE(clock_), "latest", &at.latest},
+        {(PyObject *)Py_TYPE(clock_), "rewritten", &at.rewritten},
+    };
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
+        if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
+            return NULL;
+    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
+                        numbers, broken, count, nothing, watchers, reduce, add_op, memory};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
+        Py_INCREF(held[i]);  /* for as long as the process lives */
+    Tensor = (PyTypeObject *)tensor;
+    Entry = (PyTypeObject *)entry;
+    Leaf = (PyTypeObject *)leaf;
+    ndarray = (PyTypeObject *)array;
+    Memory = (PyTypeObject *)memory;
+    Py_RETURN_NONE;
+}
+
+/* record(whether): let this thread record from now on, or not. */
+static PyObject *
+record_(PyObject *Py_UNUSED(module), PyObject *whether)
+{
+    is_idle = !PyObject_IsTrue(whether);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"record", record_, METH_O, NULL},
+    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
+    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
+    {"close", close_variables, METH_O, NULL},
+    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"history", history, METH_O, NULL},
+    {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "dynamic._native",
+    .m_doc = PyDoc_STR("The inner loops of the tape, compiled; see loops.h."),
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC
+PyInit__native(void)
+{
+    if ((out_only = Py_BuildValue("(s)", "out")) == NULL)
+        return NULL;
+    PyObject *module = PyModule_Create(&module_definition);
+    if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,346 @@
+/* Program: the pullback of an op as calls of kernels, numbered and in order. */
+
+#include "loops.h"
+
+/* An instruction calls a kernel, or delivers a value to an input. Values are numbered: first what is saved, then the
+   cotangent, then what the calls make. An argument below 0 is a constant. */
+typedef struct {
+    PyObject *op;      /* whose kernel it is, for a pool; NULL of a view */
+    PyObject *kernel;  /* NULL: deliver `args[0]` to the input `out` */
+    PyObject *attrs;   /* or NULL */
+    int into;          /* the arguments that may take the result, when nobody reads them any more, as a bit set */
+    int count, out, dropped_count;
+    int args[MOST_ARGUMENTS], dropped[MOST_ARGUMENTS];
+} Instruction;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *otherwise;  /* the rules, for what is no array */
+    PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
+    int typed, conforms;
+    int saved, values;
+    Py_ssize_t count;
+    Instruction *code;
+} Program;
+
+/* The sum over the axes that broadcasting added or stretched. */
+static PyObject *
+summed(PyObject *value, PyObject *shape)
+{
+    int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
+    PyObject *axes[MOST_AXES], *args[] = {value, shape};
+    if (added < 0 || ARRAY(value)->ndim > MOST_AXES || PyList_GET_SIZE(runners) != 0)
+        return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
+    for (int i = 0; i < ARRAY(value)->ndim; i++)
+        if (i < added || (PyLong_AsLong(PyTuple_GET_ITEM(shape, i - added)) == 1 && ARRAY(value)->shape[i] != 1))
+            axes[count_++] = PyLong_FromLong(i);  /* small ints are there already */
+    PyObject *over = PyTuple_New(count_);
+    for (int i = 0; i < count_; i++)
+        if (over != NULL)
+            PyTuple_SET_ITEM(over, i, axes[i]);
+    args[1] = over;
+    PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reduce, args, 2, NULL));
+    Py_XDECREF(over);
+    if (sum != NULL && !has_shape(sum, shape))
+        Py_SETREF(sum, PyObject_CallMethod(sum, "reshape", "(O)", shape));
+    return sum;
+}
+
+static int
+conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting added, and cast back */
+{
+    int leaf = Py_IS_TYPE(edge, Leaf);
+    PyObject *dtype = SLOT(edge, leaf ? at.leaf_dtype : at.dtype), *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
+    if (ARRAY(*value)->dtype != dtype) {
+        PyObject *args[] = {*value, dtype};
+        Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
+    }
+    if (*value != NULL && !has_shape(*value, shape))
+        Py_SETREF(*value, made(summed(*value, shape)));
+    return *value == NULL ? -1 : 0;
+}
+
+static PyObject *
+total(PyObject *const *args)  /* into the first of them where a pool is on and nobody else sees it */
+{
+    if (!is_large(args, 1))
+        return PyObject_Vectorcall(add, args, 2, NULL);
+    if (is_ours(args[0], 1) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
+        return call_into(add, args, 2, args[0]);
+    return call_for_pool(add_op, args, 2, nothing);
+}
+
+static int
+arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribution; takes the reference */
+{
+    PyObject *held = PyDict_GetItemWithError(cotangents, edge);
+    if (held != NULL) {
+        Py_INCREF(held);
+        int failed = PyDict_DelItem(cotangents, edge);
+        PyObject *args[] = {held, value};
+        PyObject *sum = failed ? NULL : made(total(args));
+        Py_DECREF(held);
+        Py_SETREF(value, sum);
+    }
+    if (value == NULL || PyErr_Occurred()) {
+        Py_XDECREF(value);
+        return -1;
+    }
+    int failed = PyDict_SetItem(cotangents, edge, value);
+    Py_DECREF(value);
+    return failed;
+}
+
+/* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else sees,
+   best one that was made here; -1 where there is none. */
+static int
+dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values)
+{
+    int best = -1;
+    for (int i = 0; i < step->count; i++) {
+        int value = step->args[i], dropped = 0;
+        for (int j = 0; j < step->dropped_count; j++)
+            dropped |= step->dropped[j] == value;
+        if (value < 0 || !dropped || !(step->into >> i & 1) || (best >= 0 && step->args[best] >= value))
+            continue;
+        if (is_ours(values[value], 1) && has_shape(values[value], SLOT(entry, at.shape))
+            && ARRAY(values[value])->dtype == SLOT(entry, at.dtype))
+            best = i;
+    }
+    return best;
+}
+
+static PyObject *
+call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry,
+            PyObject *const *values, int pooled)
+{
+    if (pooled && step->op != NULL) {
+        int dying = step->attrs == NULL ? dying_argument(step, entry, values) : -1;
+        if (dying >= 0)
+            return call_into(step->kernel, args, step->count, args[dying]);
+        return call_for_pool(step->op, args, step->count, step->attrs == NULL ? nothing : step->attrs);
+    }
+    return step->attrs == NULL ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
+                               : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs);
+}
+
+static int
+execute(const Program *program, const Instruction *step, PyObject *entry, PyObject **values,
+        PyObject *const *constants, PyObject *edges, PyObject *cotangents, int pooled)
+{
+    if (step->kernel == NULL) {
+        PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *value = Py_NewRef(values[step->args[0]]);
+        for (int i = 0; i < step->dropped_count; i++)
+            Py_CLEAR(values[step->dropped[i]]);
+        if (program->conforms && conform(&value, edge) < 0) {
+            Py_XDECREF(value);
+            return -1;
+        }
+        return arrive(cotangents, edge, value);
+    }
+    PyObject *args[MOST_ARGUMENTS];
+    for (int i = 0; i < step->count; i++)
+        args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
+    PyObject *out = made(call_kernel(step, args, entry, values, pooled));
+    for (int i = 0; i < step->dropped_count; i++)
+        Py_CLEAR(values[step->dropped[i]]);
+    values[step->out] = out;
+    return out == NULL ? -1 : 0;
+}
+
+static int
+load_constants(const Program *program, PyObject *cotangent, PyObject **constants)  /* borrowed references */
+{
+    Py_ssize_t count_ = PyTuple_GET_SIZE(program->constants);
+    PyObject *dtype = NULL;
+    if (program->typed && count_ != 0 && (dtype = dtype_number(cotangent)) == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < count_; i++) {
+        constants[i] = PyTuple_GET_ITEM(program->constants, i);
+        if (program->typed) {
+            PyObject *found = PyObject_GetItem(constants[i], dtype);
+            if (found == NULL) {
+                Py_DECREF(dtype);
+                return -1;
+            }
+            constants[i] = found;
+            Py_DECREF(found);  /* the mapping keeps it */
+        }
+    }
+    Py_XDECREF(dtype);
+    return 0;
+}
+
+/* Whether a pool may have memory for what a pullback makes: that is as large as the cotangents it is between. */
+static int
+is_for_a_pool(PyObject *cotangent, PyObject *edges)
+{
+    if (PyList_GET_SIZE(runners) == 0)
+        return 0;
+    Py_ssize_t most = nbytes_of(cotangent);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(edges); i++) {
+        PyObject *edge = PyTuple_GET_ITEM(edges, i);
+        if (edge == Py_None)
+            continue;
+        int leaf = Py_IS_TYPE(edge, Leaf);
+        PyObject *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
+        Py_ssize_t nbytes = DTYPE(SLOT(edge, leaf ? at.leaf_dtype : at.dtype))->itemsize;
+        for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape); axis++)
+            nbytes *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis));
+        most = Py_MAX(most, nbytes);
+    }
+    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
+}
+
+/* Carry the cotangent of an entry to its inputs: 1 when done, 0 when Python has to, -1 with an error set. */
+int
+run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
+{
+    const Program *program = (Program *)self;
+    PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4];
+    PyObject *saved = SLOT(entry, at.saved), *edges = SLOT(entry, at.edges), *cotangent;
+    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || !PyTuple_CheckExact(edges))
+        return 0;
+    cotangent = PyDict_GetItemWithError(cotangents, entry);
+    if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
+        return PyErr_Occurred() ? -1 : 0;
+    int pooled = is_for_a_pool(cotangent, edges);
+    if (load_constants(program, cotangent, constants) < 0)
+        return -1;
+    Py_INCREF(edges);
+    for (int i = 0; i < program->saved; i++)
+        values[i] = Py_NewRef(PyTuple_GET_ITEM(saved, i));
+    values[program->saved] = Py_NewRef(cotangent);
+    int failed = PyDict_DelItem(cotangents, entry);
+    if (!keep) {
+        put(entry, at.saved, Py_NewRef(Py_None));
+        put(entry, at.edges, PyTuple_New(0));
+    }
+    for (Py_ssize_t i = 0; !failed && i < program->count; i++)
+        failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents, pooled);
+    for (int i = 0; i < program->values; i++)
+        Py_XDECREF(values[i]);
+    Py_DECREF(edges);
+    return failed ? -1 : 1;
+}
+
+static PyObject *
+call_program(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Program *program = (Program *)self;
+    if (PyVectorcall_NARGS(nargsf) != 3 || names != NULL || !Py_IS_TYPE(args[0], Entry) || !PyDict_CheckExact(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "a program takes an entry, whether to keep it, and the cotangents");
+        return NULL;
+    }
+    int done = run_program(self, args[0], PyObject_IsTrue(args[1]), args[2]);
+    if (done < 0)
+        return NULL;
+    return done ? Py_NewRef(Py_None) : PyObject_Vectorcall(program->otherwise, args, 3, NULL);
+}
+
+static int
+read_numbers(PyObject *tuple, int *numbers_, int *count_, int most)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > MOST_ARGUMENTS) {
+        PyErr_Format(PyExc_ValueError, "not a tuple of at most %d numbers", MOST_ARGUMENTS);
+        return -1;
+    }
+    *count_ = (int)PyTuple_GET_SIZE(tuple);
+    for (int i = 0; i < *count_; i++) {
+        numbers_[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+        if (numbers_[i] >= most) {
+            PyErr_SetString(PyExc_ValueError, "no such value");
+            return -1;
+        }
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int
+read_instruction(Instruction *step, PyObject *tuple, int values)
+{
+    PyObject *op, *kernel, *args, *attrs, *dropped;
+    if (!PyArg_ParseTuple(tuple, "OOOOiOi", &op, &kernel, &args, &attrs, &step->out, &dropped, &step->into)
+        || read_numbers(args, step->args, &step->count, values) < 0
+        || read_numbers(dropped, step->dropped, &step->dropped_count, values) < 0)
+        return -1;
+    step->op = op == Py_None ? NULL : Py_NewRef(op);
+    step->kernel = kernel == Py_None ? NULL : Py_NewRef(kernel);
+    step->attrs = attrs == Py_None ? NULL : Py_NewRef(attrs);
+    return 0;
+}
+
+static PyObject *
+new_program(PyTypeObject *type, PyObject *args, PyObject *options)
+{
+    static char *words[] = {"otherwise", "constants", "typed", "conforms", "saved", "values", "code", NULL};
+    PyObject *otherwise, *constants, *code;
+    int typed, conforms, saved, values;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OO!ppiiO!", words, &otherwise, &PyTuple_Type, &constants, &typed,
+                                     &conforms, &saved, &values, &PyTuple_Type, &code))
+        return NULL;
+    if (values > MOST_VALUES || saved >= values || PyTuple_GET_SIZE(constants) > MOST_ARGUMENTS * 4) {
+        PyErr_Format(PyExc_ValueError, "%d values, where at most %d can be", values, MOST_VALUES);
+        return NULL;
+    }
+    Program *program = (Program *)type->tp_alloc(type, 0);
+    if (program == NULL)
+        return NULL;
+    program->vectorcall = call_program;
+    program->otherwise = Py_NewRef(otherwise);
+    program->constants = Py_NewRef(constants);
+    program->typed = typed;
+    program->conforms = conforms;
+    program->saved = saved;
+    program->values = values;
+    program->code = PyMem_Calloc((size_t)PyTuple_GET_SIZE(code) + 1, sizeof(Instruction));
+    for (Py_ssize_t i = 0; program->code != NULL && i < PyTuple_GET_SIZE(code); i++) {
+        program->count = i + 1;
+        if (read_instruction(&program->code[i], PyTuple_GET_ITEM(code, i), values) < 0)
+            break;
+    }
+    if (program->code == NULL || PyErr_Occurred()) {
+        Py_DECREF(program);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    return (PyObject *)program;
+}
+
+static int
+traverse_program(PyObject *self, visitproc visit, void *arg)
+{
+    Program *program = (Program *)self;
+    Py_VISIT(program->otherwise);
+    Py_VISIT(program->constants);
+    return 0;
+}
+
+static void
+free_program(PyObject *self)
+{
+    Program *program = (Program *)self;
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(program->otherwise);
+    Py_XDECREF(program->constants);
+    for (Py_ssize_t i = 0; i < program->count; i++) {
+        Py_XDECREF(program->code[i].op);
+        Py_XDECREF(program->code[i].kernel);
+        Py_XDECREF(program->code[i].attrs);
+    }
+    PyMem_Free(program->code);
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynamic._native.Program",
+    .tp_doc = PyDoc_STR("A pullback as kernel calls: program(entry, keep, cotangents)."),
+    .tp_basicsize = sizeof(Program),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Program, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = new_program,
+    .tp_dealloc = free_program,
+    .tp_traverse = traverse_program,
+};

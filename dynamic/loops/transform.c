@@ -1,0 +1,204 @@
+/* What is done around a transform: its arguments as variables, and their gradients. */
+
+#include "loops.h"
+
+/* The arguments of a transform: an array of floats as a tensor that requires a gradient, and its leaf. */
+static PyObject *
+variable_of(PyObject *array)
+{
+    PyObject *tensor = Tensor->tp_alloc(Tensor, 0), *leaf = Leaf->tp_alloc(Leaf, 0);
+    if (tensor != NULL && leaf != NULL) {
+        SLOT(tensor, at.data) = Py_NewRef(array);
+        SLOT(tensor, at.edge) = Py_NewRef(leaf);
+        SLOT(tensor, at.grad) = Py_NewRef(Py_None);
+        SLOT(leaf, at.leaf_tensor) = PyWeakref_NewRef(tensor, NULL);
+        SLOT(leaf, at.leaf_shape) = shape_of(array);
+        SLOT(leaf, at.leaf_dtype) = Py_NewRef(ARRAY(array)->dtype);
+        SLOT(leaf, at.leaf_hooks) = Py_NewRef(Py_None);
+        SLOT(leaf, at.leaf_closed) = Py_NewRef(Py_False);
+    }
+    Py_XDECREF(leaf);
+    if (PyErr_Occurred())
+        Py_CLEAR(tensor);
+    return tensor;
+}
+
+static int
+add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it is no array of floats */
+{
+    if (!Py_IS_TYPE(array, ndarray) || !is_floating(array))
+        return 0;
+    PyObject *tensor = variable_of(array);
+    int failed = tensor == NULL || PyList_Append(tensors, tensor) < 0
+                 || PyList_Append(edges, SLOT(tensor, at.edge)) < 0;
+    Py_XDECREF(tensor);
+    return failed ? -1 : 1;
+}
+
+/* A container of variables laid out like an argument: a new reference, or NULL, without an error where it is no simple one;
+   `keys` are those of a dict, or None for an array. */
+static PyObject *
+differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **keys)
+{
+    Py_ssize_t position = 0, first = PyList_GET_SIZE(tensors);
+    PyObject *key, *value, *container;
+    *keys = Py_None;
+    if (!PyDict_CheckExact(arg)) {
+        if (add_variable(arg, tensors, edges) <= 0)
+            return NULL;
+        *keys = Py_NewRef(Py_None);
+        return Py_NewRef(PyList_GET_ITEM(tensors, first));
+    }
+    while (PyDict_Next(arg, &position, &key, &value))
+        if (add_variable(value, tensors, edges) <= 0)
+            return NULL;
+    if ((container = PyDict_New()) == NULL)
+        return NULL;
+    for (position = 0; PyDict_Next(arg, &position, &key, &value); first++)
+        if (PyDict_SetItem(container, key, PyList_GET_ITEM(tensors, first)) < 0) {
+            Py_DECREF(container);
+            return NULL;
+        }
+    *keys = PySequence_Tuple(arg);
+    return container;
+}
+
+static PyObject *
+constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for anything else */
+{
+    if (!Py_IS_TYPE(arg, ndarray) || strchr("biuf", DTYPE(ARRAY(arg)->dtype)->kind) == NULL)
+        return NULL;
+    PyObject *tensor = Tensor->tp_alloc(Tensor, 0);
+    if (tensor != NULL) {
+        SLOT(tensor, at.data) = Py_NewRef(arg);
+        SLOT(tensor, at.edge) = Py_NewRef(Py_None);
+        SLOT(tensor, at.grad) = Py_NewRef(Py_None);
+    }
+    return tensor;
+}
+
+/* arguments(args, positions): the arguments as tensors, those in `positions` as variables; the variables and their edges,
+   and the keys of each argument that is differentiated. None where an argument is neither an array nor, differentiated,
+   a dict of arrays of floats. */
+PyObject *
+arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 2 || !PyTuple_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "arguments takes a tuple of arguments and a list of positions");
+        return NULL;
+    }
+    Py_ssize_t size = PyTuple_GET_SIZE(args[0]), wanted = PyList_GET_SIZE(args[1]);
+    PyObject *given = PyList_New(size), *tensors = PyList_New(0), *edges = PyList_New(0), *keys = PyList_New(wanted);
+    int simple = given != NULL && tensors != NULL && edges != NULL && keys != NULL;
+    for (Py_ssize_t i = 0; simple && i < wanted; i++) {
+        Py_ssize_t position = PyLong_AsSsize_t(PyList_GET_ITEM(args[1], i));
+        PyObject *keys_of_one, *container;
+        container = differentiated(PyTuple_GET_ITEM(args[0], position), tensors, edges, &keys_of_one);
+        simple = container != NULL && keys_of_one != NULL;
+        if (simple)
+            PyList_SET_ITEM(keys, i, keys_of_one);
+        if (container != NULL)
+            PyList_SET_ITEM(given, position, container);
+    }
+    for (Py_ssize_t i = 0; simple && i < size; i++)
+        if (PyList_GET_ITEM(given, i) == NULL) {
+            PyObject *tensor = constant(PyTuple_GET_ITEM(args[0], i));
+            PyList_SET_ITEM(given, i, tensor);
+            simple = tensor != NULL;
+        }
+    PyObject *result = simple ? PyTuple_Pack(4, given, tensors, edges, keys) : NULL;
+    Py_XDECREF(given);
+    Py_XDECREF(tensors);
+    Py_XDECREF(edges);
+    Py_XDECREF(keys);
+    return simple || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+}
+
+/* grouped(keys, values): the values in the containers that `arguments` found, one for each that is differentiated. */
+PyObject *
+grouped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 2 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "grouped takes a list of keys and a list of values");
+        return NULL;
+    }
+    Py_ssize_t size = PyList_GET_SIZE(args[0]), next = 0;
+    PyObject *result = PyTuple_New(size);
+    for (Py_ssize_t i = 0; result != NULL && i < size; i++) {
+        PyObject *keys = PyList_GET_ITEM(args[0], i), *container;
+        if (keys == Py_None)
+            container = Py_NewRef(PyList_GET_ITEM(args[1], next++));
+        else
+            container = PyDict_New();
+        for (Py_ssize_t j = 0; keys != Py_None && container != NULL && j < PyTuple_GET_SIZE(keys); j++)
+            if (PyDict_SetItem(container, PyTuple_GET_ITEM(keys, j), PyList_GET_ITEM(args[1], next++)) < 0)
+                Py_CLEAR(container);
+        if (container == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, container);
+    }
+    return result;
+}
+
+/* close(variables): nobody can ask for their gradients in any further graph. */
+PyObject *
+close_variables(PyObject *Py_UNUSED(module), PyObject *tensors)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); i++) {
+        PyObject *tensor = PyList_GET_ITEM(tensors, i), *edge = SLOT(tensor, at.edge);
+        if (Py_IS_TYPE(edge, Leaf)) {
+            put(edge, at.leaf_closed, Py_NewRef(Py_True));
+            put(tensor, at.edge, Py_NewRef(Py_None));
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* collect(found, edges, owned, zeros): the arrays that arrived at the edges, none of which anybody else sees, and
+   zeros(edge) where nothing arrived. owned(array, given) copies an array that is not its own, or is given already. */
+static int
+is_listed(PyObject *list, PyObject *item)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+        if (PyList_GET_ITEM(list, i) == item)
+            return 1;
+    return 0;
+}
+
+static PyObject *
+own(PyObject *array, PyObject *before, PyObject *owned)
+{
+    int twice = Py_REFCNT(array) > 1 && is_listed(before, array);  /* `found` has one reference */
+    if (!twice && Py_IS_TYPE(array, ndarray) && ARRAY(array)->base == NULL && ARRAY(array)->flags & WRITEABLE)
+        return Py_NewRef(array);
+    PyObject *given = PySet_New(NULL), *identity = PyLong_FromVoidPtr(array), *result = NULL;
+    if (given != NULL && identity != NULL && (!twice || PySet_Add(given, identity) == 0)) {
+        PyObject *args[] = {array, given};
+        result = PyObject_Vectorcall(owned, args, 2, NULL);
+    }
+    Py_XDECREF(given);
+    Py_XDECREF(identity);
+    return result;
+}
+
+PyObject *
+collect(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 4 || !PyDict_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "collect takes a dict, a list of edges, who copies and who makes zeros");
+        return NULL;
+    }
+    PyObject *arrays = PyList_New(0);
+    for (Py_ssize_t i = 0; arrays != NULL && i < PyList_GET_SIZE(args[1]); i++) {
+        PyObject *edge = PyList_GET_ITEM(args[1], i), *array = PyDict_GetItemWithError(args[0], edge);
+        if (array == NULL)
+            array = PyErr_Occurred() ? NULL : PyObject_CallOneArg(args[3], edge);
+        else
+            array = own(array, arrays, args[2]);
+        if (array == NULL || PyList_Append(arrays, array) < 0)
+            Py_CLEAR(arrays);
+        Py_XDECREF(array);
+    }
+    return arrays;
+}
