@@ -28,6 +28,7 @@ class Program:
         conforms: bool,
         saved: int,
         values: int,
+        inputs: int,
         code: tuple[Any, ...],
     ) -> None: ...
     def __call__(self, entry: Any, keep: bool, cotangents: dict[Any, Any]) -> None: ...

@@ -56,6 +56,7 @@ def program(loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], *, t
         conforms=pullback.op.broadcasts,
         saved=saved,
         values=len(numbers),
+        inputs=pullback.count,
         code=tuple(code),
     )
 

@@ -97,7 +97,10 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 static PyObject *
 record_(PyObject *Py_UNUSED(module), PyObject *whether)
 {
-    is_idle = !PyObject_IsTrue(whether);
+    int is_on = PyObject_IsTrue(whether);
+    if (is_on < 0)
+        return NULL;
+    is_idle = !is_on;
     Py_RETURN_NONE;
 }
 

@@ -19,7 +19,7 @@ typedef struct {
     PyObject *otherwise;  /* the rules, for what is no array */
     PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
     int typed, conforms;
-    int saved, values;
+    int saved, values, inputs;
     Py_ssize_t count;
     Instruction *code;
 } Program;
@@ -200,7 +200,8 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
     const Program *program = (Program *)self;
     PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4];
     PyObject *saved = SLOT(entry, at.saved), *edges = SLOT(entry, at.edges), *cotangent;
-    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || !PyTuple_CheckExact(edges))
+    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || !PyTuple_CheckExact(edges)
+        || PyTuple_GET_SIZE(edges) != program->inputs)
         return 0;
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
@@ -239,32 +240,72 @@ call_program(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *nam
     return done ? Py_NewRef(Py_None) : PyObject_Vectorcall(program->otherwise, args, 3, NULL);
 }
 
+/* Numbers of values and, below 0, of constants. */
 static int
-read_numbers(PyObject *tuple, int *numbers_, int *count_, int most)
+read_numbers(PyObject *tuple, int *numbers_, int *count_, Py_ssize_t constants)
 {
-    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > MOST_ARGUMENTS) {
+    if (!PyTuple_Check(tuple)) {
+        PyErr_SetString(PyExc_TypeError, "not a tuple of numbers");
+        return -1;
+    }
+    if (PyTuple_GET_SIZE(tuple) > MOST_ARGUMENTS) {
         PyErr_Format(PyExc_ValueError, "not a tuple of at most %d numbers", MOST_ARGUMENTS);
         return -1;
     }
     *count_ = (int)PyTuple_GET_SIZE(tuple);
     for (int i = 0; i < *count_; i++) {
-        numbers_[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
-        if (numbers_[i] >= most) {
+        long number = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+        if (PyErr_Occurred())
+            return -1;
+        if (number < -constants || number >= MOST_VALUES) {
             PyErr_SetString(PyExc_ValueError, "no such value");
             return -1;
         }
+        numbers_[i] = (int)number;
     }
-    return PyErr_Occurred() ? -1 : 0;
+    return 0;
+}
+
+/* Refuse an instruction that reads what is not there, or makes what is: `there` are the values so far, as a bit set. */
+static int
+check_instruction(const Instruction *step, uint64_t *there, int values, int inputs)
+{
+    int delivers = step->kernel == NULL, fine = delivers ? step->count == 1 && step->args[0] >= 0 : step->count > 0;
+    for (int i = 0; fine && i < step->count; i++)
+        fine = step->args[i] < 0 || *there >> step->args[i] & 1;
+    for (int i = 0; fine && i < step->dropped_count; i++) {
+        fine = step->dropped[i] >= 0 && *there >> step->dropped[i] & 1;
+        if (fine)
+            *there &= ~((uint64_t)1 << step->dropped[i]);
+    }
+    if (fine && delivers)
+        fine = step->out >= 0 && step->out < inputs;
+    else if (fine) {
+        fine = step->out >= 0 && step->out < values && !(*there >> step->out & 1);
+        if (fine)
+            *there |= (uint64_t)1 << step->out;
+    }
+    if (!fine)
+        PyErr_SetString(PyExc_ValueError, "an instruction reads what is not there, or makes what is");
+    return fine ? 0 : -1;
 }
 
 static int
-read_instruction(Instruction *step, PyObject *tuple, int values)
+read_instruction(Instruction *step, PyObject *tuple, Py_ssize_t constants)
 {
     PyObject *op, *kernel, *args, *attrs, *dropped;
-    if (!PyArg_ParseTuple(tuple, "OOOOiOi", &op, &kernel, &args, &attrs, &step->out, &dropped, &step->into)
-        || read_numbers(args, step->args, &step->count, values) < 0
-        || read_numbers(dropped, step->dropped, &step->dropped_count, values) < 0)
+    if (!PyTuple_Check(tuple)) {
+        PyErr_SetString(PyExc_TypeError, "an instruction is a tuple");
         return -1;
+    }
+    if (!PyArg_ParseTuple(tuple, "OOOOiOi", &op, &kernel, &args, &attrs, &step->out, &dropped, &step->into)
+        || read_numbers(args, step->args, &step->count, constants) < 0
+        || read_numbers(dropped, step->dropped, &step->dropped_count, 0) < 0)
+        return -1;
+    if (attrs != Py_None && !PyDict_Check(attrs)) {
+        PyErr_SetString(PyExc_TypeError, "the attributes of a call are a dict");
+        return -1;
+    }
     step->op = op == Py_None ? NULL : Py_NewRef(op);
     step->kernel = kernel == Py_None ? NULL : Py_NewRef(kernel);
     step->attrs = attrs == Py_None ? NULL : Py_NewRef(attrs);
@@ -274,13 +315,13 @@ read_instruction(Instruction *step, PyObject *tuple, int values)
 static PyObject *
 new_program(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"otherwise", "constants", "typed", "conforms", "saved", "values", "code", NULL};
+    static char *words[] = {"otherwise", "constants", "typed", "conforms", "saved", "values", "inputs", "code", NULL};
     PyObject *otherwise, *constants, *code;
-    int typed, conforms, saved, values;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OO!ppiiO!", words, &otherwise, &PyTuple_Type, &constants, &typed,
-                                     &conforms, &saved, &values, &PyTuple_Type, &code))
+    int typed, conforms, saved, values, inputs;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OO!ppiiiO!", words, &otherwise, &PyTuple_Type, &constants, &typed,
+                                     &conforms, &saved, &values, &inputs, &PyTuple_Type, &code))
         return NULL;
-    if (values > MOST_VALUES || saved >= values || PyTuple_GET_SIZE(constants) > MOST_ARGUMENTS * 4) {
+    if (values > MOST_VALUES || saved < 0 || saved >= values || PyTuple_GET_SIZE(constants) > MOST_ARGUMENTS * 4) {
         PyErr_Format(PyExc_ValueError, "%d values, where at most %d can be", values, MOST_VALUES);
         return NULL;
     }
@@ -294,10 +335,13 @@ new_program(PyTypeObject *type, PyObject *args, PyObject *options)
     program->conforms = conforms;
     program->saved = saved;
     program->values = values;
+    program->inputs = inputs;
     program->code = PyMem_Calloc((size_t)PyTuple_GET_SIZE(code) + 1, sizeof(Instruction));
+    uint64_t there = ((uint64_t)2 << saved) - 1;  /* what is saved, and the cotangent */
     for (Py_ssize_t i = 0; program->code != NULL && i < PyTuple_GET_SIZE(code); i++) {
         program->count = i + 1;
-        if (read_instruction(&program->code[i], PyTuple_GET_ITEM(code, i), values) < 0)
+        if (read_instruction(&program->code[i], PyTuple_GET_ITEM(code, i), PyTuple_GET_SIZE(constants)) < 0
+            || check_instruction(&program->code[i], &there, values, inputs) < 0)
             break;
     }
     if (program->code == NULL || PyErr_Occurred()) {

@@ -37,7 +37,7 @@ typedef struct {
 static PyObject *
 generally(Record *record, PyObject *const *args, Py_ssize_t count_, PyObject *names)
 {
-    if (!record->swapped || count_ != 2)
+    if (!record->swapped || count_ != 2 || names != NULL)
         return PyObject_Vectorcall(record->general, args, (size_t)count_, names);
     PyObject *turned[] = {args[1], args[0]};
     return PyObject_Vectorcall(record->general, turned, 2, names);
@@ -288,22 +288,53 @@ done:
 }
 
 static int
-read_fields(Want *want, PyObject *fields)  /* a tuple of pairs (source, name or None) */
+read_field(Field *field, PyObject *pair, int arity)  /* (source, name or None) */
 {
-    want->count = PyTuple_GET_SIZE(fields);
-    want->fields = PyMem_New(Field, want->count + 1);
-    if (want->fields == NULL)
+    PyObject *name;
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a field is a pair of a source and a name");
         return -1;
-    for (Py_ssize_t i = 0; i < want->count; i++) {
-        PyObject *name;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(fields, i), "iO", &want->fields[i].source, &name)) {
-            want->count = i;
-            return -1;
-        }
-        want->fields[i].name = name == Py_None ? NULL : Py_NewRef(name);
-        want->fields[i].is_shape = want->fields[i].source < 3 && PyUnicode_Check(name)
-                                   && PyUnicode_CompareWithASCIIString(name, "shape") == 0;
     }
+    if (!PyArg_ParseTuple(pair, "iO", &field->source, &name))
+        return -1;
+    if (field->source < 0 || field->source > 3 || (field->source < 2 && field->source >= arity)) {
+        PyErr_Format(PyExc_ValueError, "no source %d of what is saved", field->source);
+        return -1;
+    }
+    field->name = name == Py_None ? NULL : Py_NewRef(name);
+    field->is_shape = field->source < 3 && PyUnicode_Check(name)
+                      && PyUnicode_CompareWithASCIIString(name, "shape") == 0;
+    return 0;
+}
+
+static int
+read_want(Record *record, PyObject *key, PyObject *value)  /* wanted: (fields, pullback, the same beside a number) */
+{
+    long wanted = PyLong_AsLong(key);
+    PyObject *fields, *pullback, *beside;
+    if (PyErr_Occurred())
+        return -1;
+    if (wanted < 1 || wanted >= 1 << record->arity) {
+        PyErr_Format(PyExc_ValueError, "no such set of inputs: %ld", wanted);
+        return -1;
+    }
+    if (!PyTuple_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "what is wanted is told by a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(value, "O!OO", &PyTuple_Type, &fields, &pullback, &beside))
+        return -1;
+    Want *want = &record->wants[wanted];
+    want->pullback = Py_NewRef(pullback);
+    want->beside = Py_NewRef(beside);
+    record->ruled |= (int)wanted;
+    if ((want->fields = PyMem_Calloc((size_t)PyTuple_GET_SIZE(fields) + 1, sizeof(Field))) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (; want->count < PyTuple_GET_SIZE(fields); want->count++)
+        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count), record->arity) < 0)
+            return -1;
     return 0;
 }
 
@@ -337,21 +368,11 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     record->overwrites = overwrites;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    while (PyDict_Next(wants, &position, &key, &value)) {  /* {wanted: (fields, pullback, beside a number)} */
-        long wanted = PyLong_AsLong(key);
-        PyObject *fields, *pullback, *beside;
-        if (wanted < 1 || wanted >= 1 << arity
-            || !PyArg_ParseTuple(value, "O!OO", &PyTuple_Type, &fields, &pullback, &beside)
-            || read_fields(&record->wants[wanted], fields) < 0) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "no such set of inputs");
+    while (PyDict_Next(wants, &position, &key, &value))
+        if (read_want(record, key, value) < 0) {
             Py_DECREF(record);
             return NULL;
         }
-        record->wants[wanted].pullback = Py_NewRef(pullback);
-        record->wants[wanted].beside = Py_NewRef(beside);
-        record->ruled |= (int)wanted;
-    }
     return (PyObject *)record;
 }
 

@@ -92,6 +92,10 @@ arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
     int simple = given != NULL && tensors != NULL && edges != NULL && keys != NULL;
     for (Py_ssize_t i = 0; simple && i < wanted; i++) {
         Py_ssize_t position = PyLong_AsSsize_t(PyList_GET_ITEM(args[1], i));
+        if (!PyErr_Occurred() && (position < 0 || position >= size || PyList_GET_ITEM(given, position) != NULL))
+            PyErr_SetString(PyExc_IndexError, "no such argument, or one that was named before");
+        if ((simple = !PyErr_Occurred()) == 0)
+            break;
         PyObject *keys_of_one, *container;
         container = differentiated(PyTuple_GET_ITEM(args[0], position), tensors, edges, &keys_of_one);
         simple = container != NULL && keys_of_one != NULL;
@@ -126,6 +130,15 @@ grouped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
     PyObject *result = PyTuple_New(size);
     for (Py_ssize_t i = 0; result != NULL && i < size; i++) {
         PyObject *keys = PyList_GET_ITEM(args[0], i), *container;
+        Py_ssize_t taken = keys == Py_None ? 1 : PyTuple_Check(keys) ? PyTuple_GET_SIZE(keys) : -1;
+        if (taken < 0)
+            PyErr_SetString(PyExc_TypeError, "keys are a tuple, or None");
+        else if (next + taken > PyList_GET_SIZE(args[1]))
+            PyErr_SetString(PyExc_ValueError, "fewer values than keys");
+        if (PyErr_Occurred()) {
+            Py_DECREF(result);
+            return NULL;
+        }
         if (keys == Py_None)
             container = Py_NewRef(PyList_GET_ITEM(args[1], next++));
         else
@@ -145,8 +158,17 @@ grouped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 PyObject *
 close_variables(PyObject *Py_UNUSED(module), PyObject *tensors)
 {
+    if (!PyList_CheckExact(tensors)) {
+        PyErr_SetString(PyExc_TypeError, "close takes a list of tensors");
+        return NULL;
+    }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); i++) {
-        PyObject *tensor = PyList_GET_ITEM(tensors, i), *edge = SLOT(tensor, at.edge);
+        PyObject *tensor = PyList_GET_ITEM(tensors, i);
+        if (!Py_IS_TYPE(tensor, Tensor)) {
+            PyErr_SetString(PyExc_TypeError, "close takes a list of tensors");
+            return NULL;
+        }
+        PyObject *edge = SLOT(tensor, at.edge);
         if (Py_IS_TYPE(edge, Leaf)) {
             put(edge, at.leaf_closed, Py_NewRef(Py_True));
             put(tensor, at.edge, Py_NewRef(Py_None));

@@ -137,6 +137,10 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         Py_ssize_t last = PyList_GET_SIZE(entries) - 1;
         PyObject *entry = Py_NewRef(PyList_GET_ITEM(entries, last));
         int failed = PySequence_DelItem(entries, last);
+        if (!failed && !Py_IS_TYPE(entry, Entry)) {
+            PyErr_SetString(PyExc_TypeError, "walk takes entries");
+            failed = -1;
+        }
         int arrived = failed ? 0 : PyDict_Contains(cotangents, entry);
         if (arrived > 0 && needs_attention(entry)) {
             PyObject *both[] = {entry, cotangents};
