@@ -30,7 +30,7 @@ summed(PyObject *value, PyObject *shape)
 {
     int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
     PyObject *axes[MOST_AXES], *args[] = {value, shape};
-    if (added < 0 || ARRAY(value)->ndim > MOST_AXES || PyList_GET_SIZE(runners) != 0)
+    if (added < 0 || ARRAY(value)->ndim > MOST_AXES || is_large(&value, 1))
         return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
     for (int i = 0; i < ARRAY(value)->ndim; i++)
         if (i < added || (PyLong_AsLong(PyTuple_GET_ITEM(shape, i - added)) == 1 && ARRAY(value)->shape[i] != 1))
@@ -111,11 +111,19 @@ dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values
     return best;
 }
 
-static PyObject *
-call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry,
-            PyObject *const *values, int pooled)
+static int
+is_any_large(PyObject *const *args, int count_)
 {
-    if (pooled && step->op != NULL) {
+    for (int i = 0; i < count_; i++)
+        if (Py_IS_TYPE(args[i], ndarray) && is_large(&args[i], 1))
+            return 1;
+    return 0;
+}
+
+static PyObject *
+call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry, PyObject *const *values, int pooled)
+{
+    if (pooled && step->op != NULL && is_any_large(args, step->count)) {
         int dying = step->attrs == NULL ? dying_argument(step, entry, values) : -1;
         if (dying >= 0)
             return call_into(step->kernel, args, step->count, args[dying]);
