@@ -14,7 +14,7 @@ def fingerprint(environment: Mapping[str, Any]) -> Fingerprint:
     """What decides how fast the same job is, from the environment of a record; what it lacks is None."""
     blas = environment.get("blas") or {}
     return {
-        **{name: environment.get(name) for name in ("cpu", "machine", "python", "numpy", "commit", "malloc")},
+        **{name: environment.get(name) for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape")},
         "blas": [blas.get("name"), blas.get("version"), *(pool.get("architecture") for pool in blas.get("loaded", ()))],
     }
 

@@ -14,7 +14,6 @@ class Record:
         swapped: bool,
         by_axes: bool,
         takes_numbers: bool,
-        overwrites: bool,
     ) -> None: ...
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 
@@ -51,9 +50,11 @@ def history(roots: Iterable[Any]) -> tuple[list[Any], set[Any]]: ...
 def walk(
     entries: list[Any],
     cotangents: dict[Any, Any],
+    reached: dict[Any, Any],
     wanted: frozenset[Any],
     keep: bool,
     attend: Callable[[Any, dict[Any, Any]], None],
     hooked: Callable[[Any, Any], Any],
+    by_rules: Callable[[Any, bool, dict[Any, Any]], None],
     /,
-) -> dict[Any, Any]: ...
+) -> bool: ...

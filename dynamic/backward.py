@@ -94,9 +94,12 @@ def walk(
 
     Each entry is freed as soon as it has been visited, unless they are to be retained.
     """
-    if native.loops is not None and useful is None and not create_graph and not dispatch.detours:
-        return native.loops.walk(entries, cotangents, wanted, retain, _attend, _hooked)
-    reached = {}
+    reached: dict[Any, Any] = {}
+    loops = None if create_graph or useful is not None else native.loops
+    if loops is not None and loops.walk(
+        entries, cotangents, reached, wanted, bool(retain), _attend, _hooked, _by_rules
+    ):
+        return reached
     clock, detours = inplace.clock, dispatch.detours
     by_rules = create_graph or useful is not None
     while entries:
@@ -135,6 +138,11 @@ def _pull(
     if not retain:
         entry.release()
     entry.pullback.pull(edges, values, cotangents, useful)
+
+
+def _by_rules(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+    """Carry all of a cotangent to the inputs of an entry, where it can be observed."""
+    _pull(entry, cotangents, None, keep, create_graph=False)
 
 
 def _freed(entry: Entry) -> str:

@@ -48,7 +48,6 @@ def record(
         swapped=swapped,
         by_axes=op is matmul,
         takes_numbers=op is not matmul,
-        overwrites=op.family == "elementwise" and isinstance(op.kernel, np.ufunc) and op.differentiable,
     )
     return made
 

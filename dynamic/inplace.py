@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic import mode
-from dynamic.entry import Entry, Leaf
+from dynamic.entry import Edge, Entry, Leaf
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
@@ -157,6 +157,11 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
                 f"{name}: a value that backward needs was changed in place ({change.line}); "
                 "change a clone(), or write the operation out of place"
             )
+
+
+def precedes_change(edge: Edge) -> bool:
+    """Whether something was recorded before a history was changed in place: `check_view` has to look at its tensor."""
+    return type(edge) is Entry and edge.sequence < clock.rewritten
 
 
 def check_view(tensor: Tensor) -> None:

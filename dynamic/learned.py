@@ -79,7 +79,7 @@ class Learned:
         """Whether what the rules call may be learned: not of a user's op, whose rules may do anything."""
         if pullback.count == 1 and all(source is None for source in pullback.sources):
             return True
-        return native.loops is not None and pullback.op.family in _FAMILIES and not pullback.op.effect
+        return native.loops is not None and pullback.op.family in _FAMILIES
 
     def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent of an entry to its inputs by the calls that are known, or by the rules."""
@@ -107,7 +107,7 @@ class Learned:
         """What is to be called for such an entry from now on, or the rules where that cannot be told."""
         try:
             return self._read(entry, cotangent)
-        except (AttributeError, TypeError, ValueError, GraphError):  # rules that look at more, or call too much
+        except (AttributeError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
             return self._pullback.by_rules
 
     def _read(self, entry: Entry, cotangent: Any) -> Code:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import dispatch, promotion
+from graphs.errors import GraphError
 from graphs.op import Attrs, Op
 
 
@@ -50,6 +51,8 @@ class Sample:
 
 
 def _write_down(op: Op, args: Sequence[Any], attrs: Attrs) -> Sample:
+    if op.may_have_effect:
+        raise GraphError(f"{op.name} is to be done each time, and once")
     calls: list[Call] = next(arg.calls for arg in args if type(arg) is Sample)
     out = op.kernel(*[arg.array if type(arg) is Sample else arg for arg in args], **attrs)
     name = f"t{len(calls)}"

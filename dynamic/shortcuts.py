@@ -51,6 +51,7 @@ _VALUES: dict[str, Any] = {
     "runners": dispatch.runners,
     "least": dispatch.least,
     "clock": inplace.clock,
+    "precedes": inplace.precedes_change,
     "tick": inplace.clock.tick,
     "state": mode.state,
     "suspended": mode.suspended,
@@ -125,14 +126,15 @@ def _running(op: Op) -> list[str]:
 
 
 _ONE_OPERAND = """
-if detours or clock.rewritten or type(x) is not Tensor: GENERAL
+if detours or type(x) is not Tensor: GENERAL
 a = x._data
 u = x._edge
+if clock.rewritten and precedes(u): GENERAL
 try: out = runners[-1](op, (a,), nothing) if runners and a.nbytes >= least[0] else kernel(a)
 except broken: GENERAL
 """
 _WITH_OPTIONS = """
-if detours or clock.rewritten or type(x) is not Tensor: GENERAL
+if detours or type(x) is not Tensor or (clock.rewritten and precedes(x._edge)): GENERAL
 a = x._data
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)
@@ -142,7 +144,7 @@ u = x._edge if out.dtype.kind == "f" else None
 """
 # A number that is 0 takes the general way: 0.0 and -0.0 are one key.
 _TWO_OPERANDS = """
-if detours or clock.rewritten: GENERAL
+if detours: GENERAL
 try:
     if type(x) is Tensor:
         a = x._data
@@ -160,6 +162,7 @@ try:
         a = number[x, type(x), b.dtype.num]
         u = None
     else: GENERAL
+    if clock.rewritten and (precedes(u) or precedes(v)): GENERAL
     large = runners and a.nbytes + b.nbytes >= least[0]
     out = runners[-1](op, (a, b), nothing) if large else kernel(a, b)
 except broken: GENERAL

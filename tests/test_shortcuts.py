@@ -241,3 +241,22 @@ def test_history_finds_every_entry_and_leaf_once() -> None:
     assert [entry.op.name for entry in entries] == ["multiply", "multiply", "add"]
     assert leaves == {x._edge, y._edge}
     assert all(type(leaf) is Leaf for leaf in leaves)
+
+
+def test_a_change_in_place_of_a_history_slows_only_what_is_older(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise AssertionError("the interpreter was asked")
+
+    x = dynamic.ones(3, requires_grad=True)
+    older = x * 1
+    view = older[1:]
+    (x + x, g.sum(x))  # whose first use is the interpreter's
+    older += 1
+    with monkeypatch.context() as patch:
+        patch.setitem(dispatch.interpreters, dynamic.Tensor, stop)
+        newer = x + x  # of a leaf, which is older than any change and has no history to lose
+        assert g.sum(newer + newer).item() == 12
+        with pytest.raises(AssertionError, match="was asked"):
+            g.sum(view)
+    with pytest.raises(g.GraphError, match="base was changed in place"):
+        g.sum(view)

@@ -2,13 +2,6 @@
 
 #include "loops.h"
 
-/* Whether an argument is a value that nobody holds but the expression it is in. */
-#if PY_VERSION_HEX >= 0x030E0000
-#define IS_TEMPORARY(object) PyUnstable_Object_IsUniqueReferencedTemporary(object)
-#else
-#define IS_TEMPORARY(object) (Py_REFCNT(object) == 1)
-#endif
-
 typedef struct {
     int source;      /* 0 and 1: an input, 2: the result, 3: the attributes */
     int is_shape;    /* of what is asked for most often */
@@ -30,7 +23,6 @@ typedef struct {
     PyObject *prepared;  /* of an op with options, or NULL */
     int arity, ruled;    /* ruled: the inputs that have a rule, as a bit set */
     int swapped, by_axes, takes_numbers;
-    int overwrites;      /* whether its kernel may write into an input that it reads */
     Want wants[1 << MOST_INPUTS];
 } Record;
 
@@ -138,44 +130,14 @@ recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObje
     return result;
 }
 
-static int
-is_saved(const Want *want, int input)
-{
-    for (Py_ssize_t i = 0; i < want->count; i++)
-        if (want->fields[i].source == input && want->fields[i].name == NULL)
-            return 1;
-    return 0;
-}
-
-/* The input that dies with this call and may take its result, where a pool is on; -1 where there is none. */
-static int
-dying_input(const Record *record, PyObject *const *args, PyObject *const *arrays, PyObject *const *edges)
-{
-    if (!record->overwrites)
-        return -1;
-    int wanted = 0;
-    for (int i = 0; !is_idle && i < record->arity; i++)
-        if (edges[i] != Py_None)
-            wanted |= record->ruled & 1 << i;
-    for (int i = 0; i < record->arity; i++) {
-        PyObject *arg = args[record->swapped ? 1 - i : i];
-        if (Py_IS_TYPE(arg, Tensor) && IS_TEMPORARY(arg) && is_ours(arrays[i], 2) && is_floating(arrays[i])
-            && !is_saved(&record->wants[wanted], i) && (record->arity == 1 || fits_into(arrays[1 - i], arrays[i])))
-            return i;
-    }
-    return -1;
-}
-
 static PyObject *
-run(const Record *record, PyObject *const *arrays, PyObject *attrs, PyObject *const *args, PyObject *const *edges)
+run(const Record *record, PyObject *const *arrays, PyObject *attrs)
 {
     if (!is_large(arrays, record->arity))
         return made(PyDict_GET_SIZE(attrs) == 0
                         ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
                         : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
-    int dying = dying_input(record, args, arrays, edges);
-    return made(dying >= 0 ? call_into(record->kernel, arrays, record->arity, arrays[dying])
-                           : call_for_pool(record->op, arrays, record->arity, attrs));
+    return made(call_for_pool(record->op, arrays, record->arity, attrs));
 }
 
 /* A number, other than 0, as the array that it is beside an array; 0.0 and -0.0 would be one key. */
@@ -200,7 +162,15 @@ is_number(const Record *record, PyObject *value)
 static int
 must_stand_aside(void)
 {
-    return PySet_GET_SIZE(detours) != 0 || PyObject_IsTrue(SLOT(clock_, at.rewritten)) != 0;
+    return PySet_GET_SIZE(detours) != 0;
+}
+
+/* inplace.precedes_change(edge) */
+static int
+precedes_change(PyObject *edge)
+{
+    return Py_IS_TYPE(edge, Entry)
+           && PyLong_AsLongLong(SLOT(edge, at.sequence)) < PyLong_AsLongLong(SLOT(clock_, at.rewritten));
 }
 
 static int
@@ -230,7 +200,7 @@ call_with_options(Record *record, PyObject *const *args, Py_ssize_t positional, 
         given = PyObject_Vectorcall(record->prepared, stack, (size_t)positional + 1, names);
     }
     if (given != NULL)
-        out = run(record, &array, PyTuple_GET_ITEM(given, 0), args, &edge);
+        out = run(record, &array, PyTuple_GET_ITEM(given, 0));
     if (out != NULL)
         result = recorded(record, &array, &edge, out, PyTuple_GET_ITEM(given, 0), PyTuple_GET_ITEM(given, 1), 0);
     PyMem_Free(stack);
@@ -248,7 +218,8 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
     Record *record = (Record *)self;
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
     if (record->prepared != NULL) {
-        if (positional == 0 || !Py_IS_TYPE(args[0], Tensor) || must_stand_aside())
+        if (positional == 0 || !Py_IS_TYPE(args[0], Tensor) || must_stand_aside()
+            || precedes_change(SLOT(args[0], at.edge)))
             return generally(record, args, positional, names);
         return call_with_options(record, args, positional, names);
     }
@@ -261,6 +232,8 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
         if (Py_IS_TYPE(arg, Tensor)) {
             arrays[i] = Py_NewRef(SLOT(arg, at.data));
             edges[i] = Py_NewRef(SLOT(arg, at.edge));
+            if (precedes_change(edges[i]))
+                goto aside;
         }
         else if (record->arity == 2 && number < 0 && is_number(record, arg))
             number = i;
@@ -272,7 +245,7 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
         edges[number] = Py_NewRef(Py_None);
     }
     if (number < 0 || arrays[number] != NULL)
-        out = run(record, arrays, nothing, args, edges);
+        out = run(record, arrays, nothing);
     if (out != NULL)
         result = recorded(record, arrays, edges, out, nothing, NULL, number >= 0);
     if (!is_out_of_the_ordinary(result))
@@ -342,12 +315,11 @@ static PyObject *
 new_record(PyTypeObject *type, PyObject *args, PyObject *options)
 {
     static char *words[] = {"op", "kernel", "general", "arity", "wants", "prepared", "swapped", "by_axes",
-                            "takes_numbers", "overwrites", NULL};
+                            "takes_numbers", NULL};
     PyObject *op, *kernel, *general, *wants, *prepared;
-    int arity, swapped, by_axes, takes_numbers, overwrites;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOiO!Opppp", words, &op, &kernel, &general, &arity,
-                                     &PyDict_Type, &wants, &prepared, &swapped, &by_axes, &takes_numbers,
-                                     &overwrites))
+    int arity, swapped, by_axes, takes_numbers;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOiO!Oppp", words, &op, &kernel, &general, &arity,
+                                     &PyDict_Type, &wants, &prepared, &swapped, &by_axes, &takes_numbers))
         return NULL;
     if (arity < 1 || arity > MOST_INPUTS) {
         PyErr_Format(PyExc_ValueError, "%d inputs, where 1 to %d can be", arity, MOST_INPUTS);
@@ -365,7 +337,6 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     record->swapped = swapped;
     record->by_axes = by_axes;
     record->takes_numbers = takes_numbers;
-    record->overwrites = overwrites;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (PyDict_Next(wants, &position, &key, &value))
@@ -418,10 +389,35 @@ bind_record(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
     return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
 }
 
+/* To whoever looks, it is the op: `help(Tensor.__add__)`. */
+static PyObject *
+name_of(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyObject_GetAttrString(((Record *)self)->op, "__name__");
+}
+
+static PyObject *
+doc_of(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyObject_GetAttrString(((Record *)self)->op, "__doc__");
+}
+
+static PyObject *
+signature_of(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyObject_GetAttrString(((Record *)self)->op, "__signature__");
+}
+
+static PyGetSetDef attributes[] = {
+    {"__name__", name_of, NULL, NULL, NULL},
+    {"__doc__", doc_of, NULL, NULL, NULL},
+    {"__signature__", signature_of, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 PyTypeObject RecordType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynamic._native.Record",
-    .tp_doc = PyDoc_STR("An op on tensors and numbers: run, and recorded where a gradient will need it."),
     .tp_basicsize = sizeof(Record),
     /* As of a Python function: found on a class, it takes the instance first. */
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
@@ -431,4 +427,5 @@ PyTypeObject RecordType = {
     .tp_dealloc = free_record,
     .tp_traverse = traverse_record,
     .tp_descr_get = bind_record,
+    .tp_getset = attributes,
 };

@@ -87,9 +87,8 @@ needs_attention(PyObject *entry)
 }
 
 static int
-pass_back(PyObject *entry, PyObject *cotangents, PyObject *keep)
+pass_back(PyObject *apply, PyObject *entry, PyObject *cotangents, PyObject *keep)
 {
-    PyObject *apply = SLOT(SLOT(entry, at.pullback), at.apply);
     if (Py_IS_TYPE(apply, &ProgramType)) {
         int done = run_program(apply, entry, keep == Py_True, cotangents);
         if (done)
@@ -121,42 +120,52 @@ reach_leaves(PyObject *reached, PyObject *cotangents, PyObject *hooked)
     return 0;
 }
 
-/* walk(entries, cotangents, wanted, keep, attend, hooked): visit the entries, the latest first; the cotangents of the
-   leaves, and of the entries that are wanted. */
+/* The last of the entries passes its cotangent back, if one has arrived at it. */
+static int
+visit_last(PyObject *const *args)
+{
+    PyObject *entries = args[0], *cotangents = args[1], *reached = args[2], *wanted = args[3], *attend = args[5];
+    Py_ssize_t last = PyList_GET_SIZE(entries) - 1;
+    PyObject *entry = Py_NewRef(PyList_GET_ITEM(entries, last));
+    int failed = PySequence_DelItem(entries, last);
+    if (!failed && !Py_IS_TYPE(entry, Entry)) {
+        PyErr_SetString(PyExc_TypeError, "walk takes entries");
+        failed = -1;
+    }
+    int arrived = failed ? 0 : PyDict_Contains(cotangents, entry);
+    if (arrived > 0 && needs_attention(entry)) {
+        PyObject *both[] = {entry, cotangents};
+        PyObject *done = PyObject_Vectorcall(attend, both, 2, NULL);
+        Py_XDECREF(done);
+        failed = done == NULL;
+    }
+    if (arrived > 0 && !failed && PySet_GET_SIZE(wanted) != 0 && PySet_Contains(wanted, entry) > 0)
+        failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
+    if (arrived > 0 && !failed)
+        failed = pass_back(PySet_GET_SIZE(detours) ? args[7] : SLOT(SLOT(entry, at.pullback), at.apply), entry,
+                           cotangents, args[4]);
+    Py_DECREF(entry);
+    return failed || arrived < 0 ? -1 : 0;
+}
+
+/* walk(entries, cotangents, reached, wanted, keep, attend, hooked, by_rules): visit the entries, the latest first, and
+   put into `reached` the cotangents of the leaves, and of the entries that are wanted. Once somebody observes ops, as a
+   hook may begin to, an entry passes its cotangent back by the rules, and the rest is left to Python: False. */
 PyObject *
 walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {
-    if (count_ != 6 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyAnySet_CheckExact(args[2])
-        || !PyBool_Check(args[3])) {
-        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, wanted, keep, attend and hooked");
+    if (count_ != 8 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyDict_CheckExact(args[2])
+        || !PyAnySet_CheckExact(args[3]) || !PyBool_Check(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, reached, wanted, keep, attend, hooked and by_rules");
         return NULL;
     }
-    PyObject *entries = args[0], *cotangents = args[1], *wanted = args[2], *attend = args[4];
-    PyObject *reached = PyDict_New();
-    while (reached != NULL && PyList_GET_SIZE(entries) != 0) {
-        Py_ssize_t last = PyList_GET_SIZE(entries) - 1;
-        PyObject *entry = Py_NewRef(PyList_GET_ITEM(entries, last));
-        int failed = PySequence_DelItem(entries, last);
-        if (!failed && !Py_IS_TYPE(entry, Entry)) {
-            PyErr_SetString(PyExc_TypeError, "walk takes entries");
-            failed = -1;
-        }
-        int arrived = failed ? 0 : PyDict_Contains(cotangents, entry);
-        if (arrived > 0 && needs_attention(entry)) {
-            PyObject *both[] = {entry, cotangents};
-            PyObject *done = PyObject_Vectorcall(attend, both, 2, NULL);
-            Py_XDECREF(done);
-            failed = done == NULL;
-        }
-        if (arrived > 0 && !failed && PySet_GET_SIZE(wanted) != 0 && PySet_Contains(wanted, entry) > 0)
-            failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
-        if (arrived > 0 && !failed)
-            failed = pass_back(entry, cotangents, args[3]);
-        Py_DECREF(entry);
-        if (failed || arrived < 0)
-            Py_CLEAR(reached);
+    while (PyList_GET_SIZE(args[0]) != 0) {
+        if (PySet_GET_SIZE(detours) != 0)
+            Py_RETURN_FALSE;
+        if (visit_last(args) < 0)
+            return NULL;
     }
-    if (reached != NULL && reach_leaves(reached, cotangents, args[5]) < 0)
-        Py_CLEAR(reached);
-    return reached;
+    if (reach_leaves(args[2], args[1], args[6]) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
 }
