@@ -132,6 +132,21 @@ def test_without_a_rule_there_is_no_gradient():
     np.testing.assert_array_equal(gradient, [1, 1])
 
 
+def test_a_rule_runs_each_time_so_that_a_breakpoint_in_it_is_met():
+    met = []
+
+    def rule(g):
+        met.append(g.shape)
+        return g * 3.0
+
+    triple = graphs.custom_op("triple", lambda x: x * 3.0, spec=lambda x: x, vjp=rule)
+    x = dynamic.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(4):
+        triple(x).sum().backward()
+    assert met == [(2,)] * 4
+    assert x.grad.tolist() == [12.0, 12.0]
+
+
 def test_a_wrong_rule_is_found():
     op = graphs.custom_op("cubed", lambda x: x**3, vjp=lambda g, x: g * x**2 * 2)
     with pytest.raises(AssertionError, match="the gradient of order 1"):
