@@ -7,7 +7,6 @@ the result. All nest: an outer transform differentiates the inner one.
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from dynamic import mode, native
+from dynamic.arguments import Arguments
 from dynamic.backward import pulled
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
 from dynamic.gradients import owned
 from dynamic.tape import history, wrap
-from dynamic.tensor import Tensor, as_array
+from dynamic.tensor import Tensor
 from graphs import promotion, transforms, tree
-from graphs.errors import NotDifferentiableError, located
 from graphs.ops.movement import identity
 from graphs.transforms import Argnums, Function, Pull, Pullback
 
@@ -96,9 +95,9 @@ def _recorded(
 
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
-    call, seen = _Call(args, positions), mode.state.recording
-    run = call.run if seen else mode.enable_grad()(call.run)
-    results, structure = run(f)
+    call, seen = Arguments(args, positions), mode.state.recording
+    run = _run if seen else mode.enable_grad()(_run)
+    results, structure = run(f, call)
     edges = call.edges
     past = history([r._edge for r in results if type(r) is Tensor])
     nested = seen and ((call.inner and bool(past.entries)) or False in map(_is_closed, past.leaves))
@@ -130,101 +129,19 @@ def _recorded(
 _recorded_once = functools.partial(_recorded, retain=False)
 
 
-class _Call:
-    """The arguments of one call: every array as a tensor, the differentiated ones apart from all else.
+def _run(f: Callable[..., Any], call: Arguments) -> tuple[list[Any], tree.Structure | None]:
+    """The leaves of what f returns, and how they are laid out; None for a single tensor.
 
-    variables  what is differentiated
-    edges      where the gradients of the variables arrive
-    plain      whether no argument held a tensor, so that the result holds none either
-    inner      whether a variable is what somebody else differentiates as well
+    From then on nobody else can ask for the gradients of the variables.
     """
-
-    def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
-        self.plain, self.inner = True, False
-        self.variables: list[Tensor]
-        self.edges: list[Any]
-        self._keys: list[tuple[Any, ...] | None] | None = None  # of what is differentiated, if all arguments are simple
-        found = None if native.loops is None else native.loops.arguments(tuple(args), list(positions))
-        if found is not None:
-            self.args, self.variables, self.edges, self._keys = found
-            return
-        self.variables, self.edges = [], []
-        self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
-        self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
-        for position in positions:
-            self.args[position] = self._differentiated(args[position])
-
-    def _constants(self, arg: Any) -> Any:
-        if type(arg) is np.ndarray:
-            return wrap(arg) if arg.dtype.kind in "biuf" else arg
-        leaves, structure = tree.flatten(arg)
-        self.plain = self.plain and Tensor not in map(type, leaves)
-        return tree.unflatten(structure, list(map(_data, leaves)))
-
-    def _differentiated(self, arg: Any) -> Any:
-        leaves, grouped = tree.parted(arg)
-        self.plain = self.plain and Tensor not in map(type, leaves)
-        variables = list(map(_variable, leaves))
-        edges = [variable._edge for variable in variables]
-        self.inner = self.inner or Entry in map(type, edges)
-        self.variables += variables
-        self.edges += edges
-        self._parts.append((len(variables), grouped))
-        return grouped(variables)
-
-    def run(self, f: Callable[..., Any]) -> tuple[list[Any], tree.Structure | None]:
-        """The leaves of what f returns, and how they are laid out; None for a single tensor.
-
-        From then on nobody else can ask for the gradients of the variables.
-        """
-        output = f(*self.args)
-        if type(output) is Tensor:
-            results, structure = [_result(output, self.edges)], None
-        else:
-            leaves, structure = tree.flatten(output)
-            results = [_result(leaf, self.edges) for leaf in leaves]
-        _close(self.variables)
-        return results, structure
-
-    def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
-        """The flat list of gradients as one container per differentiated argument."""
-        if native.loops is not None and self._keys is not None:
-            return native.loops.grouped(self._keys, gradients)
-        if len(self._parts) == 1:
-            return (self._parts[0][1](gradients),)
-        rest = iter(gradients)
-        return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
-
-
-def _data(leaf: Any) -> Any:
-    """An array as a tensor that is not differentiated, so that operators on data are ops too, as in a trace."""
-    return wrap(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf" else leaf
-
-
-def _close(variables: list[Tensor]) -> None:
-    """Let nobody else ask for the gradients of variables from now on."""
-    if native.loops is not None:
-        native.loops.close(variables)
-        return
-    for variable in variables:
-        if type(variable._edge) is Leaf:
-            variable._edge.closed = True
-            variable._edge = None
-
-
-def _variable(leaf: Any) -> Tensor:
-    """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
-    if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
-        if isinstance(leaf, Tensor) and leaf.requires_grad and mode.is_grad_enabled():
-            return identity(leaf)
-        leaf = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
-        if leaf.dtype.kind != "f":
-            raise NotDifferentiableError(
-                located(f"gradient with respect to {leaf.dtype} values; convert them to a float")
-            )
-    variable = wrap(leaf)
-    variable._edge = Leaf(variable)
-    return variable
+    output = f(*call.args)
+    if type(output) is Tensor:
+        results, structure = [_result(output, call.edges)], None
+    else:
+        leaves, structure = tree.flatten(output)
+        results = [_result(leaf, call.edges) for leaf in leaves]
+    call.close()
+    return results, structure
 
 
 def _result(leaf: Any, edges: Sequence[Any]) -> Any:

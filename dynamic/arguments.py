@@ -1,0 +1,99 @@
+"""The arguments of a function that is to be differentiated: every array as a tensor, some of them variables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynamic import mode, native
+from dynamic.entry import Entry, Leaf
+from dynamic.tape import wrap
+from dynamic.tensor import Tensor, as_array
+from graphs import tree
+from graphs.errors import NotDifferentiableError, located
+from graphs.ops.movement import identity
+
+
+class Arguments:
+    """The arguments of one call: every array as a tensor, the differentiated ones apart from all else.
+
+    variables  what is differentiated
+    edges      where the gradients of the variables arrive
+    plain      whether no argument held a tensor, so that the result holds none either
+    inner      whether a variable is what somebody else differentiates as well
+    """
+
+    def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
+        self.plain, self.inner = True, False
+        self.variables: list[Tensor]
+        self.edges: list[Any]
+        self._keys: list[tuple[Any, ...] | None] | None = None  # of what is differentiated, if all arguments are simple
+        found = None if native.loops is None else native.loops.arguments(tuple(args), list(positions))
+        if found is not None:
+            self.args, self.variables, self.edges, self._keys = found
+            return
+        self.variables, self.edges = [], []
+        self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
+        self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
+        for position in positions:
+            self.args[position] = self._differentiated(args[position])
+
+    def _constants(self, arg: Any) -> Any:
+        if type(arg) is np.ndarray:
+            return wrap(arg) if arg.dtype.kind in "biuf" else arg
+        leaves, structure = tree.flatten(arg)
+        self.plain = self.plain and Tensor not in map(type, leaves)
+        return tree.unflatten(structure, list(map(_data, leaves)))
+
+    def _differentiated(self, arg: Any) -> Any:
+        leaves, grouped = tree.parted(arg)
+        self.plain = self.plain and Tensor not in map(type, leaves)
+        variables = list(map(_variable, leaves))
+        edges = [variable._edge for variable in variables]
+        self.inner = self.inner or Entry in map(type, edges)
+        self.variables += variables
+        self.edges += edges
+        self._parts.append((len(variables), grouped))
+        return grouped(variables)
+
+    def close(self) -> None:
+        """Let nobody else ask for the gradients of the variables from now on."""
+        if native.loops is not None:
+            native.loops.close(self.variables)
+            return
+        for variable in self.variables:
+            if type(variable._edge) is Leaf:
+                variable._edge.closed = True
+                variable._edge = None
+
+    def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
+        """The flat list of gradients as one container per differentiated argument."""
+        if native.loops is not None and self._keys is not None:
+            return native.loops.grouped(self._keys, gradients)
+        if len(self._parts) == 1:
+            return (self._parts[0][1](gradients),)
+        rest = iter(gradients)
+        return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
+
+
+def _data(leaf: Any) -> Any:
+    """An array as a tensor that is not differentiated, so that operators on data are ops too, as in a trace."""
+    return wrap(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf" else leaf
+
+
+def _variable(leaf: Any) -> Tensor:
+    """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
+    if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
+        if isinstance(leaf, Tensor) and leaf.requires_grad and mode.is_grad_enabled():
+            return identity(leaf)
+        leaf = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
+        if leaf.dtype.kind != "f":
+            raise NotDifferentiableError(
+                located(f"gradient with respect to {leaf.dtype} values; convert them to a float")
+            )
+    variable = wrap(leaf)
+    variable._edge = Leaf(variable)
+    return variable
