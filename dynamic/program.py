@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dynamic.pullback import Pullback
 
 
+_MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the numbers of rows
+
+
 class Instruction(NamedTuple):
     """A kernel call on values and constants, told by number: or without a kernel, the delivery of one to input `out`.
 
@@ -38,7 +41,7 @@ def program(loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], *, t
     typed    whether numbers are brought to the dtype of the cotangent
     exact    whether the samples had the very shapes that the arrays will have
 
-    Raises ValueError for more than the loop can hold.
+    Raises ValueError for more than the loop can hold, or is to.
     """
     saved = len(pullback.sources)
     numbers = {f"s{i}": i for i in range(saved)} | {"g": saved}
@@ -74,9 +77,11 @@ def _instructions(
         constants.append(value)
         return -len(constants)
 
-    def number(arg: str | float) -> int:
+    def number(arg: Any) -> int:
         if isinstance(arg, str):
             return numbers[arg]
+        if isinstance(arg, np.ndarray) and arg.nbytes > _MOST_BYTES:
+            raise ValueError("a constant that would be held for good is too large")
         return constant(Typed(arg) if typed else arg)
 
     for step, trace in zip(pullback.steps, traces, strict=True):

@@ -796,3 +796,17 @@ def test_the_suites_of_the_tape_pass_in_python() -> None:
     told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_shortcuts.py", *peaks)
     assert " passed" in told
     assert "skipped" not in told
+
+
+@compiled_only
+@pytest.mark.parametrize(("size", "learned"), [(8, True), (2000, False)])
+def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: bool) -> None:
+    """The gradient of a scatter in what it writes over makes zeros, which a program would keep."""
+    x, at = dynamic.Tensor(np.ones(size + 1), requires_grad=True), dynamic.Tensor(np.arange(size))
+    for _ in range(3):
+        y = g.scatter(x, at, np.zeros(size))
+        pullback = y.grad_fn.pullback
+        g.sum(y).backward()
+    (found,) = [run for key, run in pullback.apply.__self__._known.items() if key[0] == (size + 1,)]
+    assert (type(found) is native.loops.Program) is learned
+    assert x.grad.tolist() == [0.0] * size + [3.0]
