@@ -43,7 +43,7 @@ class Arguments:
 
     def _constants(self, arg: Any) -> Any:
         if type(arg) is np.ndarray:
-            return wrap(arg) if arg.dtype.kind in "biuf" else arg
+            return _data(arg)
         leaves, structure = tree.flatten(arg)
         self.plain = self.plain and Tensor not in map(type, leaves)
         return tree.unflatten(structure, list(map(_data, leaves)))
@@ -73,8 +73,6 @@ class Arguments:
         """The flat list of gradients as one container per differentiated argument."""
         if native.loops is not None and self._keys is not None:
             return native.loops.grouped(self._keys, gradients)
-        if len(self._parts) == 1:
-            return (self._parts[0][1](gradients),)
         rest = iter(gradients)
         return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
 

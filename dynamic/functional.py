@@ -116,13 +116,7 @@ def _recorded(
         arrays = _collected(found, edges)
         return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
-    if nested:
-        outputs = results
-    elif structure is None and not retain and type(results[0]._edge) is Entry:
-        array = owned(results[0]._data, set())
-        outputs = [array if call.plain else wrap(array)]
-    else:
-        outputs = _handed_out(results, retain, call.plain)
+    outputs = results if nested else _handed_out(results, retain, call.plain)
     return outputs[0] if structure is None else tree.unflatten(structure, outputs), pull
 
 

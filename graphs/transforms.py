@@ -160,7 +160,7 @@ def _check_value(outputs: Any, has_aux: bool) -> None:
         raise GraphError(located("with has_aux the function returns a pair: its value, and anything else"))
     value = outputs[0] if has_aux else outputs
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind == "f":
-        return
+        return  # as in every step of a training
     if not hasattr(value, "dtype") and not promotion.is_scalar(value):
         raise NotDifferentiableError(
             located(

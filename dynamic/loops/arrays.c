@@ -15,8 +15,9 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
     return array;
 }
 
-/* Whether the memory of an array, to which `references` are ours, may be written over: nobody else sees it, as the array, as
-   the base of it, or as the memory that a pool has laid under it (blocks.py: a block holds two arrays of its own). */
+/* Whether the memory of an array, to which `references` are ours, may be written over: nobody else sees it, as the
+   array, as the base of it, or as the memory that a pool has laid under it (blocks.py: a block holds two arrays of its
+   own). */
 int
 is_ours(PyObject *array, Py_ssize_t references)
 {

@@ -3,8 +3,8 @@
 #include "loops.h"
 
 PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
-PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *runners, *least, *numbers, *broken;
-PyObject *clock_, *count, *nothing, *watchers;
+PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *runners, *least;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers;
 Slots at;
 
 #ifdef _MSC_VER
@@ -28,7 +28,7 @@ offset_of(PyObject *type, const char *name)
     return offset;
 }
 
-/* Whether the structs above are what arrays are; told by a sample for which Python says the same. */
+/* Whether the structs of loops.h are what arrays are: a sample, and what Python says of it. */
 static int
 is_as_told(PyObject *array, PyObject *shape, PyObject *dtype, PyObject *base, int number, int itemsize, int writeable)
 {
@@ -47,17 +47,19 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
                             "nothing", "watchers", "reduce", "add_op", "memory", "samples", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf, &pullback,
-                                     &clock_, &array, &asarray, &add, &cast, &unbroadcast, &PySet_Type, &detours,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf,
+                                     &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
+                                     &PySet_Type, &detours,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory, &PyTuple_Type, &samples))
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory,
+                                     &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
                               &number, &itemsize, &writeable))
             return NULL;
         if (!is_as_told(sample, shape, dtype, base, number, itemsize, writeable)) {
-            PyErr_SetString(PyExc_ImportError, "arrays of this NumPy are not laid out as those that this was written for");
+            PyErr_SetString(PyExc_ImportError, "arrays of this NumPy are laid out otherwise than known here");
             return NULL;
         }
     }

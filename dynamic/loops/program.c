@@ -92,8 +92,8 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
     return failed;
 }
 
-/* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else sees,
-   best one that was made here; -1 where there is none. */
+/* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else
+   sees, best one that was made here; -1 where there is none. */
 static int
 dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values)
 {
@@ -238,7 +238,8 @@ static PyObject *
 call_program(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Program *program = (Program *)self;
-    if (PyVectorcall_NARGS(nargsf) != 3 || names != NULL || !Py_IS_TYPE(args[0], Entry) || !PyDict_CheckExact(args[2])) {
+    if (PyVectorcall_NARGS(nargsf) != 3 || names != NULL || !Py_IS_TYPE(args[0], Entry)
+        || !PyDict_CheckExact(args[2])) {
         PyErr_SetString(PyExc_TypeError, "a program takes an entry, whether to keep it, and the cotangents");
         return NULL;
     }

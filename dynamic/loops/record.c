@@ -117,7 +117,8 @@ recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObje
          PyObject *pullback, int beside)  /* takes the reference to `out` */
 {
     int wanted = wanted_of(record, edges, out);
-    PyObject *edge = wanted ? entry_of(record, wanted, arrays, edges, out, attrs, pullback, beside) : Py_NewRef(Py_None);
+    PyObject *edge = wanted ? entry_of(record, wanted, arrays, edges, out, attrs, pullback, beside)
+                            : Py_NewRef(Py_None);
     PyObject *result = edge == NULL ? NULL : Tensor->tp_alloc(Tensor, 0);
     if (result == NULL) {
         Py_XDECREF(edge);
@@ -160,7 +161,7 @@ is_number(const Record *record, PyObject *value)
 }
 
 static int
-must_stand_aside(void)
+must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
 {
     return PySet_GET_SIZE(detours) != 0;
 }

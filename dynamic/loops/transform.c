@@ -35,8 +35,8 @@ add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it
     return failed ? -1 : 1;
 }
 
-/* A container of variables laid out like an argument: a new reference, or NULL, without an error where it is no simple one;
-   `keys` are those of a dict, or None for an array. */
+/* A container of variables laid out like an argument: a new reference, or NULL, without an error where it is no simple
+   one; `keys` are those of a dict, or None for an array. */
 static PyObject *
 differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **keys)
 {
@@ -64,7 +64,7 @@ differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **key
 }
 
 static PyObject *
-constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for anything else */
+constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for others */
 {
     if (!Py_IS_TYPE(arg, ndarray) || strchr("biuf", DTYPE(ARRAY(arg)->dtype)->kind) == NULL)
         return NULL;
@@ -77,9 +77,9 @@ constant(PyObject *arg)  /* an array as a tensor, so that operators on it are op
     return tensor;
 }
 
-/* arguments(args, positions): the arguments as tensors, those in `positions` as variables; the variables and their edges,
-   and the keys of each argument that is differentiated. None where an argument is neither an array nor, differentiated,
-   a dict of arrays of floats. */
+/* arguments(args, positions): the arguments as tensors, those in `positions` as variables; the variables and their
+   edges, and the keys of each argument that is differentiated. None where an argument is neither an array nor, if it is
+   differentiated, a dict of arrays of floats. */
 PyObject *
 arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {

@@ -156,7 +156,7 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {
     if (count_ != 8 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyDict_CheckExact(args[2])
         || !PyAnySet_CheckExact(args[3]) || !PyBool_Check(args[4])) {
-        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, reached, wanted, keep, attend, hooked and by_rules");
+        PyErr_SetString(PyExc_TypeError, "walk takes entries, cotangents, reached, wanted, keep and three functions");
         return NULL;
     }
     while (PyList_GET_SIZE(args[0]) != 0) {
