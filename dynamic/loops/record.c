@@ -134,11 +134,9 @@ recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObje
 static PyObject *
 run(const Record *record, PyObject *const *arrays, PyObject *attrs)
 {
-    if (!is_large(arrays, record->arity))
-        return made(PyDict_GET_SIZE(attrs) == 0
-                        ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
-                        : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
-    return made(call_for_pool(record->op, arrays, record->arity, attrs));
+    return made(PyDict_GET_SIZE(attrs) == 0
+                    ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
+                    : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
 }
 
 /* A number, other than 0, as the array that it is beside an array; 0.0 and -0.0 would be one key. */
