@@ -5,6 +5,7 @@
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
+     step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
      module.c      the module, and what Python lends it         dynamic/compiled.py
@@ -161,6 +162,8 @@ int fits_into(PyObject *array, PyObject *target);
 PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
 
 /* record.c */
+int must_stand_aside(void);
+int precedes_change(PyObject *edge);
 extern PyTypeObject RecordType;
 
 /* program.c */
@@ -183,6 +186,10 @@ PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *grouped(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *close_variables(PyObject *module, PyObject *tensors);
 PyObject *collect(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *own(PyObject *array, PyObject *before, PyObject *owned);
+
+/* step.c */
+PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop

@@ -115,6 +115,7 @@ static PyMethodDef functions[] = {
     {"leave_pool", leave_pool, METH_VARARGS, NULL},
     {"pool_stats", pool_stats, METH_O, NULL},
     {"history", history, METH_O, NULL},
+    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

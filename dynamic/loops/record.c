@@ -158,14 +158,14 @@ is_number(const Record *record, PyObject *value)
            && PyObject_IsTrue(value) == 1;
 }
 
-static int
+int
 must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
 {
     return PySet_GET_SIZE(detours) != 0;
 }
 
 /* inplace.precedes_change(edge) */
-static int
+int
 precedes_change(PyObject *edge)
 {
     return Py_IS_TYPE(edge, Entry)
