@@ -14,7 +14,7 @@ import numpy as np
 
 from dynamic import compiled, inplace, mode, native
 from dynamic.entry import Entry
-from dynamic.prepared import UnlikeError, preparer
+from dynamic.prepared import UnlikeError, has_options, preparer
 from dynamic.pullback import Pullback, pullback
 from dynamic.source import function
 from dynamic.tensor import Tensor
@@ -66,9 +66,12 @@ def install(op: Op) -> None:
     if op in _tried:
         return
     _tried.add(op)
-    if not _is_possible(op):
+    if native.loops is not None and is_recorded(op):
+        op.recorder = compiled.recorder(native.loops, op)
+    elif not _is_possible(op):
         return
-    op.shortcuts[Tensor] = _compiled(op, _OPTIONS if _has_options(op) else "x" if op.arity == 1 else "x, y")
+    made = _compiled(op, _OPTIONS if has_options(op) else "x" if op.arity == 1 else "x, y")
+    op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], made))
     plain, *reflected = OPERATORS.get(op.name, (None,))
     if plain:
         setattr(Tensor, plain, op.shortcuts[Tensor])
@@ -80,23 +83,22 @@ _tried: WeakSet[Op] = WeakSet()
 _OPTIONS = "x, *args, **options"
 
 
-def _has_options(op: Op) -> bool:
-    return op.prepare is not None and op is not matmul
+def is_recorded(op: Op) -> bool:
+    """Whether compiled loops may run the op: one that fails is run again by the interpreter, which explains it."""
+    return op.arity != 0 and op.family not in ("custom", "control")
 
 
 def _is_possible(op: Op) -> bool:
     """Whether one function can record the op, whatever its inputs are."""
-    if _has_options(op):
-        return op.arity == 1 and op.family != "custom"
+    if has_options(op):
+        return op.arity == 1 and op.family not in ("custom", "control")
     return op is matmul or (op.family == "elementwise" and op.arity in (1, 2) and op is not pow)
 
 
 def _compiled(op: Op, parameters: str) -> Callable[..., Any]:
+    if native.loops is not None and is_recorded(op):
+        return compiled.record(native.loops, op, swapped=parameters.startswith("y"))
     pullbacks = _pullbacks(op)
-    if native.loops is not None:
-        found = compiled.record(native.loops, op, _wanted(op), pullbacks, swapped=parameters.startswith("y"))
-        if found is not None:
-            return found
     body = [
         *_running(op),
         "if type(out) is not ndarray: out = asarray(out)",
@@ -115,7 +117,7 @@ def _compiled(op: Op, parameters: str) -> Callable[..., Any]:
 
 def _running(op: Op) -> list[str]:
     """The operands and the result `out`; all that is not a tensor, or a number beside one, goes the general way."""
-    if _has_options(op):
+    if has_options(op):
         general, text = f"return general({_OPTIONS})", _WITH_OPTIONS
     elif op.arity == 1:
         general, text = "return general(x)", _ONE_OPERAND
@@ -189,7 +191,7 @@ def _recording(op: Op) -> Iterator[str]:
         yield from _kept(op, 2, "    ")
         yield "else:"
         yield from _kept(op, 3, "    ")
-    yield "entry.attrs = attrs" if _has_options(op) else "entry.attrs = nothing"
+    yield "entry.attrs = attrs" if has_options(op) else "entry.attrs = nothing"
     yield "entry.edges = (u, v)" if op.arity == 2 else "entry.edges = (u,)"
     yield "entry.shape = out.shape"
     yield "entry.dtype = out.dtype"
@@ -205,7 +207,7 @@ def _kept(op: Op, wanted: int, indent: str) -> Iterator[str]:
     fields = pullback(op, wanted, op.arity or 0, None).fields
     saved = ", ".join([*fields, ""]).replace("inputs[0]", "a").replace("inputs[1]", "b")
     yield f"{indent}entry.saved = ({saved})"
-    if _has_options(op):
+    if has_options(op):
         made = "pull"
     elif op is matmul:
         made = f"pull{wanted}[a.ndim, b.ndim]"
@@ -218,7 +220,7 @@ def _kept(op: Op, wanted: int, indent: str) -> Iterator[str]:
 
 def _pullbacks(op: Op) -> dict[str, Any]:
     """Pullbacks by what wants a gradient: the first input, the second, or both; and where the other is a number."""
-    if _has_options(op):
+    if has_options(op):
         return {"prepared": preparer(op)}
     if op is matmul:
         return {f"pull{wanted}": _ByAxes(op, wanted) for wanted in (1, 2, 3)}

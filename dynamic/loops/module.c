@@ -2,9 +2,10 @@
 
 #include "loops.h"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
-PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *runners, *least;
-PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers;
+PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type, *Memory;
+PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *observers, *runners,
+    *least;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
 
 #ifdef _MSC_VER
@@ -43,16 +44,16 @@ static PyObject *
 connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
-                            "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
-                            "nothing", "watchers", "reduce", "add_op", "memory", "samples", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *samples, *sample, *shape, *dtype, *base;
+                            "unbroadcast", "detours", "observers", "runners", "least", "numbers", "broken", "count",
+                            "nothing", "watchers", "reduce", "add_op", "memory", "dtype", "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *kinds, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!O!OOOO!O!OOOOO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
-                                     &PySet_Type, &detours,
+                                     &PySet_Type, &detours, &PyList_Type, &observers,
                                      &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
                                      &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory,
-                                     &PyTuple_Type, &samples))
+                                     &kinds, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -83,8 +84,8 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, count, nothing, watchers, reduce, add_op, memory};
+    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
+                        runners, least, numbers, broken, count, nothing, watchers, reduce, add_op, memory, kinds};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;
@@ -92,6 +93,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Leaf = (PyTypeObject *)leaf;
     ndarray = (PyTypeObject *)array;
     Memory = (PyTypeObject *)memory;
+    dtype_type = (PyTypeObject *)kinds;
     Py_RETURN_NONE;
 }
 
@@ -108,6 +110,7 @@ record_(PyObject *Py_UNUSED(module), PyObject *whether)
 
 static PyMethodDef functions[] = {
     {"record", record_, METH_O, NULL},
+    {"binder", binder, METH_O, NULL},
     {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
@@ -129,10 +132,12 @@ static struct PyModuleDef module_definition = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    if ((out_only = Py_BuildValue("(s)", "out")) == NULL)
+    if ((out_only = Py_BuildValue("(s)", "out")) == NULL
+        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
+    if (module == NULL || PyModule_AddType(module, &RecorderType) < 0
+        || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
         Py_CLEAR(module);
     return module;
 }
