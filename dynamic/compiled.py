@@ -52,16 +52,22 @@ def _field(expression: str) -> tuple[int, Any]:
     return source, field["key"] or field["attribute"]
 
 
-def record(loops: ModuleType, op: Op, *, swapped: bool) -> Callable[..., Any]:
-    """The shortcut of an op, with its two operands the other way round if `swapped`."""
+def record(
+    loops: ModuleType, op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """The shortcut of an op, with its two operands the other way round if `swapped`.
+
+    Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
+    """
     made: Callable[..., Any] = loops.Record(
         recorder=op.recorder or recorder(loops, op),
         op=op,
-        general=op.general,
+        general=item or op.general,
         arity=_arity(op),
         prepared=attributes(op) if has_options(op) else None,
         swapped=swapped,
         takes_numbers=op.prepare is None,
+        is_item=item is not None,
     )
     return made
 

@@ -22,6 +22,7 @@ from graphs import dispatch, promotion
 from graphs.op import Op
 from graphs.ops.elementwise import pow
 from graphs.ops.linalg import matmul
+from graphs.ops.slicing import getitem
 
 OPERATORS = {
     "abs": ("__abs__",),
@@ -70,6 +71,9 @@ def install(op: Op) -> None:
         op.recorder = compiled.recorder(native.loops, op)
     elif not _is_possible(op):
         return
+    if native.loops is not None and op is getitem:
+        item: Any = compiled.record(native.loops, op, item=Tensor.__getitem__)
+        setattr(Tensor, "__getitem__", item)  # noqa: B010  (a method, to a type checker)
     made = _compiled(op, _OPTIONS if has_options(op) else "x" if op.arity == 1 else "x, y")
     op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], made))
     plain, *reflected = OPERATORS.get(op.name, (None,))

@@ -9,6 +9,7 @@ import itertools
 import json
 import operator
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -27,11 +28,13 @@ import graphs as g
 from compare.measure import processes
 from compare.measure.environment import environment
 from compare.measure.job import Job
-from dynamic import inplace, native, program, pullback, shortcuts, straight
+from dynamic import compiled, inplace, native, program, pullback, shortcuts, straight
 from dynamic.entry import Entry
 from dynamic.prepared import has_options
 from dynamic.tape import bind
 from graphs import dispatch, op, promotion
+from graphs.ops.slicing import getitem
+from graphs.surface import Surface
 from graphs.testing.samples import samples
 from tests.random_graphs import random_program
 from tests.test_shortcuts import NO_SAMPLES, described, elementwise, operand
@@ -290,6 +293,75 @@ def test_options_are_told_apart_by_type_and_value(name: str) -> None:
             with interpreted():
                 expected = outcome(one.general, *operands, option)
             assert outcome(fresh, *operands, option) == expected, option
+
+
+PARTS: list[Any] = [0, -1, 1, 5, None, ..., slice(None), slice(1), slice(0, 0), slice(None, None, -1), slice(5, -9, -2)]
+PARTS += [
+    True,
+    False,
+    np.int64(1),
+    slice(True),
+    slice(np.int64(1)),
+    slice("a"),
+    slice(1.0),
+    1.0,
+    "a",
+    [0],
+    [True, False],
+]
+PARTS += [
+    np.array([1, 0]),
+    np.array(True),
+    dynamic.Tensor(np.array(1)),
+    slice(None, None, 0),
+    10**30,
+    slice(10**30),
+    (),
+]
+
+
+@compiled_only
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3), (2, 3, 2)], ids=str)
+def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
+    def by_surface(x: Any, key: Any) -> Any:
+        return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)
+
+    index = compiled.record(native.loops, getitem, item=by_surface)
+    keys = [*PARTS, *[(p,) for p in PARTS], *itertools.product(PARTS, repeat=2)]
+    keys += [(p, *parts) for p in PARTS[:9] for parts in itertools.product(PARTS[:8], repeat=2)]
+    for wanted in (False, True):
+        x = operand(np.arange(float(np.prod(shape))).reshape(shape), wanted)
+        for key in keys:
+            with interpreted(), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(getitem, "shortcuts", {})
+                expected = _placeless(outcome(by_surface, x, key))
+            assert _placeless(outcome(index, x, key)) == expected, key
+            assert _placeless(outcome(operator.getitem, x, key)) == expected, key
+
+
+def _placeless(told: Any) -> Any:
+    """An outcome without the line that an error names."""
+    return tuple([re.sub(r"test_native.py:\d+", "", one) if isinstance(one, str) else one for one in told])
+
+
+@compiled_only
+def test_an_index_stands_aside() -> None:
+    x = dynamic.Tensor(_X, requires_grad=True)
+    assert x[1:].grad_fn is not None
+    assert type(dynamic.Tensor.__getitem__) is native.loops.Record
+    seen: list[str] = []
+    with dispatch.observed(lambda one, *_: seen.append(one.name)):
+        assert described(x[0]) == described(x[0])
+    assert seen == ["getitem"] * 2
+    with dynamic.no_grad():
+        assert x[1:].grad_fn is None
+    assert np.shares_memory(x[1:]._data, x._data)
+    h = x * 1
+    view = h[1:]
+    h += 1
+    failing(lambda: view[0], g.InplaceError)
+    failing(lambda: dynamic.Tensor.__getitem__(x), TypeError)
+    failing(lambda: dynamic.Tensor.__getitem__(x, 1, 2), TypeError)
 
 
 @compiled_only

@@ -67,40 +67,34 @@ is_number(PyObject *value)
     return PyLong_CheckExact(value) || PyBool_Check(value);
 }
 
-/* The numbers among the inputs as the arrays that they are beside the others; -1 with an error set. */
-static int
-type_numbers(Inputs *inputs)
+/* A Python number among the inputs as the array that it is beside the others: see promotion.py. */
+static PyObject *
+typed(const Inputs *inputs, PyObject *number)
 {
-    Py_ssize_t others = 0;
+    Py_ssize_t size = 2;
     PyObject *key = PyTuple_New(2 + inputs->count - inputs->numbers);
-    for (Py_ssize_t i = 0; key != NULL && i < inputs->count; i++) {
-        if (inputs->is_number[i])
-            continue;
-        PyObject *dtype = dtype_number(inputs->arrays[i]);
-        if (dtype == NULL)
-            Py_CLEAR(key);
-        else
-            PyTuple_SET_ITEM(key, 2 + others++, dtype);
-    }
-    for (Py_ssize_t i = 0; key != NULL && i < inputs->count; i++) {
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(number));
+    PyTuple_SET_ITEM(key, 1, Py_NewRef((PyObject *)Py_TYPE(number)));
+    for (Py_ssize_t i = 0; i < inputs->count; i++)
         if (!inputs->is_number[i])
-            continue;
-        PyObject *own = PyTuple_New(PyTuple_GET_SIZE(key)), *found = NULL;
-        for (Py_ssize_t j = 2; own != NULL && j < PyTuple_GET_SIZE(key); j++)
-            PyTuple_SET_ITEM(own, j, Py_NewRef(PyTuple_GET_ITEM(key, j)));
-        if (own != NULL) {
-            PyTuple_SET_ITEM(own, 0, Py_NewRef(inputs->arrays[i]));
-            PyTuple_SET_ITEM(own, 1, Py_NewRef((PyObject *)Py_TYPE(inputs->arrays[i])));
-            found = PyObject_GetItem(numbers, own);
-            Py_DECREF(own);
-        }
-        if (found == NULL)
-            Py_CLEAR(key);
-        else
-            Py_SETREF(inputs->arrays[i], found);
+            PyTuple_SET_ITEM(key, size++, dtype_number(inputs->arrays[i]));
+    PyObject *found = PyErr_Occurred() ? NULL : PyObject_GetItem(numbers, key);
+    Py_DECREF(key);
+    return found;
+}
+
+static int
+type_numbers(Inputs *inputs)  /* -1 with an error set */
+{
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        PyObject *array = inputs->is_number[i] ? typed(inputs, inputs->arrays[i]) : Py_NewRef(inputs->arrays[i]);
+        if (array == NULL)
+            return -1;
+        Py_SETREF(inputs->arrays[i], array);
     }
-    Py_XDECREF(key);
-    return key == NULL ? -1 : 0;
+    return 0;
 }
 
 /* Hold the arrays and edges of some values, and numbers where they may be. 0 where the interpreter has to look. */
@@ -146,7 +140,7 @@ let_go(Inputs *inputs)
 int
 is_out_of_the_ordinary(PyObject *result)  /* and whether the interpreter has to look at it */
 {
-    if (result != NULL || !PyErr_ExceptionMatches(broken))
+    if (result != NULL || PyErr_Occurred() == NULL || !PyErr_ExceptionMatches(broken))
         return 0;
     PyErr_Clear();
     return 1;

@@ -2,6 +2,7 @@
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         dynamic/shortcuts.py
+     index.c       a tensor indexed                             dynamic/tensor.py
      calls.c       the attributes of the calls before           dynamic/prepared.py
      program.c     the pullback of an op as kernel calls        dynamic/straight.py, dynamic/learned.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
@@ -46,7 +47,8 @@ extern PyObject *numbers, *broken;          /* numbers as arrays; what the inter
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
 extern PyObject *watchers;                  /* who is told of every array that is made here */
-extern PyObject *recorder_name;             /* "recorder" */
+extern PyObject *recorder_name, *key_name;  /* "recorder", "key" */
+extern PyObject *whole;                     /* slice(None) */
 
 #ifdef _MSC_VER
 extern __declspec(thread) int is_idle; /* whether this thread records nothing: see mode.py */
@@ -189,6 +191,9 @@ int is_out_of_the_ordinary(PyObject *result);
 PyObject *run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs);
 PyObject *recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs);
 PyObject *binder(PyObject *module, PyObject *general);
+
+/* index.c */
+PyObject *item(Recorder *recorder, PyObject *tensor, PyObject *key);
 
 /* calls.c */
 typedef struct Call Call;

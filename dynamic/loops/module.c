@@ -5,7 +5,7 @@
 PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type, *Memory;
 PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *observers, *runners,
     *least;
-PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name, *key_name, *whole;
 Slots at;
 
 #ifdef _MSC_VER
@@ -133,7 +133,8 @@ PyMODINIT_FUNC
 PyInit__native(void)
 {
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
-        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
+        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL
+        || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (module == NULL || PyModule_AddType(module, &RecorderType) < 0

@@ -109,14 +109,27 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
     return result != NULL || PyErr_Occurred() ? result : generally(record, args, positional, names);
 }
 
+/* x[key], where `general` takes both. */
+static PyObject *
+call_item(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Record *record = (Record *)self;
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+    PyObject *result = NULL;
+    if (positional == 2 && names == NULL && !must_stand_aside())
+        result = item(record->recorder, args[0], args[1]);
+    return result != NULL || PyErr_Occurred() ? result : generally(record, args, positional, names);
+}
+
 static PyObject *
 new_record(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", NULL};
+    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", "is_item",
+                            NULL};
     PyObject *recorder, *op, *general, *prepared;
-    int arity, swapped, takes_numbers;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOpp", words, &RecorderType, &recorder, &op, &general,
-                                     &arity, &prepared, &swapped, &takes_numbers))
+    int arity, swapped, takes_numbers, is_item;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOppp", words, &RecorderType, &recorder, &op, &general,
+                                     &arity, &prepared, &swapped, &takes_numbers, &is_item))
         return NULL;
     if (arity < -1 || arity == 0 || arity > MOST_INPUTS || (arity < 0 && prepared == Py_None)
         || (swapped && arity != 2)) {
@@ -126,7 +139,7 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     Record *record = (Record *)type->tp_alloc(type, 0);
     if (record == NULL)
         return NULL;
-    record->vectorcall = call_record;
+    record->vectorcall = is_item ? call_item : call_record;
     record->recorder = (Recorder *)Py_NewRef(recorder);
     record->op = Py_NewRef(op);
     record->general = Py_NewRef(general);
