@@ -716,6 +716,10 @@ def _step(at: int = 0, **changed: Any) -> Any:
     return _program(code=tuple(code))
 
 
+def _learned() -> Any:
+    return native.loops.Learned(learn=print, otherwise=print, at_once=True)
+
+
 def _calls() -> tuple[program.Instruction, ...]:
     return _sine()["code"]
 
@@ -765,6 +769,10 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _program()(Entry(), False), TypeError),
     (lambda: _program()(1, False, {}), TypeError),
     (lambda: _program()(Entry(), False, None), TypeError),
+    (lambda: native.loops.Learned(learn=print), TypeError),
+    (lambda: _learned()(Entry(), False), TypeError),
+    (lambda: _learned()(1, False, {}), TypeError),
+    (lambda: _learned()(Entry(), False, None), TypeError),
     (lambda: native.loops.arguments((_X,)), TypeError),
     (lambda: native.loops.arguments(None, [0]), TypeError),
     (lambda: native.loops.arguments((_X,), (0,)), TypeError),
@@ -1001,6 +1009,6 @@ def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: boo
         y = g.scatter(x, at, np.zeros(size))
         pullback = y.grad_fn.pullback
         g.sum(y).backward()
-    (found,) = [run for key, run in pullback.apply.__self__._known.items() if key[0] == (size + 1,)]
+    found = next(run for told, run in pullback.apply.known if told[0] == (size + 1,))
     assert (type(found) is native.loops.Program) is learned
     assert x.grad.tolist() == [0.0] * size + [3.0]

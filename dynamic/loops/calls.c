@@ -1,4 +1,4 @@
-/* Calls: the attributes of earlier calls of an op with options, by the shapes and dtypes of its inputs and its options.
+/* Calls: what was found out about earlier calls, by the shapes and dtypes of their arrays and by all else they were told.
 
    Options are compared by type and value, through tuples and slices, and no code of theirs runs: 1, 1.0 and True are
    three options, and so are 0.0 and -0.0. The call found is moved to the front, so that the next is found sooner. */
@@ -9,7 +9,7 @@
 
 struct Call {
     Call *next;
-    PyObject *attrs, *names;
+    PyObject *value, *names;
     Py_ssize_t count, total, positional;  /* of inputs, options, and options without a name */
     PyObject **dtypes, **options;
     int *ndims;
@@ -31,7 +31,7 @@ is_same(PyObject *value, PyObject *other)  /* of values for which `is_plain` hol
         PySliceObject *one = (PySliceObject *)value, *two = (PySliceObject *)other;
         return is_same(one->start, two->start) && is_same(one->stop, two->stop) && is_same(one->step, two->step);
     }
-    if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != PyTuple_GET_SIZE(other))
+    if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != PyTuple_GET_SIZE(other))
         return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
         if (!is_same(PyTuple_GET_ITEM(value, i), PyTuple_GET_ITEM(other, i)))
@@ -47,7 +47,7 @@ is_plain(PyObject *value)
         PySliceObject *one = (PySliceObject *)value;
         return is_plain(one->start) && is_plain(one->stop) && is_plain(one->step);
     }
-    if (PyTuple_CheckExact(value)) {
+    if (PyTuple_Check(value) && Py_TYPE(value)->tp_dictoffset == 0) {  /* a named one, too */
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
             if (!is_plain(PyTuple_GET_ITEM(value, i)))
                 return 0;
@@ -84,20 +84,33 @@ is_like(const Call *call, const Inputs *inputs, PyObject *const *options, Py_ssi
     return 1;
 }
 
-static int
-bucket_of(const Inputs *inputs)
+static size_t
+sum_of(PyObject *value)  /* the same for what is the same */
 {
     size_t sum = 0;
+    if (PyLong_CheckExact(value))
+        return (size_t)PyObject_Hash(value);
+    for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++)
+        sum = sum * 31 + sum_of(PyTuple_GET_ITEM(value, i));
+    return sum;
+}
+
+static int
+bucket_of(const Inputs *inputs, PyObject *const *options, Py_ssize_t total)
+{
+    size_t sum = 0;
+    for (Py_ssize_t i = 0; i < total; i++)
+        sum = sum * 31 + sum_of(options[i]);
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         for (int axis = 0; axis < ARRAY(inputs->arrays[i])->ndim; axis++)
             sum = sum * 31 + (size_t)ARRAY(inputs->arrays[i])->shape[axis];
-    return (int)((sum ^ sum >> 5) % BUCKETS);
+    return (int)((sum ^ sum >> 5 ^ sum >> 10) % BUCKETS);
 }
 
 PyObject *
 find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
 {
-    int bucket = bucket_of(inputs);
+    int bucket = bucket_of(inputs, options, positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names)));
     for (Call **place = &calls->latest[bucket]; *place != NULL; place = &(*place)->next) {
         Call *call = *place;
         if (!is_like(call, inputs, options, positional, names))
@@ -105,7 +118,7 @@ find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize
         *place = call->next;
         call->next = calls->latest[bucket];
         calls->latest[bucket] = call;
-        return Py_NewRef(call->attrs);
+        return Py_NewRef(call->value);
     }
     return NULL;
 }
@@ -113,7 +126,7 @@ find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize
 static void
 free_call(Call *call)
 {
-    Py_DECREF(call->attrs);
+    Py_DECREF(call->value);
     Py_XDECREF(call->names);
     for (Py_ssize_t i = 0; i < call->count; i++)
         Py_DECREF(call->dtypes[i]);
@@ -133,7 +146,7 @@ new_call(Py_ssize_t count_, Py_ssize_t axes, Py_ssize_t total)
     Call *call = PyMem_Calloc(1, sizeof(Call));
     if (call == NULL)
         return (Call *)PyErr_NoMemory();
-    call->attrs = Py_NewRef(Py_None);
+    call->value = Py_NewRef(Py_None);
     call->dtypes = PyMem_New(PyObject *, count_ + 1);
     call->options = PyMem_New(PyObject *, total + 1);
     call->ndims = PyMem_New(int, count_ + 1);
@@ -157,9 +170,9 @@ drop_oldest(Calls *calls, int bucket)
     free_call(call);  /* last: what it held may run anything as it goes */
 }
 
-int
+int  /* 1 if it is kept, 0 if it is no plain call, -1 with an error set */
 keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,
-          PyObject *attrs)
+          PyObject *value)
 {
     Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), axes = 0;
     for (Py_ssize_t i = 0; i < total; i++)
@@ -183,13 +196,32 @@ keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize
         call->options[call->total] = Py_NewRef(options[call->total]);
     call->positional = positional;
     call->names = Py_XNewRef(names);
-    Py_SETREF(call->attrs, Py_NewRef(attrs));
-    int bucket = bucket_of(inputs);
+    Py_SETREF(call->value, Py_NewRef(value));
+    int bucket = bucket_of(inputs, options, total);
     call->next = calls->latest[bucket];
     calls->latest[bucket] = call;
     if (++calls->counts[bucket] > MOST_CALLS)
         drop_oldest(calls, bucket);
-    return 0;
+    return 1;
+}
+
+PyObject *
+list_calls(const Calls *calls)  /* pairs of options and what was kept of them */
+{
+    PyObject *list = PyList_New(0);
+    for (int bucket = 0; list != NULL && bucket < BUCKETS; bucket++)
+        for (Call *call = calls->latest[bucket]; list != NULL && call != NULL; call = call->next) {
+            PyObject *options = PyTuple_New(call->total), *pair = NULL;
+            for (Py_ssize_t i = 0; options != NULL && i < call->total; i++)
+                PyTuple_SET_ITEM(options, i, Py_NewRef(call->options[i]));
+            if (options != NULL)
+                pair = PyTuple_Pack(2, options, call->value);
+            if (pair == NULL || PyList_Append(list, pair) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(options);
+            Py_XDECREF(pair);
+        }
+    return list;
 }
 
 int
@@ -197,7 +229,7 @@ visit_calls(Calls *calls, visitproc visit, void *arg)
 {
     for (int bucket = 0; bucket < BUCKETS; bucket++)
         for (Call *call = calls->latest[bucket]; call != NULL; call = call->next) {
-            Py_VISIT(call->attrs);
+            Py_VISIT(call->value);
             for (Py_ssize_t i = 0; i < call->total; i++)
                 Py_VISIT(call->options[i]);
         }

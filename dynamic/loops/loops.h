@@ -3,8 +3,9 @@
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         dynamic/shortcuts.py
      index.c       a tensor indexed                             dynamic/tensor.py
-     calls.c       the attributes of the calls before           dynamic/prepared.py
+     calls.c       what is known of the calls before            dynamic/prepared.py, dynamic/learned.py
      program.c     the pullback of an op as kernel calls        dynamic/straight.py, dynamic/learned.py
+     learned.c     the one for a cotangent and what is saved    dynamic/learned.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
@@ -208,7 +209,8 @@ typedef struct {
 PyObject *find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional,
                     PyObject *names);
 int keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,
-              PyObject *attrs);
+              PyObject *value);
+PyObject *list_calls(const Calls *calls);
 int visit_calls(Calls *calls, visitproc visit, void *arg);
 void free_calls(Calls *calls);
 
@@ -218,6 +220,9 @@ extern PyTypeObject RecordType;
 /* program.c */
 extern PyTypeObject ProgramType;
 int run_program(PyObject *program, PyObject *entry, int keep, PyObject *cotangents);
+
+/* learned.c */
+extern PyTypeObject LearnedType;
 
 /* walk.c */
 PyObject *history(PyObject *module, PyObject *roots);

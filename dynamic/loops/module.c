@@ -138,7 +138,8 @@ PyInit__native(void)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (module == NULL || PyModule_AddType(module, &RecorderType) < 0
-        || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
+        || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0
+        || PyModule_AddType(module, &LearnedType) < 0)
         Py_CLEAR(module);
     return module;
 }
