@@ -15,11 +15,16 @@ typedef struct {
 
 enum { A_NUMBER = -1, WHATEVER = -2 };  /* in place of the number of axes of an input */
 
-/* What the pullback of an op hangs on. It is compared byte by byte, so it has no holes. */
+/* What the pullback of an op hangs on. It is compared in words: 0 fills the last of them. */
 typedef struct {
     uint64_t wanted;
-    signed char count;
-    signed char ndims[MOST_INPUTS];
+    union {
+        uint64_t words[MOST_INPUTS / 8 + 1];
+        struct {
+            signed char count;
+            signed char ndims[MOST_INPUTS];
+        };
+    };
 } Kind;
 
 typedef struct Want {
@@ -165,16 +170,15 @@ shapes_of(const Inputs *inputs)
 static PyObject *
 value_of(const Field *field, const Inputs *inputs, PyObject *out, PyObject *attrs)
 {
-    if (field->source == SHAPES)
-        return shapes_of(inputs);
-    if (field->source == CONSTANT)
-        return Py_NewRef(field->name);
+    if (field->source >= RESULT) {
+        PyObject *array = field->source == RESULT ? out : inputs->arrays[field->source];
+        if (field->name == NULL)
+            return Py_NewRef(array);
+        return field->is_shape ? shape_of(array) : PyObject_GetAttr(array, field->name);
+    }
     if (field->source == ATTRIBUTES)
         return PyObject_GetItem(attrs, field->name);
-    PyObject *array = field->source == RESULT ? out : inputs->arrays[field->source];
-    if (field->name == NULL)
-        return Py_NewRef(array);
-    return field->is_shape ? shape_of(array) : PyObject_GetAttr(array, field->name);
+    return field->source == SHAPES ? shapes_of(inputs) : Py_NewRef(field->name);
 }
 
 static PyObject *
@@ -221,7 +225,7 @@ read_field(Field *field, PyObject *pair, Py_ssize_t count_)  /* (source, name or
 }
 
 static Want *
-read_want(const Kind *kind, PyObject *told)  /* (pullback, fields) */
+read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fields) */
 {
     PyObject *pullback, *fields;
     if (!PyTuple_Check(told)) {
@@ -236,7 +240,8 @@ read_want(const Kind *kind, PyObject *told)  /* (pullback, fields) */
         PyErr_NoMemory();
         return NULL;
     }
-    memcpy(&want->kind, kind, sizeof(Kind));
+    want->kind.wanted = kind->wanted;
+    memcpy(want->kind.words, kind->words, (size_t)words * sizeof(uint64_t));
     want->pullback = Py_NewRef(pullback);
     for (; want->count < PyTuple_GET_SIZE(fields); want->count++)
         if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count), kind->count) < 0) {
@@ -247,7 +252,7 @@ read_want(const Kind *kind, PyObject *told)  /* (pullback, fields) */
 }
 
 static Want *
-find_want(Recorder *recorder, const Kind *kind)
+find_want(Recorder *recorder, const Kind *kind, Py_ssize_t words)
 {
     if (recorder->known >= MOST_WANTS) {  /* as many kinds of calls as no program makes: the interpreter's */
         PyErr_SetString(PyExc_ValueError, "too many kinds of calls of one op");
@@ -260,7 +265,7 @@ find_want(Recorder *recorder, const Kind *kind)
                                    : PyObject_CallFunction(recorder->find, "KiO", (unsigned long long)kind->wanted,
                                                            (int)kind->count, ndims);
     Py_XDECREF(ndims);
-    Want *want = told == NULL ? NULL : read_want(kind, told);
+    Want *want = told == NULL ? NULL : read_want(kind, words, told);
     Py_XDECREF(told);
     if (want != NULL) {
         want->next = recorder->wants;
@@ -270,11 +275,24 @@ find_want(Recorder *recorder, const Kind *kind)
     return want;
 }
 
+static int
+is_same_kind(const Kind *kind, const Kind *other, Py_ssize_t words)
+{
+    if (kind->wanted != other->wanted)
+        return 0;
+    for (Py_ssize_t i = 0; i < words; i++)  /* the first holds how many there are */
+        if (kind->words[i] != other->words[i])
+            return 0;
+    return 1;
+}
+
 static Want *
 want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
 {
     Kind kind;
+    Py_ssize_t words = inputs->count / 8 + 1;
     kind.wanted = wanted;
+    kind.words[words - 1] = 0;
     kind.count = (signed char)inputs->count;
     int is_any = recorder->is_elementwise && inputs->tensors == inputs->count;  /* as in tape.py */
     for (Py_ssize_t i = 0; i < inputs->count; i++)
@@ -282,12 +300,10 @@ want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
                                       : inputs->is_number[i]     ? A_NUMBER
                                       : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
                                                                  : ARRAY(inputs->arrays[i])->ndim);
-    size_t size = offsetof(Kind, ndims) + (size_t)inputs->count;
     for (Want *want = recorder->wants; want != NULL; want = want->next)
-        if (memcmp(&want->kind, &kind, size) == 0)
+        if (is_same_kind(&want->kind, &kind, words))
             return want;
-    memset(kind.ndims + inputs->count, 0, MOST_INPUTS - (size_t)inputs->count);
-    return find_want(recorder, &kind);
+    return find_want(recorder, &kind, words);
 }
 
 /* The entry of an op that has just run: a new reference, or NULL with an error set. */
