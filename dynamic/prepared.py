@@ -44,7 +44,7 @@ dispatch.interpret(_Shaped, _refuse)  # a prepare that runs ops on its operand
 def preparer(op: Op) -> Prepared:
     """`prepared(shape, number of the dtype, *args, **options)`: the attributes, and the pullback if there is one.
 
-    Raises UnlikeError, or what `prepare` raises.
+    Of an op of one input. Tuples among the options must be exact. Raises UnlikeError, or what `prepare` raises.
     """
 
     @functools.lru_cache(maxsize=4096, typed=True)
@@ -77,6 +77,12 @@ def attributes(op: Op) -> Callable[..., Attrs]:
     return worked_out
 
 
+def is_exact(parts: tuple[Any, ...]) -> bool:
+    """Whether no other tuple is equal: `(1,) == (True,) == (1.0,)`, and a cache tells the types of options alone."""
+    others = set(map(type, parts)) - _EXACT
+    return not others or (others == {tuple} and all(is_exact(part) for part in parts if type(part) is tuple))
+
+
 def has_options(op: Op) -> bool:
     """Whether an op is told more than its inputs."""
     return op.prepare is not None and op.name != "matmul"
@@ -91,4 +97,5 @@ def _is_plain(value: Any, kinds: tuple[type, ...]) -> bool:
     return value is None or value is Ellipsis or isinstance(value, kinds)
 
 
+_EXACT = {int, str, type(None), type(...)}
 _HASHED = int, str, type, np.dtype  # but no float: 0.0 and -0.0 are one key

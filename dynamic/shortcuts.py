@@ -14,7 +14,7 @@ import numpy as np
 
 from dynamic import compiled, inplace, mode, native
 from dynamic.entry import Entry
-from dynamic.prepared import UnlikeError, has_options, preparer
+from dynamic.prepared import UnlikeError, has_options, is_exact, preparer
 from dynamic.pullback import Pullback, pullback
 from dynamic.source import function
 from dynamic.tensor import Tensor
@@ -142,6 +142,8 @@ except broken: GENERAL
 _WITH_OPTIONS = """
 if detours or type(x) is not Tensor or (clock.rewritten and precedes(x._edge)): GENERAL
 a = x._data
+for value in (*args, *options.values()):
+    if type(value) is tuple and not exact(value): GENERAL
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)
     out = runners[-1](op, (a,), attrs) if runners and a.nbytes >= least[0] else kernel(a, **attrs)
@@ -225,7 +227,7 @@ def _kept(op: Op, wanted: int, indent: str) -> Iterator[str]:
 def _pullbacks(op: Op) -> dict[str, Any]:
     """Pullbacks by what wants a gradient: the first input, the second, or both; and where the other is a number."""
     if has_options(op):
-        return {"prepared": preparer(op)}
+        return {"prepared": preparer(op), "exact": is_exact}
     if op is matmul:
         return {f"pull{wanted}": _ByAxes(op, wanted) for wanted in (1, 2, 3)}
     count, wanted = op.arity or 0, _wanted(op)

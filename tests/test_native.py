@@ -527,6 +527,44 @@ def _tape() -> None:
         assert (h * 2.5).grad_fn is None
 
 
+def _items() -> None:
+    x = dynamic.Tensor(_X, requires_grad=True)
+    several = [x[0], x[1:][0], x[..., 1:3, :][-1], x[None, 2, 0:][0]]
+    (g.stack(several, axis=1).sum() + g.concat(several).mean() + x[:, 1].sum()).backward()
+    with dynamic.no_grad():
+        assert x[0].grad_fn is None
+
+
+def _several() -> None:
+    x, at = dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(np.array([2, 0]))
+    for axis in (0, 1, -1):
+        y = g.where(g.take(x, at, axis=axis) > 0, 1.5, g.take(x, at, axis=axis))
+        (g.multiply.apply((y, y), {}) + g.clip(y, 0, True) + _X[:1, :1]).sum().backward()
+    g.roll(x, (1, 2), axis=(0, 1))
+    g.pad(x, ((0, 1), (1, 0)), 0.5)
+
+
+def _no_item() -> Any:
+    return dynamic.Tensor(_X, requires_grad=True)[9]
+
+
+def _no_key() -> Any:
+    return dynamic.Tensor(_X, requires_grad=True)[0:1, 0:1, 0:1]
+
+
+def _no_index() -> Any:
+    return g.take(dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(np.array([9])), axis=1)
+
+
+def _no_stack() -> Any:
+    return g.stack([dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(_W)])
+
+
+def _general_watcher_raises() -> Any:
+    with watched(_raise):
+        return g.where.apply((dynamic.Tensor(_X > 1), dynamic.Tensor(_X, requires_grad=True), 0.5), {})
+
+
 def _numbers() -> None:
     x = dynamic.Tensor(_X, requires_grad=True)
     for number in (0, 0.0, -0.0, 2, 2.5, True, _NAN):
@@ -644,10 +682,15 @@ def _ints() -> Any:
 
 _X, _W, _NAN = np.linspace(0.5, 1, 12).reshape(4, 3), np.linspace(0, 1, 9).reshape(3, 3), float("nan")
 _ZEROS, _MODEL = np.zeros(3), _model()
-STEPS = (_train, _tape, _numbers, _hooks, _unlike_arguments, _shared, _mixed_dtypes)
+STEPS = (_train, _tape, _items, _several, _numbers, _hooks, _unlike_arguments, _shared, _mixed_dtypes)
 FAILING = {
     _no_shape: g.ShapeError,
     _no_axis: g.ShapeError,
+    _no_item: g.ShapeError,
+    _no_key: g.ShapeError,
+    _no_index: g.ShapeError,
+    _no_stack: g.ShapeError,
+    _general_watcher_raises: ZeroDivisionError,
     _no_number: g.DTypeError,
     _hook_raises: ZeroDivisionError,
     _leaf_hook_raises: ZeroDivisionError,
