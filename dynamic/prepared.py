@@ -79,8 +79,11 @@ def attributes(op: Op) -> Callable[..., Attrs]:
 
 def is_exact(parts: tuple[Any, ...]) -> bool:
     """Whether no other tuple is equal: `(1,) == (True,) == (1.0,)`, and a cache tells the types of options alone."""
-    others = set(map(type, parts)) - _EXACT
-    return not others or (others == {tuple} and all(is_exact(part) for part in parts if type(part) is tuple))
+    for part in parts:
+        kind = type(part)
+        if kind is not int and kind not in _EXACT and (kind is not tuple or not is_exact(part)):
+            return False
+    return True
 
 
 def has_options(op: Op) -> bool:

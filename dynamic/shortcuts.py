@@ -142,7 +142,7 @@ except broken: GENERAL
 _WITH_OPTIONS = """
 if detours or type(x) is not Tensor or (clock.rewritten and precedes(x._edge)): GENERAL
 a = x._data
-for value in (*args, *options.values()):
+for value in (*args, *options.values()) if options else args:
     if type(value) is tuple and not exact(value): GENERAL
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)

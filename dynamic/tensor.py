@@ -196,8 +196,9 @@ class Tensor(Surface):
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
         # and what loops over a first axis are made of; one slice is the next.
-        simple = type(key) is int or (type(key) is slice and self._data.ndim)
-        return getitem(self, key) if simple else super().__getitem__(key)
+        if type(key) is int or (type(key) is slice and self._data.ndim):
+            return getitem(self, key)
+        return super().__getitem__(key)
 
     # Copies -------------------------------------------------------------------------------------------------
 
