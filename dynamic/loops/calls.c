@@ -1,4 +1,4 @@
-/* Calls: what was found out about earlier calls, by the shapes and dtypes of their arrays and by all else they were told.
+/* Calls: what was found out about earlier calls, by the shapes and dtypes of their arrays and all else they were told.
 
    Options are compared by type and value, through tuples and slices, and no code of theirs runs: 1, 1.0 and True are
    three options, and so are 0.0 and -0.0. The call found is moved to the front, so that the next is found sooner. */

@@ -9,7 +9,7 @@ is_position(PyObject *value)
 }
 
 static int
-takes_axis(PyObject *part)  /* 1 for an int or a slice, 0 for None and Ellipsis, -1 for what the interpreter has to see */
+takes_axis(PyObject *part)  /* 1 for an int or a slice, 0 for None and Ellipsis, -1 for what is not simple */
 {
     if (PyLong_CheckExact(part))
         return 1;

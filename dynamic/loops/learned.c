@@ -132,7 +132,7 @@ free_learned(PyObject *self)
 }
 
 static PyGetSetDef attributes[] = {
-    {"known", known_of, NULL, PyDoc_STR("What is known: pairs of what an entry is like, and what is run for it."), NULL},
+    {"known", known_of, NULL, PyDoc_STR("Pairs of what an entry is like, and what is run for it."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
