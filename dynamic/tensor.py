@@ -196,7 +196,7 @@ class Tensor(Surface):
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
         # and what loops over a first axis are made of; one slice is the next.
-        if type(key) is int or (type(key) is slice and self._data.ndim):
+        if type(key) is int or (type(key) is slice and self.ndim):
             return getitem(self, key)
         return super().__getitem__(key)
 
