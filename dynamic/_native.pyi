@@ -1,19 +1,29 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+class Recorder:
+    def __init__(
+        self,
+        *,
+        kernel: Callable[..., Any],
+        arity: int,
+        find: Callable[[int, int, tuple[int | None, ...] | None], tuple[Any, tuple[tuple[int, Any], ...]]],
+        ruled: int,
+        is_elementwise: bool,
+    ) -> None: ...
+
 class Record:
     def __init__(
         self,
         *,
+        recorder: Recorder,
         op: Any,
-        kernel: Callable[..., Any],
         general: Callable[..., Any],
-        arity: int | None,
-        wants: dict[int, tuple[Any, Any, Any]],
+        arity: int,
         prepared: Callable[..., Any] | None,
         swapped: bool,
-        by_axes: bool,
         takes_numbers: bool,
+        is_item: bool,
     ) -> None: ...
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 
@@ -32,6 +42,12 @@ class Program:
     ) -> None: ...
     def __call__(self, entry: Any, keep: bool, cotangents: dict[Any, Any]) -> None: ...
 
+class Learned:
+    known: list[tuple[tuple[Any, ...], Any]]
+    def __init__(self, *, learn: Callable[[Any, Any], Any], otherwise: Callable[..., None], at_once: bool) -> None: ...
+    def __call__(self, entry: Any, keep: bool, cotangents: dict[Any, Any]) -> None: ...
+
+def binder(general: Callable[[Any, Sequence[Any], dict[str, Any]], Any], /) -> Callable[..., Any]: ...
 def connect(**lent: Any) -> None: ...
 def connect_pool(api: Any, /) -> None: ...
 def pool(threshold: int, limit: int, /) -> Any: ...

@@ -5,8 +5,9 @@ The loops know nothing of the op library. What they need of it, and of NumPy, is
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -14,45 +15,69 @@ import numpy as np
 
 from dynamic import inplace, native, straight
 from dynamic.entry import Entry, Leaf
-from dynamic.prepared import UnlikeError
+from dynamic.prepared import UnlikeError, attributes, has_options
 from dynamic.pullback import Pullback, pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.op import Op
-from graphs.ops.linalg import matmul
 from graphs.ops.movement import cast
 
 
+def recorder(loops: ModuleType, op: Op) -> Any:
+    """What the loops know of an op: how it is run, and what is kept of it."""
+    return loops.Recorder(
+        kernel=op.kernel,
+        arity=_arity(op),
+        find=functools.partial(_found, op),
+        ruled=sum(1 << i for i in range(_MOST_INPUTS if op.arity is None else op.arity) if op.rule(i)),
+        is_elementwise=op.family == "elementwise",
+    )
+
+
+def _found(op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None) -> tuple[Pullback, Any]:
+    """The pullback for the inputs in a bit set, and what it saves: pairs of a source and a name."""
+    found = pullback(op, wanted, count, ndims)
+    return found, tuple(map(_field, found.fields))
+
+
+def _field(expression: str) -> tuple[int, Any]:
+    if expression.isdecimal():
+        return _CONSTANT, int(expression)
+    field = _FIELD.fullmatch(expression)
+    if field is None:
+        return _SHAPES, None  # the only other expression
+    source = _SOURCES[field["source"]] if field["number"] is None else int(field["number"])
+    return source, field["key"] or field["attribute"]
+
+
 def record(
-    loops: ModuleType, op: Op, wanted: Iterable[int], pullbacks: Mapping[str, Any], *, swapped: bool
-) -> Callable[..., Any] | None:
+    loops: ModuleType, op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """The shortcut of an op, with its two operands the other way round if `swapped`.
 
-    `wanted` are the sets of inputs that may want a gradient. None where something is saved that the loop cannot fetch.
+    Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
     """
-    wants = {}
-    for of in wanted:
-        fields = [_FIELD.fullmatch(field) for field in pullback(op, of, op.arity or 0, None).fields]
-        if not all(fields):
-            return None
-        saved = tuple([(_SOURCES[f["source"]], f["key"] or f["attribute"]) for f in fields if f])
-        wants[of] = saved, pullbacks.get(f"pull{of}"), pullbacks.get(f"number{of}")
     made: Callable[..., Any] = loops.Record(
+        recorder=op.recorder or recorder(loops, op),
         op=op,
-        kernel=op.kernel,
-        general=op.general,
-        arity=op.arity,
-        wants=wants,
-        prepared=pullbacks.get("prepared"),
+        general=item or op.general,
+        arity=_arity(op),
+        prepared=attributes(op) if has_options(op) else None,
         swapped=swapped,
-        by_axes=op is matmul,
-        takes_numbers=op is not matmul,
+        takes_numbers=op.prepare is None,
+        is_item=item is not None,
     )
     return made
 
 
-_FIELD = re.compile(r"(?P<source>inputs\[\d\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
-_SOURCES = {"inputs[0]": 0, "inputs[1]": 1, "out": 2, "attrs": 3}
+def _arity(op: Op) -> int:
+    return -1 if op.arity is None else op.arity
+
+
+_MOST_INPUTS = 64
+_FIELD = re.compile(r"(?P<source>inputs\[(?P<number>\d+)\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
+_SOURCES = {"out": -1, "attrs": -2}
+_SHAPES, _CONSTANT = -3, -4
 
 
 def _connect(loops: ModuleType) -> None:
@@ -69,12 +94,14 @@ def _connect(loops: ModuleType) -> None:
         cast=cast,
         unbroadcast=straight.unbroadcast,
         detours=dispatch.detours,
+        observers=dispatch.observers,
         numbers=promotion.numbers,
         broken=(*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
         count=inplace.clock.count,
         nothing={},
         watchers=native.watchers,
         reduce=np.add.reduce,
+        dtype=np.dtype,
         samples=tuple(map(_told, _samples())),
     )
 

@@ -68,7 +68,7 @@ class Learned:
 
     def __init__(self, pullback: Pullback) -> None:
         self._pullback = pullback
-        self._arrays = any(source is not None for source in pullback.sources)
+        self.arrays = any(source is not None for source in pullback.sources)
         self._known: dict[Any, Code | None] = {}  # None for what was met once
 
     @staticmethod
@@ -83,7 +83,7 @@ class Learned:
     def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent of an entry to its inputs by the calls that are known, or by the rules."""
         saved = entry.saved or ()
-        if self._arrays:
+        if self.arrays:
             saved = tuple([(v.shape, v.dtype.num) if type(v) is np.ndarray else v for v in saved])
         key = entry.shape, entry.dtype.num, saved
         try:
@@ -96,13 +96,13 @@ class Learned:
         """What to do where nothing is known. Learning runs the kernels, which may be dear: once is not enough."""
         if len(self._known) >= _MOST:
             self._known.clear()
-        if self._arrays and key not in self._known:
+        if self.arrays and key not in self._known:
             self._known[key] = None
             return self._pullback.by_rules
-        run = self._known[key] = self._learn(entry, cotangent)
+        run = self._known[key] = self.learn(entry, cotangent)
         return run
 
-    def _learn(self, entry: Entry, cotangent: Any) -> Code:
+    def learn(self, entry: Entry, cotangent: Any) -> Code:
         """What is to be called for such an entry from now on, or the rules where that cannot be told."""
         try:
             return self._read(entry, cotangent)
@@ -121,13 +121,24 @@ class Learned:
                 before = len(calls)
                 result = step.rule.apply(sample, *[saved[place] for place in step.places])
                 traces.append(Trace(calls[before:], result.name))
-        links = None if self._arrays else _links(traces, cotangent.dtype)
+        links = None if self.arrays else _links(traces, cotangent.dtype)
         if native.loops is None:
             return self._pullback.by_rules if links is None else Chain(links, self._pullback.op.broadcasts).pull
         if links is not None:
             traces = [_typed(trace, cotangent.dtype) for trace in traces]
         made: Code = program(native.loops, self._pullback, traces, typed=False, exact=True)
         return made
+
+
+def learned(pullback: Pullback) -> Code | None:
+    """A pullback that is learned case by case; None where nothing may be learned."""
+    if not Learned.is_possible(pullback):
+        return None
+    one = Learned(pullback)
+    if native.loops is None:
+        return one.pull
+    made: Code = native.loops.Learned(learn=one.learn, otherwise=pullback.by_rules, at_once=not one.arrays)
+    return made
 
 
 def _links(traces: list[Trace], dtype: np.dtype[Any]) -> list[Link] | None:

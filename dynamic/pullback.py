@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from dynamic import straight
 from dynamic.entry import Entry
-from dynamic.learned import Learned
+from dynamic.learned import learned
 from graphs import reverse
 from graphs.op import Attrs, Op, Rule
 
@@ -60,9 +60,7 @@ class Pullback:
     def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
         found = straight.compiled(self) if straight.is_possible(self.op, self.ndims) else None
-        if found is None and Learned.is_possible(self):
-            found = Learned(self).pull
-        self.apply = found or self.by_rules
+        self.apply = found or learned(self) or self.by_rules
         self.apply(entry, keep, cotangents)
 
     def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynamic import compiled, inplace, mode, native
 from dynamic.entry import Entry
-from dynamic.prepared import UnlikeError, preparer
+from dynamic.prepared import UnlikeError, has_options, is_exact, preparer
 from dynamic.pullback import Pullback, pullback
 from dynamic.source import function
 from dynamic.tensor import Tensor
@@ -22,6 +22,7 @@ from graphs import dispatch, promotion
 from graphs.op import Op
 from graphs.ops.elementwise import pow
 from graphs.ops.linalg import matmul
+from graphs.ops.slicing import getitem
 
 OPERATORS = {
     "abs": ("__abs__",),
@@ -64,9 +65,15 @@ def install(op: Op) -> None:
     if op in _tried:
         return
     _tried.add(op)
-    if not _is_possible(op):
+    if native.loops is not None and is_recorded(op):
+        op.recorder = compiled.recorder(native.loops, op)
+    elif not _is_possible(op):
         return
-    op.shortcuts[Tensor] = _compiled(op, _OPTIONS if _has_options(op) else "x" if op.arity == 1 else "x, y")
+    if native.loops is not None and op is getitem:
+        item: Any = compiled.record(native.loops, op, item=Tensor.__getitem__)
+        setattr(Tensor, "__getitem__", item)  # noqa: B010  (a method, to a type checker)
+    made = _compiled(op, _OPTIONS if has_options(op) else "x" if op.arity == 1 else "x, y")
+    op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], made))
     plain, *reflected = OPERATORS.get(op.name, (None,))
     if plain:
         setattr(Tensor, plain, op.shortcuts[Tensor])
@@ -78,23 +85,22 @@ _tried: WeakSet[Op] = WeakSet()
 _OPTIONS = "x, *args, **options"
 
 
-def _has_options(op: Op) -> bool:
-    return op.prepare is not None and op is not matmul
+def is_recorded(op: Op) -> bool:
+    """Whether compiled loops may run the op: one that fails is run again by the interpreter, which explains it."""
+    return op.arity != 0 and op.family not in ("custom", "control")
 
 
 def _is_possible(op: Op) -> bool:
     """Whether one function can record the op, whatever its inputs are."""
-    if _has_options(op):
-        return op.arity == 1 and op.family != "custom"
+    if has_options(op):
+        return op.arity == 1 and op.family not in ("custom", "control")
     return op is matmul or (op.family == "elementwise" and op.arity in (1, 2) and op is not pow)
 
 
 def _compiled(op: Op, parameters: str) -> Callable[..., Any]:
+    if native.loops is not None and is_recorded(op):
+        return compiled.record(native.loops, op, swapped=parameters.startswith("y"))
     pullbacks = _pullbacks(op)
-    if native.loops is not None:
-        found = compiled.record(native.loops, op, _wanted(op), pullbacks, swapped=parameters.startswith("y"))
-        if found is not None:
-            return found
     body = [
         *_running(op),
         "if type(out) is not ndarray: out = asarray(out)",
@@ -113,7 +119,7 @@ def _compiled(op: Op, parameters: str) -> Callable[..., Any]:
 
 def _running(op: Op) -> list[str]:
     """The operands and the result `out`; all that is not a tensor, or a number beside one, goes the general way."""
-    if _has_options(op):
+    if has_options(op):
         general, text = f"return general({_OPTIONS})", _WITH_OPTIONS
     elif op.arity == 1:
         general, text = "return general(x)", _ONE_OPERAND
@@ -134,6 +140,8 @@ except broken: GENERAL
 _WITH_OPTIONS = """
 if detours or type(x) is not Tensor or (clock.rewritten and precedes(x._edge)): GENERAL
 a = x._data
+for value in (*args, *options.values()) if options else args:
+    if type(value) is tuple and not exact(value): GENERAL
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)
     out = kernel(a, **attrs)
@@ -186,7 +194,7 @@ def _recording(op: Op) -> Iterator[str]:
         yield from _kept(op, 2, "    ")
         yield "else:"
         yield from _kept(op, 3, "    ")
-    yield "entry.attrs = attrs" if _has_options(op) else "entry.attrs = nothing"
+    yield "entry.attrs = attrs" if has_options(op) else "entry.attrs = nothing"
     yield "entry.edges = (u, v)" if op.arity == 2 else "entry.edges = (u,)"
     yield "entry.shape = out.shape"
     yield "entry.dtype = out.dtype"
@@ -202,7 +210,7 @@ def _kept(op: Op, wanted: int, indent: str) -> Iterator[str]:
     fields = pullback(op, wanted, op.arity or 0, None).fields
     saved = ", ".join([*fields, ""]).replace("inputs[0]", "a").replace("inputs[1]", "b")
     yield f"{indent}entry.saved = ({saved})"
-    if _has_options(op):
+    if has_options(op):
         made = "pull"
     elif op is matmul:
         made = f"pull{wanted}[a.ndim, b.ndim]"
@@ -215,8 +223,8 @@ def _kept(op: Op, wanted: int, indent: str) -> Iterator[str]:
 
 def _pullbacks(op: Op) -> dict[str, Any]:
     """Pullbacks by what wants a gradient: the first input, the second, or both; and where the other is a number."""
-    if _has_options(op):
-        return {"prepared": preparer(op)}
+    if has_options(op):
+        return {"prepared": preparer(op), "exact": is_exact}
     if op is matmul:
         return {f"pull{wanted}": _ByAxes(op, wanted) for wanted in (1, 2, 3)}
     count, wanted = op.arity or 0, _wanted(op)

@@ -24,7 +24,8 @@ from graphs.op import Attrs, Op
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op at once, and record it when a gradient will need it: the interpreter for tensors.
 
-    An op that has a shortcut comes here the first time only, and when the shortcut stands aside.
+    An op that has a shortcut comes here the first time only, and when the shortcut stands aside. Compiled loops do the
+    same for all ops, and come here when anything is out of the ordinary.
     """
     arrays, edges, mixed = [], [], False
     for arg in args:
@@ -96,9 +97,12 @@ def _entry(
 
 def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> tuple[int | None, ...] | None:
     """The number of axes of each input, None for a Python number; None where nothing hangs on it."""
-    if op.family == "elementwise" and all(type(a) is Tensor for a in args):
+    if op.family != "elementwise":
+        return tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, arrays, strict=True)])
+    if all(type(a) is Tensor for a in args):
         return None
-    return tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, arrays, strict=True)])
+    # Whether there is an axis is all that counts, and fewer kinds of pullbacks are fewer to compile.
+    return tuple([None if promotion.is_scalar(a) else min(v.ndim, 1) for a, v in zip(args, arrays, strict=True)])
 
 
 def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
@@ -144,4 +148,4 @@ def history(roots: Iterable[Edge]) -> History:
 _SEQUENCE = operator.attrgetter("sequence")
 
 
-dispatch.interpret(Tensor, bind)
+dispatch.interpret(Tensor, bind if native.loops is None else native.loops.binder(bind))

@@ -194,8 +194,11 @@ class Tensor(Surface):
         return register_hook(self, hook)
 
     def __getitem__(self, key: Any) -> Self:
-        # A number is an index of the simplest kind, and what loops over a first axis are made of.
-        return getitem(self, key) if type(key) is int else super().__getitem__(key)
+        # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
+        # and what loops over a first axis are made of; one slice is the next.
+        if type(key) is int or (type(key) is slice and self.ndim):
+            return getitem(self, key)
+        return super().__getitem__(key)
 
     # Copies -------------------------------------------------------------------------------------------------
 

@@ -120,6 +120,7 @@ class Op:
         self.__doc__ = doc or kernel.__doc__
         # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.
         self.shortcuts: dict[type, Shortcut] = {}
+        self.recorder: Any = None  # what the compiled loops of an engine know of the op
         register(self)
 
     @property
@@ -157,14 +158,14 @@ class Op:
                 raise dispatch.explained(self, args, error) from None
         elif len(args) != self.arity or attrs:
             raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
+        return self.apply(args, attrs)
+
+    def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
+        """The same with inputs and attributes as `prepare` returns them, for code that is run often."""
         for arg in args:  # `dispatch` once more: one call less on the hottest path
             interpreter = dispatch.interpreters.get(type(arg))
             if interpreter is not None:
                 return interpreter(self, args, attrs)
-        return dispatch.dispatch(self, args, attrs)
-
-    def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
-        """The same with inputs and attributes as `prepare` returns them, for code that is run often."""
         return dispatch.dispatch(self, args, attrs)
 
     def __repr__(self) -> str:

@@ -23,9 +23,10 @@ def axis_words(function: Callable[P, R]) -> Callable[..., R]:
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> R:
-        for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
-            if theirs in options:
-                options[ours] = options.pop(theirs)
+        if options:
+            for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
+                if theirs in options:
+                    options[ours] = options.pop(theirs)
         return function(*args, **options)
 
     return called

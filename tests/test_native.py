@@ -9,6 +9,7 @@ import itertools
 import json
 import operator
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -27,9 +28,13 @@ import graphs as g
 from compare.measure import processes
 from compare.measure.environment import environment
 from compare.measure.job import Job
-from dynamic import functional, inplace, native, program, pullback, shortcuts, straight
+from dynamic import compiled, functional, inplace, native, program, pullback, shortcuts, straight
 from dynamic.entry import Entry
+from dynamic.prepared import has_options
+from dynamic.tape import bind
 from graphs import dispatch, op, promotion, transforms, tree
+from graphs.ops.slicing import getitem
+from graphs.surface import Surface
 from graphs.testing.samples import samples
 from tests.random_graphs import random_program
 from tests.test_shortcuts import NO_SAMPLES, described, elementwise, operand
@@ -134,7 +139,7 @@ def operands() -> Iterator[Any]:
 @pytest.mark.parametrize("one", shortened, ids=lambda one: one.name)
 def test_a_record_does_what_the_shortcut_in_python_does(one: op.Op) -> None:
     several = list(operands())
-    if shortcuts._has_options(one):
+    if has_options(one):
         ways, calls = [shortcuts._OPTIONS], [(x,) for x in several]
     elif one.arity == 1:
         ways, calls = ["x"], [(x,) for x in several]
@@ -152,9 +157,7 @@ def test_a_record_does_what_the_shortcut_in_python_does(one: op.Op) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize(
-    "name", [one.name for one in shortened if shortcuts._has_options(one) and one.family != "effect"]
-)
+@pytest.mark.parametrize("name", [one.name for one in shortened if has_options(one) and one.family != "effect"])
 def test_a_record_takes_options_as_the_shortcut_in_python_does(name: str) -> None:
     one = op.get(name)
     compiled, python = both(one, shortcuts._OPTIONS)
@@ -194,6 +197,202 @@ def test_on_a_class_a_record_is_a_method() -> None:
     assert kind.minus(x, 3).tolist() == [-2, -2]
     assert record.__get__(x, dynamic.Tensor)(3).tolist() == [-2, -2]
     assert both(g.subtract, "y, x")[0].__get__(x, dynamic.Tensor)(3).tolist() == [2, 2]
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    "told",
+    [None, (None,), (None, None), (None, (None,)), (None, ((1,),))]
+    + [(None, ((source, None),)) for source in (-9, -5, -2, 2, 64, "a")],
+    ids=str,
+)
+def test_where_it_is_told_nonsense_a_record_asks_the_interpreter(told: Any) -> None:
+    recorder = native.loops.Recorder(kernel=g.add.kernel, arity=2, find=lambda *_: told, ruled=3, is_elementwise=True)
+    x = dynamic.ones(2, requires_grad=True)
+    assert described(_record(recorder=recorder)(x, x)) == described(g.add.general(x, x))
+
+
+# Bind -------------------------------------------------------------------------------------------------------------
+
+recorded = sorted(name for name, one in op.registered().items() if shortcuts.is_recorded(one))
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Inside, the interpreter for tensors is the one in Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(dispatch.interpreters, dynamic.Tensor, bind)
+        yield
+
+
+def twice(one: op.Op, call: Callable[[], Any]) -> Iterator[Any]:
+    """What a call gives that the compiled loops make in each of their ways, and what the interpreter says of it."""
+    with interpreted(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one, "shortcuts", {})
+        yield outcome(call)
+    outcome(call)  # the first use of an op installs its shortcut
+    yield outcome(call)  # which learns the options
+    yield outcome(call)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one, "shortcuts", {})
+        yield outcome(call)
+
+
+@compiled_only
+@pytest.mark.parametrize("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES])
+def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
+    one = op.get(name)
+    for sample in samples(name):
+        count = len(sample.arrays)
+        for wanted in range(1 << min(count, 3)):
+            for plain in range(1 << min(count, 2)):  # and some inputs are arrays
+                inputs = [
+                    a if plain >> i & 1 else operand(a, bool(wanted >> i & 1)) for i, a in enumerate(sample.arrays)
+                ]
+                expected, *found = twice(sample.op, lambda sample=sample, inputs=inputs: sample(*inputs))
+                assert found == [expected] * 3, (sample, wanted, plain)
+        assert sample.op is not one or one.recorder is not None or not count
+
+
+@compiled_only
+@pytest.mark.parametrize("name", [n for n in recorded if op.get(n).prepare is None and (op.get(n).arity or 0) > 1])
+def test_numbers_beside_tensors_are_what_they_are_in_python(name: str) -> None:
+    one = op.get(name)
+    numbers = (0, 0.0, -0.0, True, False, 2, -3, 0.5, np.nan, np.inf, 300, 10**30, 1e300, np.float32(2), [1.0, 2.0])
+    for dtype in (np.float32, np.float64, np.float16, np.int8, np.bool_):
+        x = operand(np.ones((2, 2), dtype), True)
+        for number in numbers:
+            for at in range(one.arity or 0):
+                inputs = [number if i == at else x for i in range(one.arity or 0)]
+                expected, *found = twice(one, lambda inputs=inputs: one(*inputs))
+                assert found == [expected] * 3, (dtype, number, at)
+        for many in range(1 << (one.arity or 0)):
+            inputs = [2.5 if many >> i & 1 else x for i in range(one.arity or 0)]
+            expected, *found = twice(one, lambda inputs=inputs: one(*inputs))
+            assert found == [expected] * 3, (dtype, many)
+
+
+OPTIONS: list[Any] = [0, 0.0, -0.0, False, True, 1, 1.0, -1, 2, np.int64(1), np.float64(0)]
+OPTIONS += ["a", "1", None, ..., slice(1), slice(1.0)]
+
+
+@compiled_only
+@pytest.mark.parametrize("name", ["take", "take_along_axis", "softmax", "sum", "concat", "stack", "roll", "pad"])
+def test_options_are_told_apart_by_type_and_value(name: str) -> None:
+    """Whichever was met first."""
+    one = op.get(name)
+    x, at = dynamic.Tensor(np.array([[0.5, -1], [2, 3]]), requires_grad=True), dynamic.Tensor(np.eye(2, dtype=int))
+    operands: tuple[Any, ...] = ([x, x],) if one.arity is None else (x, at)[: one.arity]
+    pairs = [(o, o) for o in OPTIONS]
+    options = [*OPTIONS, *[(o,) for o in OPTIONS], *pairs, *[(pair, pair) for pair in pairs], [1]]
+    for order in (options, options[::-1]):
+        fresh = shortcuts._compiled(one, shortcuts._OPTIONS)
+        for option in order * 2:
+            with interpreted():
+                expected = outcome(one.general, *operands, option)
+            assert outcome(fresh, *operands, option) == expected, option
+
+
+PARTS: list[Any] = [0, -1, 1, 5, None, ..., slice(None), slice(1), slice(0, 0), slice(None, None, -1), slice(5, -9, -2)]
+PARTS += [
+    True,
+    False,
+    np.int64(1),
+    slice(True),
+    slice(np.int64(1)),
+    slice("a"),
+    slice(1.0),
+    1.0,
+    "a",
+    [0],
+    [True, False],
+]
+PARTS += [
+    np.array([1, 0]),
+    np.array(True),
+    dynamic.Tensor(np.array(1)),
+    slice(None, None, 0),
+    10**30,
+    slice(10**30),
+    (),
+]
+
+
+@compiled_only
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3), (2, 3, 2)], ids=str)
+def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
+    def by_surface(x: Any, key: Any) -> Any:
+        return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)
+
+    index = compiled.record(native.loops, getitem, item=by_surface)
+    keys = [*PARTS, *[(p,) for p in PARTS], *itertools.product(PARTS, repeat=2)]
+    keys += [(p, *parts) for p in PARTS[:9] for parts in itertools.product(PARTS[:8], repeat=2)]
+    for wanted in (False, True):
+        x = operand(np.arange(float(np.prod(shape))).reshape(shape), wanted)
+        for key in keys:
+            with interpreted(), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(getitem, "shortcuts", {})
+                expected = _placeless(outcome(by_surface, x, key))
+            assert _placeless(outcome(index, x, key)) == expected, key
+            assert _placeless(outcome(operator.getitem, x, key)) == expected, key
+
+
+def _placeless(told: Any) -> Any:
+    """An outcome without the line that an error names."""
+    return tuple([re.sub(r"test_native.py:\d+", "", one) if isinstance(one, str) else one for one in told])
+
+
+@compiled_only
+def test_an_index_stands_aside() -> None:
+    x = dynamic.Tensor(_X, requires_grad=True)
+    assert x[1:].grad_fn is not None
+    assert type(dynamic.Tensor.__getitem__) is native.loops.Record
+    seen: list[str] = []
+    with dispatch.observed(lambda one, *_: seen.append(one.name)):
+        assert described(x[0]) == described(x[0])
+    assert seen == ["getitem"] * 2
+    with dynamic.no_grad():
+        assert x[1:].grad_fn is None
+    assert np.shares_memory(x[1:]._data, x._data)
+    h = x * 1
+    view = h[1:]
+    h += 1
+    failing(lambda: view[0], g.InplaceError)
+    failing(lambda: dynamic.Tensor.__getitem__(x), TypeError)
+    failing(lambda: dynamic.Tensor.__getitem__(x, 1, 2), TypeError)
+
+
+@compiled_only
+def test_calls_before_are_forgotten_one_by_one() -> None:
+    for size in (*range(1200), *range(1200)):
+        x = dynamic.Tensor(np.ones((2, size % 1000)), requires_grad=True)
+        assert g.sum(x, axis=size % 2).shape == (x.shape[1 - size % 2],)
+        y = dynamic.Tensor(np.ones((2, 2)))
+        assert g.roll(y, size, axis=1).tolist() == [[1, 1], [1, 1]]
+
+
+@compiled_only
+def test_many_inputs_and_many_kinds_of_calls_are_recorded_in_python() -> None:
+    several = [dynamic.Tensor(np.full(2, float(i)), requires_grad=True) for i in range(70)]
+    for count in (1, 63, 64, 65, 70):
+        expected, *found = twice(g.stack, lambda count=count: g.stack(several[:count]))
+        assert found == [expected] * 3
+    for wanted in range(300):
+        some = [x if wanted >> i & 1 else x.detach() for i, x in enumerate(several[:10])]
+        with interpreted():
+            expected = outcome(g.concat.general, some)
+        assert outcome(g.concat, some) == expected
+
+
+@compiled_only
+def test_inputs_may_be_any_sequence() -> None:
+    x = dynamic.Tensor(_X, requires_grad=True)
+    for args in ((x, x), [x, x]):
+        assert described(g.add.apply(args, {})) == described(x + x)
+    for args in ((), [], (x,), (x, None), (None, x), (x, object())):
+        with interpreted():
+            expected = outcome(g.add.apply, args, {})
+        assert outcome(g.add.apply, args, {}) == expected
 
 
 # Program ----------------------------------------------------------------------------------------------------------
@@ -326,6 +525,44 @@ def _tape() -> None:
         assert (h * 2.5).grad_fn is None
 
 
+def _items() -> None:
+    x = dynamic.Tensor(_X, requires_grad=True)
+    several = [x[0], x[1:][0], x[..., 1:3, :][-1], x[None, 2, 0:][0]]
+    (g.stack(several, axis=1).sum() + g.concat(several).mean() + x[:, 1].sum()).backward()
+    with dynamic.no_grad():
+        assert x[0].grad_fn is None
+
+
+def _several() -> None:
+    x, at = dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(np.array([2, 0]))
+    for axis in (0, 1, -1):
+        y = g.where(g.take(x, at, axis=axis) > 0, 1.5, g.take(x, at, axis=axis))
+        (g.multiply.apply((y, y), {}) + g.clip(y, 0, True) + _X[:1, :1]).sum().backward()
+    g.roll(x, (1, 2), axis=(0, 1))
+    g.pad(x, ((0, 1), (1, 0)), 0.5)
+
+
+def _no_item() -> Any:
+    return dynamic.Tensor(_X, requires_grad=True)[9]
+
+
+def _no_key() -> Any:
+    return dynamic.Tensor(_X, requires_grad=True)[0:1, 0:1, 0:1]
+
+
+def _no_index() -> Any:
+    return g.take(dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(np.array([9])), axis=1)
+
+
+def _no_stack() -> Any:
+    return g.stack([dynamic.Tensor(_X, requires_grad=True), dynamic.Tensor(_W)])
+
+
+def _general_watcher_raises() -> Any:
+    with watched(_raise):
+        return g.where.apply((dynamic.Tensor(_X > 1), dynamic.Tensor(_X, requires_grad=True), 0.5), {})
+
+
 def _numbers() -> None:
     x = dynamic.Tensor(_X, requires_grad=True)
     for number in (0, 0.0, -0.0, 2, 2.5, True, _NAN):
@@ -443,10 +680,15 @@ def _ints() -> Any:
 
 _X, _W, _NAN = np.linspace(0.5, 1, 12).reshape(4, 3), np.linspace(0, 1, 9).reshape(3, 3), float("nan")
 _ZEROS, _MODEL = np.zeros(3), _model()
-STEPS = (_train, _tape, _numbers, _hooks, _unlike_arguments, _shared, _mixed_dtypes)
+STEPS = (_train, _tape, _items, _several, _numbers, _hooks, _unlike_arguments, _shared, _mixed_dtypes)
 FAILING = {
     _no_shape: g.ShapeError,
     _no_axis: g.ShapeError,
+    _no_item: g.ShapeError,
+    _no_key: g.ShapeError,
+    _no_index: g.ShapeError,
+    _no_stack: g.ShapeError,
+    _general_watcher_raises: ZeroDivisionError,
     _no_number: g.DTypeError,
     _hook_raises: ZeroDivisionError,
     _leaf_hook_raises: ZeroDivisionError,
@@ -630,6 +872,10 @@ def _step(at: int = 0, **changed: Any) -> Any:
     return _program(code=tuple(code))
 
 
+def _learned() -> Any:
+    return native.loops.Learned(learn=print, otherwise=print, at_once=True)
+
+
 def _calls() -> tuple[program.Instruction, ...]:
     return _sine()["code"]
 
@@ -650,22 +896,20 @@ def _sine() -> dict[str, Any]:
 def _telling() -> Iterator[None]:
     """Inside, what is handed to the loops is what comes back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "loops", SimpleNamespace(Record=dict, Program=dict))
+        patch.setattr(native, "loops", SimpleNamespace(Record=dict, Program=dict, Recorder=native.loops.Recorder))
         yield
 
 
-_SAVED = ((0, None),)
-
 REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _record(arity=0), ValueError),
-    (lambda: _record(arity=3), ValueError),
+    (lambda: _record(arity=-1), ValueError),
+    (lambda: _record(arity=-2, prepared=print), ValueError),
+    (lambda: _record(arity=65), ValueError),
+    (lambda: _record(arity=1, swapped=True), ValueError),
     (lambda: _record(arity=None), TypeError),
-    (lambda: _record(wants=[]), TypeError),
-    (lambda: _record(wants={0: (_SAVED, None, None)}), ValueError),
-    (lambda: _record(wants={4: (_SAVED, None, None)}), ValueError),
-    (lambda: _record(wants={1: (_SAVED, None, None), -1: (_SAVED, None, None)}), ValueError),
-    (lambda: _record(wants={"a": (_SAVED, None, None)}), TypeError),
-    (lambda: _record(wants={1: ((*_SAVED, (1,)), None, None)}), TypeError),
+    (lambda: _record(recorder=g.add), TypeError),
+    (lambda: native.loops.Recorder(kernel=abs), TypeError),
+    (lambda: native.loops.Recorder(kernel=1, arity=2, find=1, ruled="1", is_elementwise=True), TypeError),
     (lambda: _record(nothing_of_that_name=1), TypeError),
     (lambda: _program(values=65), ValueError),
     (lambda: _program(saved=64), ValueError),
@@ -681,6 +925,10 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _program()(Entry(), False), TypeError),
     (lambda: _program()(1, False, {}), TypeError),
     (lambda: _program()(Entry(), False, None), TypeError),
+    (lambda: native.loops.Learned(learn=print), TypeError),
+    (lambda: _learned()(Entry(), False), TypeError),
+    (lambda: _learned()(1, False, {}), TypeError),
+    (lambda: _learned()(Entry(), False, None), TypeError),
     (lambda: native.loops.arguments((_X,)), TypeError),
     (lambda: native.loops.arguments(None, [0]), TypeError),
     (lambda: native.loops.arguments((_X,), (0,)), TypeError),
@@ -702,11 +950,6 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
 # The same, of what could end the process.
 FATAL: list[tuple[str, str]] = [
     ("both(g.subtract, 'y, x')[0](dynamic.ones(2), 1, nothing_of_that_name=1)", "TypeError"),
-    ("_record(wants={1: None})", "TypeError"),
-    ("_record(wants={1: ((None,), None, None)})", "TypeError"),
-    ("_record(wants={1: (((-5, None),), None, None)})", "ValueError"),
-    ("_record(wants={1: (((4, None),), None, None)})", "ValueError"),
-    ("_record(arity=1, wants={1: (((1, None),), None, None)})", "ValueError"),
     ("_program(saved=-1)", "ValueError"),
     ("_program(code=(1,))", "TypeError"),
     ("_step(out=9)", "ValueError"),
@@ -922,6 +1165,6 @@ def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: boo
         y = g.scatter(x, at, np.zeros(size))
         pullback = y.grad_fn.pullback
         g.sum(y).backward()
-    (found,) = [run for key, run in pullback.apply.__self__._known.items() if key[0] == (size + 1,)]
+    found = next(run for told, run in pullback.apply.known if told[0] == (size + 1,))
     assert (type(found) is native.loops.Program) is learned
     assert x.grad.tolist() == [0.0] * size + [3.0]

@@ -193,6 +193,11 @@ def test_options_are_checked_whatever_has_been_called_before() -> None:
     with pytest.raises(g.ShapeError, match="axis 1 is out of range"):
         x[0].sum(axis=1)
     assert x.reshape(3, 2).shape == dynamic.reshape(x, [3, 2]).shape == (3, 2)
+    assert x.sum(axis=(1,)).shape == (2,)
+    with pytest.raises(g.ShapeError, match="an axis is an int"):
+        x.sum(axis=(1.0,))
+    padded = [g.pad(x, 1, value).detach().numpy()[0, 0] for value in (0.0, -0.0, 0, -0.0, 0.0)]
+    assert np.signbit(padded).tolist() == [False, True, False, True, False]
 
 
 def test_tapes_in_threads_do_not_mix() -> None:

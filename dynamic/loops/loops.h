@@ -1,7 +1,11 @@
 /* The inner loops of the tape, compiled. Each says what Python beside it says, and stands aside where that knows more:
 
-     record.c      an op on tensors, run and recorded           dynamic/shortcuts.py
+     bind.c        an op on tensors, run and recorded           dynamic/tape.py
+     record.c      the same of an op as a user calls it         dynamic/shortcuts.py
+     index.c       a tensor indexed                             dynamic/tensor.py
+     calls.c       what is known of the calls before            dynamic/prepared.py, dynamic/learned.py
      program.c     the pullback of an op as kernel calls        dynamic/straight.py, dynamic/learned.py
+     learned.c     the one for a cotangent and what is saved    dynamic/learned.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
@@ -30,22 +34,24 @@
 #pragma GCC visibility push(hidden) /* these names are for each other alone */
 #endif
 
-#define MOST_INPUTS 2
+#define MOST_INPUTS 64
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
 #define MOST_AXES 5
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
+extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
 extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
 extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
-extern PyObject *detours;                   /* of dispatch */
+extern PyObject *detours, *observers;       /* of dispatch */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
 extern PyObject *watchers;                  /* who is told of every array that is made here */
+extern PyObject *recorder_name, *key_name;  /* "recorder", "key" */
+extern PyObject *whole;                     /* slice(None) */
 
 #ifdef _MSC_VER
 extern __declspec(thread) int is_idle; /* whether this thread records nothing: see mode.py */
@@ -161,14 +167,55 @@ int is_ours(PyObject *array);
 int fits_into(PyObject *array, PyObject *target);
 PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
 
-/* record.c */
+/* The inputs of an op: their arrays, or Python numbers to be made arrays, and their edges. All references are held. */
+typedef struct {
+    Py_ssize_t count, numbers, tensors;  /* how many there are, and how many of each are among them */
+    PyObject *arrays[MOST_INPUTS], *edges[MOST_INPUTS];
+    char is_number[MOST_INPUTS];
+} Inputs;
+
+/* bind.c */
+typedef struct Recorder Recorder;
+extern PyTypeObject RecorderType;
 int must_stand_aside(void);
 int precedes_change(PyObject *edge);
+int hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbers);
+void let_go(Inputs *inputs);
+int is_out_of_the_ordinary(PyObject *result);
+PyObject *run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs);
+PyObject *recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs);
+PyObject *binder(PyObject *module, PyObject *general);
+
+/* index.c */
+PyObject *item(Recorder *recorder, PyObject *tensor, PyObject *key);
+
+/* calls.c */
+typedef struct Call Call;
+
+#define BUCKETS 32
+
+typedef struct {
+    Call *latest[BUCKETS];  /* by the sizes of the inputs */
+    int counts[BUCKETS];
+} Calls;
+
+PyObject *find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional,
+                    PyObject *names);
+int keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,
+              PyObject *value);
+PyObject *list_calls(const Calls *calls);
+int visit_calls(Calls *calls, visitproc visit, void *arg);
+void free_calls(Calls *calls);
+
+/* record.c */
 extern PyTypeObject RecordType;
 
 /* program.c */
 extern PyTypeObject ProgramType;
 int run_program(PyObject *program, PyObject *entry, int keep, PyObject *cotangents);
+
+/* learned.c */
+extern PyTypeObject LearnedType;
 
 /* walk.c */
 PyObject *history(PyObject *module, PyObject *roots);

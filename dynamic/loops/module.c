@@ -2,8 +2,9 @@
 
 #include "loops.h"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
-PyObject *asarray, *add, *reduce, *out_only, *cast, *unbroadcast, *detours, *numbers, *broken, *clock_, *count, *nothing, *watchers;
+PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
+PyObject *asarray, *add, *reduce, *out_only, *cast, *unbroadcast, *detours, *observers;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name, *key_name, *whole;
 Slots at;
 
 #ifdef _MSC_VER
@@ -42,14 +43,15 @@ static PyObject *
 connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
-                            "unbroadcast", "detours", "numbers", "broken", "count", "nothing", "watchers", "reduce",
-                            "samples", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array, *samples, *sample, *shape, *dtype, *base;
+                            "unbroadcast", "detours", "observers", "numbers", "broken", "count", "nothing",
+                            "watchers", "reduce", "dtype", "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *kinds, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!OOOO!O!OO!", words, &tensor, &entry, &leaf,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
-                                     &PySet_Type, &detours, &numbers, &broken, &count, &PyDict_Type, &nothing,
-                                     &PyList_Type, &watchers, &reduce, &PyTuple_Type, &samples))
+                                     &PySet_Type, &detours, &PyList_Type, &observers, &numbers, &broken, &count,
+                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce,
+                                     &kinds, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -80,14 +82,15 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, numbers,
-                        broken, count, nothing, watchers, reduce};
+    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
+                        numbers, broken, count, nothing, watchers, reduce, kinds};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;
     Entry = (PyTypeObject *)entry;
     Leaf = (PyTypeObject *)leaf;
     ndarray = (PyTypeObject *)array;
+    dtype_type = (PyTypeObject *)kinds;
     Py_RETURN_NONE;
 }
 
@@ -104,6 +107,7 @@ record_(PyObject *Py_UNUSED(module), PyObject *whether)
 
 static PyMethodDef functions[] = {
     {"record", record_, METH_O, NULL},
+    {"binder", binder, METH_O, NULL},
     {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
@@ -131,10 +135,14 @@ static struct PyModuleDef module_definition = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    if ((out_only = Py_BuildValue("(s)", "out")) == NULL)
+    if ((out_only = Py_BuildValue("(s)", "out")) == NULL
+        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL
+        || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
+    if (module == NULL || PyModule_AddType(module, &RecorderType) < 0
+        || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0
+        || PyModule_AddType(module, &LearnedType) < 0)
         Py_CLEAR(module);
     return module;
 }

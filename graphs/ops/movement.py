@@ -346,7 +346,7 @@ def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
     count = 1 if axis is None or isinstance(axis, int) else len(list(axis))
     for a in positive_axes(axis, len(shape) + count):
         shape.insert(a, 1)
-    return reshape(x, shape)
+    return reshape(x, tuple(shape))  # which an engine may remember, as it may no list
 
 
 @composite
@@ -356,7 +356,7 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
     axes = positive_axes(axis, len(shape)) if axis is not None else [i for i, s in enumerate(shape) if dims.same(s, 1)]
     if not builtins.all(dims.same(shape[a], 1) for a in axes):
         raise ShapeError(f"axis {axis} has a size other than 1; reduce it, or reshape")
-    return reshape(x, [s for i, s in enumerate(shape) if i not in axes])
+    return reshape(x, tuple([s for i, s in enumerate(shape) if i not in axes]))
 
 
 @composite
@@ -372,7 +372,7 @@ def matrix_transpose(x: Array, /) -> Array:
     ndim = len(shape_of(x))
     if ndim < 2:
         raise ShapeError(f"needs at least 2 axes, got {ndim}; add one with expand_dims")
-    return permute_dims(x, [*range(ndim - 2), ndim - 1, ndim - 2])
+    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 @composite
@@ -384,4 +384,4 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
     order = [a for a in range(ndim) if a not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return permute_dims(x, order)
+    return permute_dims(x, tuple(order))

@@ -1,0 +1,478 @@
+/* Bind: an op on inputs that are ready for its kernel, run, and recorded where a gradient will need it. */
+
+#include "loops.h"
+#include <math.h>
+
+#define MOST_WANTS 256
+
+enum { RESULT = -1, ATTRIBUTES = -2, SHAPES = -3, CONSTANT = -4 };
+
+typedef struct {
+    int source;      /* the number of an input, or one of the above */
+    int is_shape;    /* of what is asked for most often */
+    PyObject *name;  /* of an attribute of it; the constant; or NULL */
+} Field;
+
+enum { A_NUMBER = -1, WHATEVER = -2 };  /* in place of the number of axes of an input */
+
+/* What the pullback of an op hangs on. It is compared in words: 0 fills the last of them. */
+typedef struct {
+    uint64_t wanted;
+    union {
+        uint64_t words[MOST_INPUTS / 8 + 1];
+        struct {
+            signed char count;
+            signed char ndims[MOST_INPUTS];
+        };
+    };
+} Kind;
+
+typedef struct Want {
+    struct Want *next;
+    Kind kind;
+    PyObject *pullback;
+    Py_ssize_t count;
+    Field *fields;  /* of what is saved */
+} Want;
+
+struct Recorder {
+    PyObject_HEAD
+    PyObject *kernel;
+    int arity;       /* -1: any number of inputs */
+    PyObject *find;  /* find(wanted, count, ndims): the pullback, and the fields that it saves */
+    uint64_t ruled;  /* the inputs that have a rule, as a bit set */
+    int is_elementwise;
+    Py_ssize_t known;
+    Want *wants;
+};
+
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
+
+int
+must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
+{
+    return PySet_GET_SIZE(detours) != 0;
+}
+
+/* inplace.precedes_change(edge) */
+int
+precedes_change(PyObject *edge)
+{
+    return Py_IS_TYPE(edge, Entry)
+           && PyLong_AsLongLong(SLOT(edge, at.sequence)) < PyLong_AsLongLong(SLOT(clock_, at.rewritten));
+}
+
+/* A Python number that is one key with no other: -0.0 would be that of 0.0, and NaN is never found again. */
+static int
+is_number(PyObject *value)
+{
+    if (PyFloat_CheckExact(value))
+        return PyFloat_AS_DOUBLE(value) != 0 ? !Py_IS_NAN(PyFloat_AS_DOUBLE(value))
+                                             : copysign(1, PyFloat_AS_DOUBLE(value)) > 0;
+    return PyLong_CheckExact(value) || PyBool_Check(value);
+}
+
+/* A Python number among the inputs as the array that it is beside the others: see promotion.py. */
+static PyObject *
+typed(const Inputs *inputs, PyObject *number)
+{
+    Py_ssize_t size = 2;
+    PyObject *key = PyTuple_New(2 + inputs->count - inputs->numbers);
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(number));
+    PyTuple_SET_ITEM(key, 1, Py_NewRef((PyObject *)Py_TYPE(number)));
+    for (Py_ssize_t i = 0; i < inputs->count; i++)
+        if (!inputs->is_number[i])
+            PyTuple_SET_ITEM(key, size++, dtype_number(inputs->arrays[i]));
+    PyObject *found = PyErr_Occurred() ? NULL : PyObject_GetItem(numbers, key);
+    Py_DECREF(key);
+    return found;
+}
+
+static int
+type_numbers(Inputs *inputs)  /* -1 with an error set */
+{
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        PyObject *array = inputs->is_number[i] ? typed(inputs, inputs->arrays[i]) : Py_NewRef(inputs->arrays[i]);
+        if (array == NULL)
+            return -1;
+        Py_SETREF(inputs->arrays[i], array);
+    }
+    return 0;
+}
+
+/* Hold the arrays and edges of some values, and numbers where they may be. 0 where the interpreter has to look. */
+int
+hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbers)
+{
+    inputs->count = inputs->numbers = inputs->tensors = 0;
+    if (count_ > MOST_INPUTS)
+        return 0;
+    for (Py_ssize_t i = 0; i < count_; i++) {
+        PyObject *array = values[i], *edge = Py_None;
+        int is_one = 0;
+        if (Py_IS_TYPE(array, Tensor)) {
+            edge = SLOT(array, at.edge);
+            array = SLOT(array, at.data);
+            if (array == NULL || edge == NULL || precedes_change(edge))
+                return 0;
+            inputs->tensors++;
+        }
+        else if (!Py_IS_TYPE(array, ndarray)) {
+            if (!takes_numbers || !is_number(array))
+                return 0;
+            is_one = 1;
+            inputs->numbers++;
+        }
+        inputs->arrays[i] = Py_NewRef(array);
+        inputs->edges[i] = Py_NewRef(edge);
+        inputs->is_number[i] = (char)is_one;
+        inputs->count++;
+    }
+    return 1;
+}
+
+void
+let_go(Inputs *inputs)
+{
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        Py_DECREF(inputs->arrays[i]);
+        Py_DECREF(inputs->edges[i]);
+    }
+}
+
+int
+is_out_of_the_ordinary(PyObject *result)  /* and whether the interpreter has to look at it */
+{
+    if (result != NULL || PyErr_Occurred() == NULL || !PyErr_ExceptionMatches(broken))
+        return 0;
+    PyErr_Clear();
+    return 1;
+}
+
+/* What is kept ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *
+shapes_of(const Inputs *inputs)
+{
+    PyObject *shapes = PyTuple_New(inputs->count);
+    for (Py_ssize_t i = 0; shapes != NULL && i < inputs->count; i++) {
+        PyObject *shape = shape_of(inputs->arrays[i]);
+        if (shape == NULL)
+            Py_CLEAR(shapes);
+        else
+            PyTuple_SET_ITEM(shapes, i, shape);
+    }
+    return shapes;
+}
+
+static PyObject *
+value_of(const Field *field, const Inputs *inputs, PyObject *out, PyObject *attrs)
+{
+    if (field->source >= RESULT) {
+        PyObject *array = field->source == RESULT ? out : inputs->arrays[field->source];
+        if (field->name == NULL)
+            return Py_NewRef(array);
+        return field->is_shape ? shape_of(array) : PyObject_GetAttr(array, field->name);
+    }
+    if (field->source == ATTRIBUTES)
+        return PyObject_GetItem(attrs, field->name);
+    return field->source == SHAPES ? shapes_of(inputs) : Py_NewRef(field->name);
+}
+
+static PyObject *
+saved_values(const Want *want, const Inputs *inputs, PyObject *out, PyObject *attrs)
+{
+    PyObject *saved = PyTuple_New(want->count);
+    for (Py_ssize_t i = 0; saved != NULL && i < want->count; i++) {
+        PyObject *value = value_of(&want->fields[i], inputs, out, attrs);
+        if (value == NULL)
+            Py_CLEAR(saved);
+        else
+            PyTuple_SET_ITEM(saved, i, value);
+    }
+    return saved;
+}
+
+static void
+free_want(Want *want)
+{
+    Py_XDECREF(want->pullback);
+    for (Py_ssize_t i = 0; i < want->count; i++)
+        Py_XDECREF(want->fields[i].name);
+    PyMem_Free(want->fields);
+    PyMem_Free(want);
+}
+
+static int
+read_field(Field *field, PyObject *pair, Py_ssize_t count_)  /* (source, name or None) */
+{
+    PyObject *name;
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a field is a pair of a source and a name");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(pair, "iO", &field->source, &name))
+        return -1;
+    if (field->source < CONSTANT || field->source >= count_ || (field->source == ATTRIBUTES && name == Py_None)) {
+        PyErr_Format(PyExc_ValueError, "no source %d of what is saved", field->source);
+        return -1;
+    }
+    field->name = name == Py_None && field->source != CONSTANT ? NULL : Py_NewRef(name);
+    field->is_shape = PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "shape") == 0;
+    return 0;
+}
+
+static Want *
+read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fields) */
+{
+    PyObject *pullback, *fields;
+    if (!PyTuple_Check(told)) {
+        PyErr_SetString(PyExc_TypeError, "what is wanted is told by a tuple");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(told, "OO!", &pullback, &PyTuple_Type, &fields))
+        return NULL;
+    Want *want = PyMem_Calloc(1, sizeof(Want));
+    if (want == NULL || (want->fields = PyMem_Calloc((size_t)PyTuple_GET_SIZE(fields) + 1, sizeof(Field))) == NULL) {
+        PyMem_Free(want);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    want->kind.wanted = kind->wanted;
+    memcpy(want->kind.words, kind->words, (size_t)words * sizeof(uint64_t));
+    want->pullback = Py_NewRef(pullback);
+    for (; want->count < PyTuple_GET_SIZE(fields); want->count++)
+        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count), kind->count) < 0) {
+            free_want(want);
+            return NULL;
+        }
+    return want;
+}
+
+static Want *
+find_want(Recorder *recorder, const Kind *kind, Py_ssize_t words)
+{
+    if (recorder->known >= MOST_WANTS) {  /* as many kinds of calls as no program makes: the interpreter's */
+        PyErr_SetString(PyExc_ValueError, "too many kinds of calls of one op");
+        return NULL;
+    }
+    PyObject *ndims = kind->ndims[0] == WHATEVER ? Py_NewRef(Py_None) : PyTuple_New(kind->count);
+    for (int i = 0; ndims != NULL && ndims != Py_None && i < kind->count; i++)
+        PyTuple_SET_ITEM(ndims, i, kind->ndims[i] == A_NUMBER ? Py_NewRef(Py_None) : PyLong_FromLong(kind->ndims[i]));
+    PyObject *told = ndims == NULL ? NULL
+                                   : PyObject_CallFunction(recorder->find, "KiO", (unsigned long long)kind->wanted,
+                                                           (int)kind->count, ndims);
+    Py_XDECREF(ndims);
+    Want *want = told == NULL ? NULL : read_want(kind, words, told);
+    Py_XDECREF(told);
+    if (want != NULL) {
+        want->next = recorder->wants;
+        recorder->wants = want;
+        recorder->known++;
+    }
+    return want;
+}
+
+static int
+is_same_kind(const Kind *kind, const Kind *other, Py_ssize_t words)
+{
+    if (kind->wanted != other->wanted)
+        return 0;
+    for (Py_ssize_t i = 0; i < words; i++)  /* the first holds how many there are */
+        if (kind->words[i] != other->words[i])
+            return 0;
+    return 1;
+}
+
+static Want *
+want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
+{
+    Kind kind;
+    Py_ssize_t words = inputs->count / 8 + 1;
+    kind.wanted = wanted;
+    kind.words[words - 1] = 0;
+    kind.count = (signed char)inputs->count;
+    int is_any = recorder->is_elementwise && inputs->tensors == inputs->count;  /* as in tape.py */
+    for (Py_ssize_t i = 0; i < inputs->count; i++)
+        kind.ndims[i] = (signed char)(is_any                     ? WHATEVER
+                                      : inputs->is_number[i]     ? A_NUMBER
+                                      : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
+                                                                 : ARRAY(inputs->arrays[i])->ndim);
+    for (Want *want = recorder->wants; want != NULL; want = want->next)
+        if (is_same_kind(&want->kind, &kind, words))
+            return want;
+    return find_want(recorder, &kind, words);
+}
+
+/* The entry of an op that has just run: a new reference, or NULL with an error set. */
+static PyObject *
+entry_of(Recorder *recorder, uint64_t wanted, const Inputs *inputs, PyObject *out, PyObject *attrs)
+{
+    Want *want = want_of(recorder, inputs, wanted);
+    PyObject *entry = want == NULL ? NULL : Entry->tp_alloc(Entry, 0);
+    if (entry == NULL)
+        return NULL;
+    PyObject *ends = PyTuple_New(inputs->count);
+    for (Py_ssize_t i = 0; ends != NULL && i < inputs->count; i++)
+        PyTuple_SET_ITEM(ends, i, Py_NewRef(wanted >> i & 1 ? inputs->edges[i] : Py_None));
+    SLOT(entry, at.edges) = ends;
+    SLOT(entry, at.pullback) = Py_NewRef(want->pullback);
+    SLOT(entry, at.saved) = saved_values(want, inputs, out, attrs);
+    SLOT(entry, at.attrs) = Py_NewRef(attrs);
+    SLOT(entry, at.shape) = shape_of(out);
+    SLOT(entry, at.dtype) = Py_NewRef(ARRAY(out)->dtype);
+    SLOT(entry, at.hooks) = Py_NewRef(Py_None);
+    SLOT(entry, at.sequence) = Py_TYPE(count)->tp_iternext(count);
+    if (PyErr_Occurred())
+        Py_CLEAR(entry);
+    return entry;
+}
+
+/* Which inputs want a gradient, as a bit set: none of them needs an entry. */
+static uint64_t
+wanted_of(const Recorder *recorder, const Inputs *inputs, PyObject *out)
+{
+    uint64_t wanted = 0;
+    if (is_idle || !is_floating(out))
+        return 0;
+    for (Py_ssize_t i = 0; i < inputs->count; i++)
+        if (inputs->edges[i] != Py_None)
+            wanted |= (uint64_t)1 << i;
+    return wanted & recorder->ruled;
+}
+
+PyObject *
+recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs)  /* takes the reference to `out` */
+{
+    uint64_t wanted = wanted_of(recorder, inputs, out);
+    PyObject *edge = wanted ? entry_of(recorder, wanted, inputs, out, attrs) : Py_NewRef(Py_None);
+    PyObject *result = edge == NULL ? NULL : Tensor->tp_alloc(Tensor, 0);
+    if (result == NULL) {
+        Py_XDECREF(edge);
+        Py_DECREF(out);
+        return NULL;
+    }
+    SLOT(result, at.data) = out;
+    SLOT(result, at.edge) = edge;
+    SLOT(result, at.grad) = Py_NewRef(Py_None);
+    return result;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+static PyObject *
+run(const Recorder *recorder, PyObject *const *arrays, Py_ssize_t count_, PyObject *attrs)
+{
+    return made(PyDict_GET_SIZE(attrs) == 0
+                    ? PyObject_Vectorcall(recorder->kernel, arrays, (size_t)count_, NULL)
+                    : PyObject_VectorcallDict(recorder->kernel, arrays, (size_t)count_, attrs));
+}
+
+PyObject *
+run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs)
+{
+    if (inputs->numbers && type_numbers(inputs) < 0)
+        return NULL;
+    PyObject *out = run(recorder, inputs->arrays, inputs->count, attrs);
+    return out == NULL ? NULL : recorded(recorder, inputs, out, attrs);
+}
+
+/* bind(op, args, attrs): the interpreter for tensors. `general` is the same in Python. */
+static PyObject *
+bind(PyObject *general, PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 3 || PyList_GET_SIZE(observers) || !PyDict_CheckExact(args[2])
+        || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+        return PyObject_Vectorcall(general, args, (size_t)count_, NULL);
+    PyObject *recorder = PyObject_GetAttr(args[0], recorder_name);
+    if (recorder == NULL)
+        return NULL;
+    PyObject *result = NULL;
+    Py_ssize_t given = PySequence_Fast_GET_SIZE(args[1]);
+    int is_ready = Py_IS_TYPE(recorder, &RecorderType)
+                   && (((Recorder *)recorder)->arity < 0 || ((Recorder *)recorder)->arity == given);
+    if (is_ready) {
+        Inputs inputs;
+        is_ready = hold(&inputs, PySequence_Fast_ITEMS(args[1]), given, 1);
+        if (is_ready) {
+            result = run_and_record((Recorder *)recorder, &inputs, args[2]);
+            is_ready = !is_out_of_the_ordinary(result);
+        }
+        let_go(&inputs);
+    }
+    Py_DECREF(recorder);
+    return is_ready ? result : PyObject_Vectorcall(general, args, (size_t)count_, NULL);
+}
+
+static PyMethodDef bind_definition = {
+    "bind", (PyCFunction)(void (*)(void))bind, METH_FASTCALL,
+    PyDoc_STR("bind(op, args, attrs): run an op at once, and record it when a gradient will need it."),
+};
+
+/* binder(general): the interpreter for tensors, and what it asks where anything is out of the ordinary. */
+PyObject *
+binder(PyObject *Py_UNUSED(module), PyObject *general)
+{
+    return PyCFunction_New(&bind_definition, general);
+}
+
+/* The type --------------------------------------------------------------------------------------------------------- */
+
+static PyObject *
+new_recorder(PyTypeObject *type, PyObject *args, PyObject *options)
+{
+    static char *words[] = {"kernel", "arity", "find", "ruled", "is_elementwise", NULL};
+    PyObject *kernel, *find;
+    unsigned long long ruled;
+    int arity, is_elementwise;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OiOKp", words, &kernel, &arity, &find, &ruled,
+                                     &is_elementwise))
+        return NULL;
+    Recorder *recorder = (Recorder *)type->tp_alloc(type, 0);
+    if (recorder == NULL)
+        return NULL;
+    recorder->kernel = Py_NewRef(kernel);
+    recorder->arity = arity;
+    recorder->find = Py_NewRef(find);
+    recorder->ruled = ruled;
+    recorder->is_elementwise = is_elementwise;
+    return (PyObject *)recorder;
+}
+
+static int
+traverse_recorder(PyObject *self, visitproc visit, void *arg)
+{
+    Recorder *recorder = (Recorder *)self;
+    Py_VISIT(recorder->kernel);
+    Py_VISIT(recorder->find);
+    for (Want *want = recorder->wants; want != NULL; want = want->next)
+        Py_VISIT(want->pullback);
+    return 0;
+}
+
+static void
+free_recorder(PyObject *self)
+{
+    Recorder *recorder = (Recorder *)self;
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(recorder->kernel);
+    Py_XDECREF(recorder->find);
+    while (recorder->wants != NULL) {
+        Want *want = recorder->wants;
+        recorder->wants = want->next;
+        free_want(want);
+    }
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject RecorderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynamic._native.Recorder",
+    .tp_basicsize = sizeof(Recorder),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = new_recorder,
+    .tp_dealloc = free_recorder,
+    .tp_traverse = traverse_recorder,
+};
