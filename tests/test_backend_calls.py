@@ -53,13 +53,16 @@ def test_select_may_write_over_its_last_operand():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "bool"])
-def test_select_takes_numbers_as_where_does(dtype):
-    condition, x = np.array([[True], [False]]), np.array([0, 1, 1]).astype(dtype)
+@pytest.mark.parametrize("width", [3, 2000])
+def test_select_takes_numbers_as_where_does(dtype, width):
+    condition, x = np.array([[True], [False]]), (np.arange(width) % 3 == 1).astype(dtype)
     for number in (0, 0.0, -0.0, 3, 0.5, True, np.nan):
         for got, expected in (
             (select(condition, number, x), np.where(condition, number, x)),
             (select(condition, x, number), np.where(condition, x, number)),
-            (select(condition[0], number, 2.5), np.where(condition[0], number, 2.5)),
+            (select(x == 0, number, x), np.where(x == 0, number, x)),
+            (select(x == 0, x, number), np.where(x == 0, x, number)),
+            (select(x == 0, number, 2.5), np.where(x == 0, number, 2.5)),
         ):
             assert (got.shape, got.dtype, got.tobytes()) == (expected.shape, expected.dtype, expected.tobytes())
 

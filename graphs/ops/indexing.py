@@ -58,13 +58,25 @@ def _add_rows(rows: Array, indices: Array, values: Array) -> None:
     if width <= 1 or not rows.flags.c_contiguous:
         np.add.at(rows, indices, values)
         return
+    if indices.size <= _FEW:
+        try:
+            np.add.at(rows, indices, values)
+        except IndexError:
+            raise _outside(rows) from None
+        return
     # np.add.at is 3 to 20 times as fast on a flat array as on rows.
     starts = np.where(indices < 0, indices + len(rows), indices).reshape(-1, 1) * width
     if np.any((starts < 0) | (starts >= rows.size)):
-        raise ShapeError(
-            f"an index is out of range for an axis of size {len(rows)}; use {-len(rows)} to {len(rows) - 1}"
-        )
+        raise _outside(rows)
     np.add.at(rows.reshape(-1), (starts + np.arange(width)).reshape(-1), values.reshape(-1))
+
+
+_FEW = 16  # indices: their rows are added up sooner than their places in the flat array are found
+
+
+def _outside(rows: Array) -> ShapeError:
+    size = len(rows)
+    return ShapeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
 
 
 take: Op = movement(

@@ -16,6 +16,7 @@ from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
 from graphs.ops.scans import but_last, cumulative_prod
 from graphs.ops.shapes import Axis, accumulator, as_operand, positive_axis, reduced_shape, shape_of
+from graphs.ops.sums import in_shape, summed
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -56,11 +57,11 @@ def reducer(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
     row of 16, 32, ... elements a remainder that fills no vector register, and takes up to two thirds of the time.
     Rows that fill none at all are turned first: then the largest of each is found beside those of its neighbours.
     """
-    return _STARTING.get(ufunc, ufunc.reduce) if dtype.kind == "f" else ufunc.reduce
+    return _QUICKER.get(ufunc, ufunc.reduce) if dtype.kind == "f" else ufunc.reduce
 
 
 _REGISTER = 64  # bytes: the widest there is
-_FEW = 32  # rows, which take no longer one by one than it takes to turn them
+_FEW = 256  # rows, which take no longer one by one than it takes to turn them
 
 
 def _starting(reduce: Kernel, start: float) -> Kernel:
@@ -68,7 +69,7 @@ def _starting(reduce: Kernel, start: float) -> Kernel:
         if not x.size:  # nothing has no largest element: the error is NumPy's
             return reduce(x, axis, dtype, out, keepdims)
         if x.ndim > 1 and _has_short_rows(x) and axis in (x.ndim - 1, (x.ndim - 1,)):
-            return _in_shape(reduce(_turned(x), 0), x.shape[:-1], keepdims, out)
+            return in_shape(reduce(_turned(x), 0), (*x.shape[:-1], 1) if keepdims else x.shape[:-1], out)
         return reduce(x, axis, dtype, out, keepdims, start)
 
     return started
@@ -84,16 +85,8 @@ def _turned(x: Array) -> Array:
     return np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T)
 
 
-def _in_shape(found: Array, shape: tuple[int, ...], keepdims: bool, out: Array) -> Array:
-    """What was found for each row, laid out as a reduction lays it out."""
-    found = found.reshape((*shape, 1) if keepdims else shape)
-    if out is None:
-        return found
-    np.copyto(out, found)
-    return out
-
-
-_STARTING: dict[np.ufunc, Kernel] = {
+_QUICKER: dict[np.ufunc, Kernel] = {
+    np.add: summed,
     np.maximum: _starting(np.maximum.reduce, -math.inf),
     np.minimum: _starting(np.minimum.reduce, math.inf),
 }
@@ -113,6 +106,10 @@ def _accumulation(
     return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
 
 
+def _sum(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: Any = None, out: Array = None) -> Array:
+    return summed(x, axis, dtype, out, keepdims)
+
+
 def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
@@ -121,7 +118,7 @@ def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -
     """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     if out is None and x.dtype.kind == "f" and x.dtype.itemsize > 2:  # the usual case, without looking for dtypes
-        total: Any = np.add.reduce(x, axis, None, None, keepdims)  # type: ignore[call-overload]
+        total: Any = summed(x, axis, None, None, keepdims)
         if type(total) is not np.ndarray:
             return total / x.size
         return np.true_divide(total, math.prod([x.shape[a] for a in axis]), out=total)
@@ -139,7 +136,7 @@ def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -
 
 sum: Op = reduction(
     "sum",
-    _ufunc(np.add),
+    _sum,
     lambda g, x_shape, x_dtype, axis: _spread(cast(g, x_dtype), x_shape, axis),
     dtype=accumulator,
     prepare=_accumulation,

@@ -15,13 +15,14 @@ from graphs import promotion
 Array = Any
 Shape = tuple[int, ...]
 
+_FEW = 1024  # elements: so many NumPy chooses from as soon
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     """x where the condition holds, else y: `where(condition, x, y)`. `out` may be an operand."""
-    if type(x) is not np.ndarray or type(y) is not np.ndarray:
-        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))  # a number beside an array: of the same dtype
+    if type(x) is not type(y) and condition.size > _FEW:  # a number beside an array is of its dtype
+        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
     if bits is None:
         return _copied(condition, x, y, out)

@@ -22,6 +22,7 @@ from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axes, shape_of
+from graphs.ops.sums import summed
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -70,7 +71,7 @@ def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
     weights = _shifted(x, axis, out)
     np.exp(weights, weights)
-    return np.divide(weights, np.add.reduce(weights, axis, keepdims=True), weights)
+    return np.divide(weights, summed(weights, axis, keepdims=True), weights)
 
 
 def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
@@ -82,7 +83,7 @@ def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array
     """The logarithm of softmax, without overflow."""
     shifted = _shifted(x, axis, out)
     # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
-    return np.subtract(shifted, np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)), shifted)
+    return np.subtract(shifted, np.log(summed(np.exp(shifted), axis, keepdims=True)), shifted)
 
 
 def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
@@ -119,7 +120,7 @@ def _infer_gradient(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> T
 def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The cotangent of x from that of y = softmax(x): (g - sum(g y)) y, in one new array."""
     found = np.asarray(np.multiply(g, y, out))
-    np.subtract(g, np.add.reduce(found, axis, keepdims=True), found)
+    np.subtract(g, summed(found, axis, keepdims=True), found)
     return np.multiply(found, y, found)
 
 
