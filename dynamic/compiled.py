@@ -20,6 +20,7 @@ from dynamic.pullback import Pullback, pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.op import Op
+from graphs.ops.linalg import SMALL, matmul
 from graphs.ops.movement import cast
 
 
@@ -102,6 +103,10 @@ def _connect(loops: ModuleType) -> None:
         watchers=native.watchers,
         reduce=np.add.reduce,
         dtype=np.dtype,
+        product=matmul.kernel,
+        matmul=np.matmul,
+        dot=np.ndarray.dot,
+        small=SMALL,
         samples=tuple(map(_told, _samples())),
     )
 

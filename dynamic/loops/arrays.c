@@ -24,6 +24,27 @@ is_ours(PyObject *array)
            && ARRAY(array)->base == NULL && nbytes_of(array) >= reuse_from;
 }
 
+/* What `product` in graphs/ops/linalg.py chooses for two arrays. */
+static PyObject *
+chosen_product(PyObject *x, PyObject *y)
+{
+    enum { FLOAT32 = 11, FLOAT64 = 12 };
+    if (!Py_IS_TYPE(x, ndarray) || !Py_IS_TYPE(y, ndarray) || ARRAY(x)->ndim != 2 || ARRAY(y)->ndim != 2
+        || ARRAY(x)->dtype != ARRAY(y)->dtype || ARRAY(x)->shape[0] * ARRAY(y)->shape[1] > small)
+        return matmul;
+    int number = DTYPE(ARRAY(x)->dtype)->number;
+    return number == FLOAT32 || number == FLOAT64 ? dot : matmul;
+}
+
+PyObject *
+call_kernel(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *attrs)  /* attrs: a dict, or NULL */
+{
+    if (kernel == product && attrs == NULL && count_ == 2)
+        kernel = chosen_product(args[0], args[1]);  /* without the Python around it */
+    return attrs == NULL ? PyObject_Vectorcall(kernel, args, (size_t)count_, NULL)
+                         : PyObject_VectorcallDict(kernel, args, (size_t)count_, attrs);
+}
+
 PyObject *
 call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out)
 {

@@ -365,9 +365,7 @@ recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attr
 static PyObject *
 run(const Recorder *recorder, PyObject *const *arrays, Py_ssize_t count_, PyObject *attrs)
 {
-    return made(PyDict_GET_SIZE(attrs) == 0
-                    ? PyObject_Vectorcall(recorder->kernel, arrays, (size_t)count_, NULL)
-                    : PyObject_VectorcallDict(recorder->kernel, arrays, (size_t)count_, attrs));
+    return made(call_kernel(recorder->kernel, arrays, count_, PyDict_GET_SIZE(attrs) == 0 ? NULL : attrs));
 }
 
 PyObject *

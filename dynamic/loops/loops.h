@@ -46,6 +46,8 @@ extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.a
 extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
 extern PyObject *detours, *observers;       /* of dispatch */
+extern PyObject *product, *matmul, *dot;    /* the kernel of a matrix product, and the two that it chooses from */
+extern Py_ssize_t small;                    /* elements of the result that the second is chosen for */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
@@ -164,6 +166,7 @@ as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays
 /* arrays.c */
 PyObject *made(PyObject *value);
 int is_ours(PyObject *array);
+PyObject *call_kernel(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *attrs);
 int fits_into(PyObject *array, PyObject *target);
 PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
 

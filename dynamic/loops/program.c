@@ -109,13 +109,12 @@ dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values
 }
 
 static PyObject *
-call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry, PyObject *const *values)
+run_step(const Instruction *step, PyObject *const *args, PyObject *entry, PyObject *const *values)
 {
     int dying = step->into != 0 && reuse_from != PY_SSIZE_T_MAX ? dying_argument(step, entry, values) : -1;
     if (dying >= 0)
         return call_into(step->kernel, args, step->count, args[dying]);
-    return step->attrs == NULL ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
-                               : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs);
+    return call_kernel(step->kernel, args, step->count, step->attrs);
 }
 
 static int
@@ -135,7 +134,7 @@ execute(const Program *program, const Instruction *step, PyObject *entry, PyObje
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
-    PyObject *out = made(call_kernel(step, args, entry, values));
+    PyObject *out = made(run_step(step, args, entry, values));
     for (int i = 0; i < step->dropped_count; i++)
         Py_CLEAR(values[step->dropped[i]]);
     values[step->out] = out;

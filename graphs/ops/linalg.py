@@ -102,21 +102,23 @@ def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
     return out.size * x.shape[-1] * 2
 
 
-def _matmul(x: Array, y: Array, out: Array = None) -> Array:
+def product(x: Array, y: Array, out: Array = None) -> Array:
     """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
-    # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices.
+    # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices. A
+    # large result it would clear before it is written.
     blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in _BLAS
-    if blas and (out is None or out.flags.c_contiguous):
+    if blas and x.shape[0] * y.shape[1] <= SMALL and (out is None or out.flags.c_contiguous):
         return x.dot(y, out)
     return np.matmul(x, y, out=out)
 
 
+SMALL = 1 << 13  # elements of a product
 _BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 
 
 matmul: Op = Op(
     "matmul",
-    _matmul,
+    product,
     _infer,
     rules=(_left_rule, _right_rule),
     prepare=_prepare,
