@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from dynamic import mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.groups import RUNNERS, blame, column_of, stacked
-from dynamic.batching.memory import reshaped
+from dynamic.batching.groups import RUNNERS, blame, column_of
+from dynamic.batching.memory import Indices, gathered, value_of
+from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Kind, Node, Part, Run, Several, View
-from dynamic.batching.rules import Column, Shape, full
+from dynamic.batching.outlines import Join, Outline, outline
+from dynamic.batching.plans import Plan, plan_of
+from dynamic.batching.recording import Function, Recording, RecordingBatch, Result, seen
 from dynamic.batching.signatures import Bundle, How
-from dynamic.batching.switch import redirected, state
+from dynamic.batching.switch import state
 from dynamic.tensor import Tensor
 from graphs import tree
-from graphs.errors import ControlFlowError, GraphError, located
-from graphs.ops.movement import identity, reshape
-from graphs.ops.slicing import getitem
-
-Function = Callable[..., Any]
+from graphs.errors import GraphError
+from graphs.ops.movement import identity
 
 
 def cell(f: Function) -> Function:
@@ -39,96 +38,41 @@ def cell(f: Function) -> Function:
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         batch = state.batch
-        if batch is None or isinstance(batch, _Recording):
+        if batch is None or isinstance(batch, RecordingBatch):
             return f(*args, **options)
         return _defer(batch, f, args, options)
 
     return call
 
 
-class _Recording(Batch):
-    """The ops of a cell, which never run as they are."""
+class _Signature:
+    """The calls of a cell with arguments of the same kinds, in one batch.
 
-    def __init__(self) -> None:
-        super().__init__("depth")
-
-    def settle(self, _value: Deferred) -> NoReturn:
-        raise ControlFlowError(
-            located(
-                "a cell needs the value of a tensor, but runs once for many; choose values with graphs.where, "
-                "or leave the function undecorated"
-            )
-        )
-
-    def nodes(self) -> list[Node]:
-        """The ops, each after those it reads."""
-        return [node for level in sorted(self._levels, key=lambda level: level.depth) for node in level.nodes]
-
-
-class _Result(NamedTuple):
-    """A leaf of what a cell returns: an input (its number) or an output (its number, or -1), and a view of that."""
-
-    kind: Kind
-    input: int
-    output: int
-    size: int
-    offset: int | None
-
-
-class _Call:
-    """What a cell does with arguments of some kinds.
-
-    inputs    what stands for the arguments that differ between calls
-    nodes     its ops
-    outputs   those of its nodes that make what it returns
-    results   the leaves of that; a leaf that is no value to come is as it is
+    call     the plan, which those of other signatures may share
+    kinds    of the inputs that a node has first: the singles. Those that it joins follow
+    order    which input of the recording each input of a node is
     """
 
-    how = How.CELL
-    roles = None
-
-    def __init__(self, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
-        recording = _Recording()
-        self.inputs: list[Node] = []
-        self.outputs: list[Node] = []
-        args, options = tree.unflatten(structure, [self._given(recording, leaf) for leaf in leaves])
-        with redirected(recording):
-            returned, self.structure = tree.flatten(f(*args, **options))
-        self.nodes = recording.nodes()
-        self.ops = len(self.nodes)
-        self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
-
-    def _given(self, recording: _Recording, leaf: Any) -> Any:
-        if not isinstance(leaf, Kind):
-            return leaf
-        self.inputs.append(Node(recording.nothing, None, ()))
-        return deferred(self.inputs[-1], leaf, [])
-
-    def _result(self, value: Deferred) -> _Result:
-        node, offset = _seen(value.run)
-        if node in self.inputs:
-            return _Result(value.kind, self.inputs.index(node), -1, 0, offset)
-        if node not in self.outputs:
-            self.outputs.append(node)
-        size = value.kind.size if offset is None else _size(node)
-        return _Result(value.kind, -1, self.outputs.index(node), size, offset)
+    def __init__(self, recording: Recording, outline_: Outline, plan: Plan, bundle: Bundle) -> None:
+        self.call, self.bundle, self.recording = plan, bundle, recording
+        self.kinds, self.constants, self.lengths = outline_.kinds, outline_.constants, outline_.lengths
+        self.results, self.structure = recording.results, recording.structure
+        members = [member for join in outline_.members for member in join]
+        self.order = [*outline_.singles, *[member.input for member in members]]
+        self.joins: list[_Joined] = []
+        position = len(outline_.singles)
+        for join in outline_.members:
+            self.joins.append(_Joined(slice(position, position + len(join)), join))
+            position += len(join)
 
 
-def _size(node: Node) -> int:
-    return node.block.size if node.level.ran else node.signature.out.size  # only constants have run
+class _Joined:
+    """Where in the inputs of a node those of a join are, and which of their elements it takes."""
 
-
-def _seen(run: Run) -> tuple[Node, int | None]:
-    """The node that a run in a cell belongs to, and from where on it is seen when it is a view."""
-    return (run.owner, run.offset) if isinstance(run, View) else (cast("Node", run), None)
-
-
-class _Signature:
-    """The calls of a cell that one group may hold, in one batch."""
-
-    def __init__(self, call: _Call, kinds: Sequence[Kind]) -> None:
-        self.call, self.kinds = call, kinds
-        self.bundle = Bundle(mode.is_grad_enabled())
+    def __init__(self, inputs: slice, members: Sequence[Any]) -> None:
+        self.inputs = inputs
+        self.offsets = [member.offset for member in members]
+        self.sizes = [member.size for member in members]
 
 
 # Deferring ----------------------------------------------------------------------------------------------------------
@@ -154,22 +98,26 @@ def _defer(batch: Batch, f: Function, args: Any, options: Any) -> Any:
                 depth = value.run.level.depth
     signature = batch.cells.get(tuple(key)) or _signature(batch, key, leaves)
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
-    node = Several(level, signature, inputs)
+    node = Several(level, signature, [inputs[i] for i in signature.order])
     level.nodes.append(node)
-    results = [_result(batch, node, r) if type(r) is _Result else r for r in signature.call.results]
-    return tree.unflatten(signature.call.structure, results)
+    results = [_result(batch, node, inputs, r) if type(r) is Result else r for r in signature.results]
+    return tree.unflatten(signature.structure, results)
 
 
 def _signature(batch: Batch, key: list[Any], leaves: Sequence[Any]) -> _Signature:
-    f, structure, _, *parts = key
+    f, structure, grad, *parts = key
     given = [p if type(p) is Kind and not p.parameter else leaf for p, leaf in zip(parts, leaves, strict=True)]
-    signature = _Signature(_Call(f, given, structure), [g for g in given if type(g) is Kind])
-    batch.cells[tuple(key)] = signature
+    recording = Recording(f, given, structure)
+    found = outline(recording)
+    plan = plan_of(found)
+    where = (plan, grad, tuple(map(recording.constant_key, found.constants)))
+    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(grad))
+    signature = batch.cells[tuple(key)] = _Signature(recording, found, plan, bundle)
     return signature
 
 
-def _result(batch: Batch, node: Several, result: _Result) -> Deferred:
-    run = node.inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
+def _result(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -> Deferred:
+    run = inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
     return deferred(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
 
 
@@ -177,43 +125,62 @@ def _result(batch: Batch, node: Several, result: _Result) -> Deferred:
 
 
 def _run(group: Sequence[Node]) -> None:
-    call: Any = group[0].signature.call
-    columns: dict[Node, Column] = {}
-    for j, (source, kind) in enumerate(zip(call.inputs, group[0].signature.kinds, strict=True)):
-        columns[source] = column_of([node.inputs[j] for node in group], kind)
-    for node in call.nodes:
-        with mode.set_grad_enabled(node.signature.bundle.recording):
-            columns[node] = _op(node, columns, len(group))
-    made = [columns[node] if node in columns else Column(node.block.tensor, stacked=False) for node in call.outputs]
-    blocks = [Block(full(column, len(group))) for column in made]
+    signature: Any = group[0].signature
+    plan: Plan = signature.call
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
+    joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
+    lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
+    rows = [_segments(np.array(each)) for each in lengths]
+    stacked = tuple([column.stacked for column in columns])
+    singles = [column.tensor for column in columns]
+    try:
+        outputs = plan.run(singles, stacked, [*joins, *signature.constants], rows, len(group))
+    except GraphError:
+        for node in group:
+            _blame(node)
+        raise
+    blocks = [Block(output) for output in outputs]
     for i, node in enumerate(group):
         cast("Several", node).blocks, node.start = blocks, i
 
 
-def _op(node: Node, columns: dict[Node, Column], count: int) -> Column:
-    """One op of the cell, for all calls in a group."""
-    signature = node.signature
-    inputs = [_column(run, kind.shape, columns) for run, kind in zip(node.inputs, signature.kinds, strict=True)]
-    try:
-        return stacked(signature.call, inputs, count)
-    except GraphError:
-        for i in range(count):
-            blame(signature.call, [column.row(i) for column in inputs], getattr(node, "line", ""))
-        raise
+def _segments(lengths: Indices) -> Segments:
+    return Segments(np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths)
 
 
-def _column(run: Run, shape: Shape, columns: dict[Node, Column]) -> Column:
-    """What an op of the cell reads."""
-    node, offset = _seen(run)
-    column = columns.get(node) or Column(node.block.tensor, stacked=False)
-    if offset is None:
-        return column
-    tensor, size = column.tensor, math.prod(shape)
-    lead = tensor.shape[:1] if column.stacked else ()
-    if size != math.prod(column.shape):
-        every = (slice(None),) * len(lead)
-        tensor = getitem(reshape(tensor, (*lead, -1)), (*every, slice(offset, offset + size)))
-    return Column(reshaped(tensor, (*lead, *shape)), column.stacked)
+def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
+    """Inputs of all calls in a group, one after the other."""
+    blocks: list[Block] = []
+    starts: list[int] = []
+    sizes: list[int] = []
+    for node in group:
+        signature: Any = node.signature
+        joined = signature.joins[number]
+        for run, offset in zip(node.inputs[joined.inputs], joined.offsets, strict=True):
+            blocks.append(run.block)
+            starts.append(run.start + offset)
+        sizes += joined.sizes
+    shape = (len(group), *join.shape)
+    if join.rows is not None:
+        shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
+    with mode.set_grad_enabled(join.recording):
+        return gathered(blocks, starts, sizes, shape)
+
+
+def _blame(node: Node) -> None:
+    """Run one call op by op, and raise what is wrong with it, if it is this one."""
+    signature: Any = node.signature
+    recording: Recording = signature.recording
+    values: dict[Node, Block] = {}
+    for number, run in zip(signature.order, node.inputs, strict=True):
+        values[recording.inputs[number]] = Block(value_of(run.block, run.start, recording.kinds[number].shape))
+    for op in recording.nodes:
+        inputs = []
+        for run, kind in zip(op.inputs, op.signature.kinds, strict=True):
+            source, offset = seen(run)
+            inputs.append(value_of(values.get(source) or source.block, offset or 0, kind.shape))
+        blame(op.signature.call, inputs, getattr(op, "line", ""))
+        values[op] = Block(op.signature.call.op.apply(inputs, op.signature.call.attrs))
 
 
 RUNNERS[How.CELL] = _run

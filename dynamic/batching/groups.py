@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from dynamic import mode
 from dynamic.batching.layout import place
 from dynamic.batching.memory import gathered, value_of
 from dynamic.batching.nodes import Block, Kind, Node, Run
-from dynamic.batching.rules import Column
 from dynamic.batching.signatures import Call, How
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.errors import GraphError
-from graphs.ops.movement import stack
+
+
+class Column(NamedTuple):
+    """One input of every op in a group: a tensor with a new first axis, or the one value that all of them share."""
+
+    tensor: Tensor
+    stacked: bool
 
 
 def parts(group: list[Node]) -> Iterator[list[Node]]:
@@ -64,16 +70,6 @@ def _values(node: Node) -> list[Tensor]:
     return [value_of(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
 
 
-def stacked(call: Call, columns: Sequence[Column], count: int) -> Column:
-    """The results of `count` ops on columns of inputs."""
-    if not any(column.stacked for column in columns):  # they are all the same: once is enough
-        return Column(call.op.apply([column.tensor for column in columns], call.attrs), stacked=False)
-    if call.rule is not None:
-        return Column(call.rule(call.op, columns, call.attrs, count), stacked=True)
-    results = [call.op.apply([column.row(i) for column in columns], call.attrs) for i in range(count)]
-    return Column(stack(results), stacked=True)
-
-
 def column_of(runs: Sequence[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
     count = len(runs)
@@ -98,9 +94,10 @@ def _transposed(group: Sequence[Node]) -> Iterable[tuple[Run, ...]]:
 def _stacked(group: Sequence[Node]) -> None:
     signature = group[0].signature
     columns = [column_of(runs, kind) for runs, kind in zip(_transposed(group), signature.kinds, strict=True)]
-    result = stacked(signature.call, columns, len(group))
+    each = tuple([column.stacked for column in columns])
+    result = signature.call.runner(each)([column.tensor for column in columns], len(group))
     size = signature.out.size
-    place(group, result.tensor, range(0, len(group) * size, size) if result.stacked and size else [0] * len(group))
+    place(group, result, range(0, len(group) * size, size) if any(each) and size else [0] * len(group))
 
 
 def _rows(group: Sequence[Node]) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import mode
+from dynamic.batching.moves import EVERY, Move, Places, gather
 from dynamic.batching.nodes import Block
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
-from graphs.ops.indexing import scatter, take
-from graphs.ops.movement import concat, reshape
+from graphs.ops.movement import reshape
 from graphs.ops.slicing import getitem
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
@@ -32,13 +31,14 @@ def gathered(blocks: Sequence[Block], starts: list[int], sizes: list[int], shape
     if _follow_each_other(blocks, starts, sizes):
         return reshaped(part(blocks[0], starts[0], sum(sizes), math.prod(shape[1:])), shape)
     # Rows as long as all runs allow: the fewer there are to move, the better.
-    unit = math.gcd(*set(starts), *set(sizes), *{b.size for b in blocks}, math.prod(shape[1:]))
-    return reshaped(_picked(*_source(blocks, np.array(starts) // unit, np.array(sizes) // unit, unit)), shape)
+    unit = math.gcd(*set(starts), *set(sizes), *{b.size for b in blocks})
+    sources, moves = _moves(blocks, np.array(starts) // unit, np.array(sizes) // unit, unit)
+    return gather.apply([block.tensor for block in sources], {"moves": moves, "unit": unit, "shape": shape})
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
     """A tensor in a shape, without an op when it has that."""
-    return x if x.shape == shape else reshape.apply((x,), {"shape": shape})
+    return x if x.shape == shape else reshape(x, shape)
 
 
 def _follow_each_other(blocks: Sequence[Block], starts: list[int], sizes: list[int]) -> bool:
@@ -59,19 +59,40 @@ def part(block: Block, start: int, size: int, unit: int = 1) -> Tensor:
     return getitem.apply((rows,), {"key": (slice(start // unit, (start + size) // unit), slice(None))})
 
 
-def _source(blocks: Sequence[Block], starts: Indices, sizes: Indices, unit: int) -> tuple[Tensor, Indices]:
-    """A tensor with all the rows that the runs need, and which of its rows each run has, in order."""
+def _moves(blocks: Sequence[Block], starts: Indices, sizes: Indices, unit: int) -> tuple[list[Block], tuple[Move, ...]]:
+    """The blocks that runs of whole rows are in, and which of their rows go where."""
     numbers: dict[Block, int] = {}
     owner = np.array([numbers.setdefault(block, len(numbers)) for block in blocks])
-    parts, base = [], 0
-    starts = starts.copy()
+    rows = _rows(starts, sizes)
+    if len(numbers) == 1:
+        return [blocks[0]], (Move(*_of_block(rows, blocks[0].size // unit), EVERY),)
+    owner = np.repeat(owner, sizes)
+    moves = []
     for block, number in numbers.items():
-        own = owner == number
-        first, end = int(starts[own].min()), int((starts + sizes)[own].max())
-        parts.append(reshaped(part(block, first * unit, (end - first) * unit, unit), (end - first, unit)))
-        starts[own] += base - first
-        base += end - first
-    return parts[0] if len(parts) == 1 else concat.apply(parts, {"axis": 0}), _rows(starts, sizes)
+        places = np.flatnonzero(owner == number)
+        moves.append(Move(*_of_block(rows[places], block.size // unit), _as_slice(places)))
+    return list(numbers), tuple(moves)
+
+
+def _of_block(rows: Indices, count: int) -> tuple[Places, bool]:
+    """Rows of a block of so many, and whether they are different ones."""
+    found = _as_slice(rows)
+    if isinstance(found, slice):
+        return found, True
+    met = np.zeros(count, bool)
+    met[rows] = True
+    return rows, np.count_nonzero(met) == len(rows)
+
+
+def _as_slice(indices: Indices) -> Places:
+    """The indices as a slice, where they follow each other."""
+    count = len(indices)
+    if not count:
+        return slice(0, 0)
+    first = int(indices[0])
+    if int(indices[-1]) - first == count - 1 and (count < 3 or (np.diff(indices) == 1).all()):
+        return slice(first, first + count)
+    return indices
 
 
 def _rows(starts: Indices, sizes: Indices) -> Indices:
@@ -80,21 +101,3 @@ def _rows(starts: Indices, sizes: Indices) -> Indices:
         return starts
     before = np.cumsum(sizes) - sizes
     return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
-
-
-def _picked(source: Tensor, places: Indices) -> Tensor:
-    """source[places]. Where no row is taken twice, its gradient is a `take`, and not the far slower `scatter_add`."""
-    rows, count = len(source), len(places)
-    if not (source.requires_grad and mode.is_grad_enabled()):
-        return take.apply((source, places), {"axis": 0})
-    targets = np.full(rows, -1)
-    targets[places] = np.arange(count)
-    unused = targets < 0
-    spare = int(unused.sum())
-    if spare != rows - count or spare > count:
-        return take.apply((source, places), {"axis": 0})
-    if not spare and np.array_equal(places, np.arange(rows)):
-        return source
-    targets[unused] = np.arange(count, rows)
-    moved = scatter.apply((np.empty(source.shape, source.dtype), targets, source), {"axis": 0})
-    return getitem.apply((moved,), {"key": (slice(0, count), slice(None))}) if spare else moved
