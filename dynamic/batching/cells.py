@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import mode, native
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
 from dynamic.batching.memory import Indices, gathered, value_of
 from dynamic.batching.moves import Segments
-from dynamic.batching.nodes import Block, Kind, Node, Part, Run, Several, View
+from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
 from dynamic.batching.plans import Plan, plan_of
 from dynamic.batching.recording import Function, Recording, RecordingBatch, Result, seen
@@ -45,7 +45,7 @@ def cell(f: Function) -> Function:
     return call
 
 
-class _Signature:
+class CellSignature:
     """The calls of a cell with arguments of the same kinds, in one batch.
 
     call     the plan, which those of other signatures may share
@@ -53,12 +53,14 @@ class _Signature:
     order    which input of the recording each input of a node is
     """
 
+    __slots__ = ("build", "bundle", "call", "constants", "joins", "kinds", "lengths", "order", "recording", "results")
+
     def __init__(self, recording: Recording, outline_: Outline, plan: Plan, bundle: Bundle) -> None:
         self.call, self.bundle, self.recording = plan, bundle, recording
         self.kinds, self.constants, self.lengths = outline_.kinds, outline_.constants, outline_.lengths
-        self.results, self.structure = recording.results, recording.structure
+        self.results, self.build = recording.results, recording.build
         members = [member for join in outline_.members for member in join]
-        self.order = [*outline_.singles, *[member.input for member in members]]
+        self.order = (*outline_.singles, *[member.input for member in members])
         self.joins: list[_Joined] = []
         position = len(outline_.singles)
         for join in outline_.members:
@@ -78,45 +80,58 @@ class _Joined:
 # Deferring ----------------------------------------------------------------------------------------------------------
 
 
-def _defer(batch: Batch, f: Function, args: Any, options: Any) -> Any:
-    leaves, structure = tree.flatten((args, options))
+def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if native.loops is not None:
+        returned = native.loops.defer_call(batch, f, args, options)
+        if returned is not NotImplemented:
+            return returned
+    leaves, structure = tree.flatten_as_inserted((args, options))
     key: list[Any] = [f, structure, mode.is_grad_enabled()]
     inputs: list[Run] = []
     depth = 0
     for leaf in leaves:
-        value = leaf if type(leaf) is Deferred else batch.known.get(id(leaf))
-        if value is None:
-            if not isinstance(leaf, (Tensor, np.ndarray)):
-                key.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
-                continue
-            value = batch.constant(identity, leaf, (leaf,))
-        kind = value.kind
-        key.append(kind)
-        if not kind.parameter:  # a parameter is the same in all calls of one signature
+        if not isinstance(leaf, (Tensor, np.ndarray)):
+            key.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
+            continue
+        value = leaf if type(leaf) is Deferred else met(batch, leaf)
+        key.append(value.kind)
+        if not value.kind.parameter:  # a parameter is the same in all calls of one signature
             inputs.append(value.run)
-            if value.run.level.depth > depth:
-                depth = value.run.level.depth
-    signature = batch.cells.get(tuple(key)) or _signature(batch, key, leaves)
+            depth = max(depth, value.run.level.depth)
+    known = tuple(key)
+    signature = batch.cells.get(known) or batch.cells.setdefault(known, sign(batch, f, args, options))
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
     node = Several(level, signature, [inputs[i] for i in signature.order])
     level.nodes.append(node)
-    results = [_result(batch, node, inputs, r) if type(r) is Result else r for r in signature.results]
-    return tree.unflatten(signature.structure, results)
+    return signature.build([_value(batch, node, inputs, r) if type(r) is Result else r for r in signature.results])
 
 
-def _signature(batch: Batch, key: list[Any], leaves: Sequence[Any]) -> _Signature:
-    f, structure, grad, *parts = key
-    given = [p if type(p) is Kind and not p.parameter else leaf for p, leaf in zip(parts, leaves, strict=True)]
-    recording = Recording(f, given, structure)
+def met(batch: Batch, array: Any) -> Deferred:
+    """The value that stands for a tensor or an array in a batch."""
+    value = batch.known.get(id(array))
+    return batch.constant(identity, array, (array,)) if value is None else value
+
+
+def sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
+    """The signature of a call, for which `f` is run once. What it does may run with other calls, of whatever cell."""
+    leaves, structure = tree.flatten_as_inserted((args, options))
+    recording = Recording(f, [_stand_in(batch, leaf) for leaf in leaves], structure)
     found = outline(recording)
     plan = plan_of(found)
-    where = (plan, grad, tuple(map(recording.constant_key, found.constants)))
-    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(grad))
-    signature = batch.cells[tuple(key)] = _Signature(recording, found, plan, bundle)
-    return signature
+    where = (plan, mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
+    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(mode.is_grad_enabled()))
+    return CellSignature(recording, found, plan, bundle)
 
 
-def _result(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -> Deferred:
+def _stand_in(batch: Batch, leaf: Any) -> Any:
+    """The kind of an argument that differs between calls of one signature; any other as it is."""
+    if not isinstance(leaf, (Tensor, np.ndarray)):
+        return leaf
+    kind = leaf.kind if type(leaf) is Deferred else met(batch, leaf).kind
+    return leaf if kind.parameter else kind
+
+
+def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -> Deferred:
     run = inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
     return deferred(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, NoReturn, cast
 
 from dynamic.batching.batch import Batch
@@ -54,6 +55,7 @@ class Recording:
     nodes     its ops
     outputs   those of its nodes that make what it returns
     results   the leaves of that; a leaf that is no value to come is as it is
+    build     what makes what it returns of these
     """
 
     def __init__(self, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
@@ -63,7 +65,8 @@ class Recording:
         self.outputs: list[Node] = []
         args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
         with redirected(batch):
-            returned, self.structure = tree.flatten(f(*args, **options))
+            returned, found = tree.flatten_as_inserted(f(*args, **options))
+        self.build = _builder(found, len(returned))
         self.nodes = batch.nodes()
         self._known = batch.known
         self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
@@ -89,6 +92,15 @@ class Recording:
             self.outputs.append(node)
         size = value.kind.size if offset is None else _size(node)
         return Result(value.kind, -1, self.outputs.index(node), size, offset)
+
+
+def _builder(structure: tree.Structure, count: int) -> Callable[[list[Any]], Any]:
+    """`tree.unflatten` of that structure; a value or a tuple of values takes no optree."""
+    if structure == tree.flatten_as_inserted(0)[1]:
+        return itemgetter(0)
+    if structure == tree.flatten_as_inserted((0,) * count)[1]:
+        return tuple
+    return functools.partial(tree.unflatten, structure)
 
 
 def _size(node: Node) -> int:

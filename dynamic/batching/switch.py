@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dynamic import native
 from dynamic.batching.deferred import Deferred, settled
 from dynamic.tensor import Tensor
 from graphs import dispatch
@@ -110,7 +111,11 @@ def _shortcut(op: Op) -> Callable[..., Any]:
         batch = state.batch
         return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
 
-    return defer_two if op.arity == 2 else defer
+    general = defer_two if op.arity == 2 else defer
+    if native.loops is None or op.arity not in (1, 2):
+        return general
+    made: Callable[..., Any] = native.loops.Deferral(op=op, general=general, arity=op.arity)
+    return made
 
 
 _NO_OPTIONS: Attrs = {}

@@ -5,6 +5,7 @@
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
+     batch.c       an op, or a call of a cell, put off          dynamic/batching/batch.py, cells.py
      arrays.c      what is asked of arrays, and how their memory is used again
      module.c      the module, and what Python lends it         dynamic/compiled.py
 
@@ -179,6 +180,15 @@ int run_program(PyObject *program, PyObject *entry, int keep, PyObject *cotangen
 /* walk.c */
 PyObject *history(PyObject *module, PyObject *roots);
 PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+/* batch.c */
+extern PyTypeObject DeferralType;
+PyObject *rows(PyObject *module, PyObject *value);
+PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
+
+/* module.c */
+Py_ssize_t offset_of(PyObject *type, const char *name);
 
 /* transform.c */
 PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);

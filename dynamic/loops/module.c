@@ -13,7 +13,7 @@ __declspec(thread) int is_idle;
 _Thread_local int is_idle;
 #endif
 
-static Py_ssize_t
+Py_ssize_t
 offset_of(PyObject *type, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);
@@ -112,6 +112,9 @@ static PyMethodDef functions[] = {
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
     {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
+    {"rows", rows, METH_O, NULL},
+    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
+    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
     {"history", history, METH_O, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
@@ -132,7 +135,8 @@ PyInit__native(void)
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0)
+    if (module == NULL || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0
+        || PyModule_AddType(module, &DeferralType) < 0)
         Py_CLEAR(module);
     return module;
 }
