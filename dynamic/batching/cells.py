@@ -12,7 +12,7 @@ from dynamic import mode, native
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.memory import Indices, gathered, value_of
+from dynamic.batching.memory import Indices, gathered, located, value_of
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
@@ -139,7 +139,7 @@ def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -
 # Running ------------------------------------------------------------------------------------------------------------
 
 
-def _run(group: Sequence[Node]) -> None:
+def _run(group: list[Node]) -> None:
     signature: Any = group[0].signature
     plan: Plan = signature.call
     columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
@@ -165,21 +165,23 @@ def _segments(lengths: Indices) -> Segments:
 
 def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
     """Inputs of all calls in a group, one after the other."""
-    blocks: list[Block] = []
-    starts: list[int] = []
+    runs: list[Run] = []
+    offsets: list[int] = []
     sizes: list[int] = []
     for node in group:
-        signature: Any = node.signature
-        joined = signature.joins[number]
-        for run, offset in zip(node.inputs[joined.inputs], joined.offsets, strict=True):
-            blocks.append(run.block)
-            starts.append(run.start + offset)
+        joined = cast("Any", node.signature).joins[number]
+        runs += node.inputs[joined.inputs]
+        offsets += joined.offsets
         sizes += joined.sizes
+    places = located(runs)
+    if any(offsets):
+        places = places._replace(starts=places.starts + np.array(offsets))
+    each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else np.array(sizes)
     shape = (len(group), *join.shape)
     if join.rows is not None:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     with mode.set_grad_enabled(join.recording):
-        return gathered(blocks, starts, sizes, shape)
+        return gathered(places, each, shape)
 
 
 def _blame(node: Node) -> None:

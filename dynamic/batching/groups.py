@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+
 from dynamic import mode
 from dynamic.batching.layout import place
-from dynamic.batching.memory import gathered, value_of
+from dynamic.batching.memory import gathered, located, value_of
 from dynamic.batching.nodes import Block, Kind, Node, Run
 from dynamic.batching.signatures import Call, How
 from dynamic.tensor import Tensor
@@ -41,7 +43,7 @@ def parts(group: list[Node]) -> Iterator[list[Node]]:
     yield group
 
 
-def run(group: Sequence[Node]) -> None:
+def run(group: list[Node]) -> None:
     """Run a group, after which each of its nodes has its block.
 
     An error names the line of the op that is to blame, and not the one that needed the value.
@@ -70,28 +72,28 @@ def _values(node: Node) -> list[Tensor]:
     return [value_of(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
 
 
-def column_of(runs: Sequence[Run], kind: Kind) -> Column:
+def column_of(runs: list[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
     count = len(runs)
     if runs.count(runs[0]) == count:
         return Column(value_of(runs[0].block, runs[0].start, kind.shape), stacked=False)
-    blocks, starts = [run.block for run in runs], [run.start for run in runs]
-    if starts.count(starts[0]) == count and blocks.count(blocks[0]) == count:
-        return Column(value_of(blocks[0], starts[0], kind.shape), stacked=False)
+    places = located(runs)
+    if len(places.blocks) == 1 and bool((places.starts == places.starts[0]).all()):
+        return Column(value_of(places.blocks[0], int(places.starts[0]), kind.shape), stacked=False)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
-    known, key = runs[0].level.batch.gathered, (tuple(blocks), tuple(starts), kind, mode.is_grad_enabled())
+    known, key = runs[0].level.batch.gathered, (places.key(), kind, mode.is_grad_enabled())
     tensor = known.get(key)
     if tensor is None:
-        tensor = known[key] = gathered(blocks, starts, [kind.size] * count, (count, *kind.shape))
+        tensor = known[key] = gathered(places, kind.size, (count, *kind.shape))
     return Column(tensor, stacked=True)
 
 
-def _transposed(group: Sequence[Node]) -> Iterable[tuple[Run, ...]]:
+def _transposed(group: Sequence[Node]) -> Iterable[list[Run]]:
     """What the nodes of a group read: for each input, that of every node."""
-    return zip(*[node.inputs for node in group], strict=True)
+    return map(list, zip(*[node.inputs for node in group], strict=True))
 
 
-def _stacked(group: Sequence[Node]) -> None:
+def _stacked(group: list[Node]) -> None:
     signature = group[0].signature
     columns = [column_of(runs, kind) for runs, kind in zip(_transposed(group), signature.kinds, strict=True)]
     each = tuple([column.stacked for column in columns])
@@ -100,7 +102,7 @@ def _stacked(group: Sequence[Node]) -> None:
     place(group, result, range(0, len(group) * size, size) if any(each) and size else [0] * len(group))
 
 
-def _rows(group: Sequence[Node]) -> None:
+def _rows(group: list[Node]) -> None:
     call = group[0].signature.call
     inputs = []
     for j, (runs, has_rows) in enumerate(zip(_transposed(group), call.roles or (), strict=True)):
@@ -111,23 +113,24 @@ def _rows(group: Sequence[Node]) -> None:
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 
-def _joined(group: Sequence[Node]) -> None:
+def _joined(group: list[Node]) -> None:
     runs = [run for node in group for run in node.inputs]
     kinds = [kind for node in group for kind in node.signature.kinds]
     place(group, _all_rows(runs, kinds, [node.signature.out for node in group]), _starts(group))
 
 
-def _all_rows(runs: Sequence[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
+def _all_rows(runs: list[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
     """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
-    return gathered([run.block for run in runs], [run.start for run in runs], [kind.size for kind in kinds], shape)
+    sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else np.array([kind.size for kind in kinds])
+    return gathered(located(runs), sizes, shape)
 
 
 def _starts(group: Sequence[Node]) -> list[int]:
     return list(accumulate([node.signature.call.out.size for node in group[:-1]], initial=0))
 
 
-RUNNERS: dict[How, Callable[[Sequence[Node]], None]] = {
+RUNNERS: dict[How, Callable[[list[Node]], None]] = {
     How.STACKED: _stacked,
     How.SINGLE: _stacked,
     How.ROWS: _rows,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.batching.moves import EVERY, Move, Places, gather
-from dynamic.batching.nodes import Block
+from dynamic import native
+from dynamic.batching.moves import EVERY, Move, gather
+from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
 from graphs.ops.movement import reshape
@@ -24,16 +24,44 @@ def value_of(block: Block, start: int, shape: Shape) -> Tensor:
     return reshaped(part(block, start, math.prod(shape)), shape)
 
 
-def gathered(blocks: Sequence[Block], starts: list[int], sizes: list[int], shape: Shape) -> Tensor:
-    """Runs one after the other, as one tensor of a shape. A run is in a block, from an element on, so many elements."""
+class Places(NamedTuple):
+    """Where runs are: the blocks, and for each run the number of its block and from which element on it is."""
+
+    blocks: list[Block]
+    owners: Indices
+    starts: Indices
+
+    def key(self) -> Hashable:
+        """Equal for the same places."""
+        return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes()
+
+
+def located(runs: list[Run]) -> Places:
+    """Where some runs are."""
+    if native.loops is not None:
+        blocks, owners, starts = native.loops.located(runs)
+        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp))
+    numbers: dict[Block, int] = {}
+    found = [numbers.setdefault(run.block, len(numbers)) for run in runs]
+    return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp))
+
+
+def gathered(places: Places, sizes: int | Indices, shape: Shape) -> Tensor:
+    """Runs of so many elements one after the other, as one tensor of a shape."""
+    blocks, owners, starts = places
     if not math.prod(shape):
         return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
-    if _follow_each_other(blocks, starts, sizes):
-        return reshaped(part(blocks[0], starts[0], sum(sizes), math.prod(shape[1:])), shape)
+    if len(blocks) == 1 and _follow_each_other(starts, sizes):
+        return reshaped(part(blocks[0], int(starts[0]), math.prod(shape), math.prod(shape[1:])), shape)
     # Rows as long as all runs allow: the fewer there are to move, the better.
-    unit = math.gcd(*set(starts), *set(sizes), *{b.size for b in blocks})
-    sources, moves = _moves(blocks, np.array(starts) // unit, np.array(sizes) // unit, unit)
-    return gather.apply([block.tensor for block in sources], {"moves": moves, "unit": unit, "shape": shape})
+    each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
+    unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
+    rows = starts // unit
+    if not isinstance(sizes, int) or sizes > unit:
+        counts = np.broadcast_to(sizes, starts.shape) // unit
+        rows, owners = _every_row(rows, counts), np.repeat(owners, counts)
+    moves = _moves([block.size // unit for block in blocks], owners, rows)
+    return gather.apply([block.tensor for block in blocks], {"moves": moves, "unit": unit, "shape": shape})
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
@@ -41,12 +69,8 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
     return x if x.shape == shape else reshape(x, shape)
 
 
-def _follow_each_other(blocks: Sequence[Block], starts: list[int], sizes: list[int]) -> bool:
-    if blocks.count(blocks[0]) < len(blocks):
-        return False
-    if sizes.count(sizes[0]) == len(sizes) and sizes[0]:
-        return starts == list(range(starts[0], starts[0] + len(starts) * sizes[0], sizes[0]))
-    return starts == list(accumulate(sizes[:-1], initial=starts[0]))
+def _follow_each_other(starts: Indices, sizes: int | Indices) -> bool:
+    return bool((starts[1:] - starts[:-1] == (sizes if isinstance(sizes, int) else sizes[:-1])).all())
 
 
 def part(block: Block, start: int, size: int, unit: int = 1) -> Tensor:
@@ -59,22 +83,21 @@ def part(block: Block, start: int, size: int, unit: int = 1) -> Tensor:
     return getitem.apply((rows,), {"key": (slice(start // unit, (start + size) // unit), slice(None))})
 
 
-def _moves(blocks: Sequence[Block], starts: Indices, sizes: Indices, unit: int) -> tuple[list[Block], tuple[Move, ...]]:
-    """The blocks that runs of whole rows are in, and which of their rows go where."""
-    numbers: dict[Block, int] = {}
-    owner = np.array([numbers.setdefault(block, len(numbers)) for block in blocks])
-    rows = _rows(starts, sizes)
-    if len(numbers) == 1:
-        return [blocks[0]], (Move(*_of_block(rows, blocks[0].size // unit), EVERY),)
-    owner = np.repeat(owner, sizes)
-    moves = []
-    for block, number in numbers.items():
-        places = np.flatnonzero(owner == number)
-        moves.append(Move(*_of_block(rows[places], block.size // unit), _as_slice(places)))
-    return list(numbers), tuple(moves)
+def _moves(counts: Sequence[int], owners: Indices, rows: Indices) -> tuple[Move, ...]:
+    """Which rows of blocks, that have so many, go where."""
+    if len(counts) == 1:
+        return (Move(*_of_block(rows, counts[0]), EVERY),)
+    order = np.argsort(owners, kind="stable")
+    rows, bounds = rows[order], np.searchsorted(owners[order], range(len(counts) + 1)).tolist()
+    return tuple(
+        [
+            Move(*_of_block(rows[first:end], count), _as_slice(order[first:end]))
+            for count, first, end in zip(counts, bounds[:-1], bounds[1:], strict=True)
+        ]
+    )
 
 
-def _of_block(rows: Indices, count: int) -> tuple[Places, bool]:
+def _of_block(rows: Indices, count: int) -> tuple[slice | Indices, bool]:
     """Rows of a block of so many, and whether they are different ones."""
     found = _as_slice(rows)
     if isinstance(found, slice):
@@ -84,20 +107,18 @@ def _of_block(rows: Indices, count: int) -> tuple[Places, bool]:
     return rows, np.count_nonzero(met) == len(rows)
 
 
-def _as_slice(indices: Indices) -> Places:
+def _as_slice(indices: Indices) -> slice | Indices:
     """The indices as a slice, where they follow each other."""
     count = len(indices)
     if not count:
         return slice(0, 0)
     first = int(indices[0])
-    if int(indices[-1]) - first == count - 1 and (count < 3 or (np.diff(indices) == 1).all()):
+    if int(indices[-1]) - first == count - 1 and (count < 3 or bool((indices[1:] - indices[:-1] == 1).all())):
         return slice(first, first + count)
     return indices
 
 
-def _rows(starts: Indices, sizes: Indices) -> Indices:
+def _every_row(starts: Indices, counts: Indices) -> Indices:
     """The rows of runs of so many, from these rows on."""
-    if (sizes == 1).all():
-        return starts
-    before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    before = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)

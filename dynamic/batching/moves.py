@@ -15,7 +15,7 @@ from graphs.op import Infer, Kernel, Op
 from graphs.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
-Places = slice | Array
+Indices = slice | Array
 Shape = tuple[int, ...]
 
 
@@ -25,9 +25,9 @@ class Move(NamedTuple):
     distinct   whether they are as many different ones
     """
 
-    rows: Places
+    rows: Indices
     distinct: bool
-    places: Places
+    places: Indices
 
 
 class Segments(NamedTuple):

@@ -4,21 +4,11 @@
 
 #define MOST_NESTED 64 /* containers in containers */
 
-static PyTypeObject *Deferred, *Node, *Several, *View, *Part, *Result;
+PyTypeObject *Deferred, *Node, *Several, *View, *Part;
+static PyTypeObject *Result;
 static PyObject *state, *never, *meet, *sign, *row_kind, *batch_name, *level_name, *zero;
 
-/* Where the slots of what waits lie. */
-static struct {
-    Py_ssize_t known, signatures, values, cells;                     /* of a Batch */
-    Py_ssize_t bundle, out, view, risky;                             /* of a Signature */
-    Py_ssize_t cell_bundle, order, results, build;                   /* of that of a cell */
-    Py_ssize_t levels;                                               /* of a Bundle */
-    Py_ssize_t batch, depth, nodes;                                  /* of a Level */
-    Py_ssize_t level, signature, inputs, read, viewed;               /* of a Node */
-    Py_ssize_t view_level, view_node, view_owner, view_offset;       /* of a View */
-    Py_ssize_t part_level, part_owner, index, part_size, part_viewed; /* of a Part */
-    Py_ssize_t shape, size, parameter;                               /* of a Kind */
-} in;
+Waiting waiting;
 
 #define RUN(value) SLOT(value, at.data) /* a deferred value keeps these where a tensor has its data, edge and gradient */
 #define KIND(value) SLOT(value, at.edge)
@@ -27,7 +17,7 @@ static struct {
 static PyObject *
 level_of(PyObject *run)
 {
-    return SLOT(run, Py_IS_TYPE(run, View) ? in.view_level : Py_IS_TYPE(run, Part) ? in.part_level : in.level);
+    return SLOT(run, Py_IS_TYPE(run, View) ? waiting.view_level : Py_IS_TYPE(run, Part) ? waiting.part_level : waiting.level);
 }
 
 /* deferred(run, kind, batch.values) */
@@ -41,8 +31,8 @@ value_of(PyObject *run, PyObject *kind, PyObject *batch)  /* takes the reference
     }
     RUN(value) = run;
     KIND(value) = Py_NewRef(kind);
-    SHAPE(value) = Py_NewRef(SLOT(kind, in.shape));
-    if (PyList_Append(SLOT(batch, in.values), value) < 0)
+    SHAPE(value) = Py_NewRef(SLOT(kind, waiting.shape));
+    if (PyList_Append(SLOT(batch, waiting.values), value) < 0)
         Py_CLEAR(value);
     return value;
 }
@@ -55,15 +45,15 @@ view_of(PyObject *run, Py_ssize_t offset)
     if (view == NULL)
         return NULL;
     if (Py_IS_TYPE(run, View)) {
-        node = SLOT(run, in.view_node);
-        offset += PyLong_AsSsize_t(SLOT(run, in.view_offset));
+        node = SLOT(run, waiting.view_node);
+        offset += PyLong_AsSsize_t(SLOT(run, waiting.view_offset));
     }
     int is_part = Py_IS_TYPE(node, Part);
-    SLOT(view, in.view_node) = Py_NewRef(node);
-    SLOT(view, in.view_owner) = Py_NewRef(is_part ? SLOT(node, in.part_owner) : node);
-    SLOT(view, in.view_offset) = PyLong_FromSsize_t(offset);
-    SLOT(view, in.view_level) = Py_NewRef(level_of(node));
-    put(node, is_part ? in.part_viewed : in.viewed, Py_NewRef(Py_True));
+    SLOT(view, waiting.view_node) = Py_NewRef(node);
+    SLOT(view, waiting.view_owner) = Py_NewRef(is_part ? SLOT(node, waiting.part_owner) : node);
+    SLOT(view, waiting.view_offset) = PyLong_FromSsize_t(offset);
+    SLOT(view, waiting.view_level) = Py_NewRef(level_of(node));
+    put(node, is_part ? waiting.part_viewed : waiting.viewed, Py_NewRef(Py_True));
     if (PyErr_Occurred())
         Py_CLEAR(view);
     return view;
@@ -73,17 +63,17 @@ view_of(PyObject *run, Py_ssize_t offset)
 static PyObject *
 noted(PyTypeObject *type, PyObject *batch, PyObject *bundle, PyObject *depth, PyObject *signature, PyObject *inputs)
 {
-    PyObject *level = PyDict_GetItemWithError(SLOT(bundle, in.levels), depth);
+    PyObject *level = PyDict_GetItemWithError(SLOT(bundle, waiting.levels), depth);
     if (level == NULL && PyErr_Occurred())
         return NULL;
     level = level != NULL ? Py_NewRef(level) : PyObject_CallMethodObjArgs(batch, level_name, bundle, depth, NULL);
     PyObject *node = level == NULL ? NULL : type->tp_alloc(type, 0);
     if (node != NULL) {
-        SLOT(node, in.level) = Py_NewRef(level);
-        SLOT(node, in.signature) = Py_NewRef(signature);
-        SLOT(node, in.inputs) = Py_NewRef(inputs);
-        SLOT(node, in.read) = Py_NewRef(never);
-        if (PyList_Append(SLOT(level, in.nodes), node) < 0)
+        SLOT(node, waiting.level) = Py_NewRef(level);
+        SLOT(node, waiting.signature) = Py_NewRef(signature);
+        SLOT(node, waiting.inputs) = Py_NewRef(inputs);
+        SLOT(node, waiting.read) = Py_NewRef(never);
+        if (PyList_Append(SLOT(level, waiting.nodes), node) < 0)
             Py_CLEAR(node);
     }
     Py_XDECREF(level);
@@ -93,7 +83,7 @@ noted(PyTypeObject *type, PyObject *batch, PyObject *bundle, PyObject *depth, Py
 static PyObject *
 deeper(PyObject *depth, PyObject *run)  /* the depth of a run, if that is more; borrowed */
 {
-    PyObject *other = SLOT(level_of(run), in.depth);
+    PyObject *other = SLOT(level_of(run), waiting.depth);
     return PyLong_AsLong(other) > PyLong_AsLong(depth) ? other : depth;
 }
 
@@ -104,7 +94,7 @@ known_of(PyObject *batch, PyObject *arg)
     if (!Py_IS_TYPE(arg, Tensor) && !Py_IS_TYPE(arg, ndarray))
         return NULL;
     PyObject *key = PyLong_FromVoidPtr(arg);
-    PyObject *found = key == NULL ? NULL : PyDict_GetItemWithError(SLOT(batch, in.known), key);
+    PyObject *found = key == NULL ? NULL : PyDict_GetItemWithError(SLOT(batch, waiting.known), key);
     Py_XDECREF(key);
     return found;
 }
@@ -143,11 +133,11 @@ noted_op(Deferral *deferral, PyObject *batch, PyObject *const *args)  /* NULL, w
             PyTuple_SET_ITEM(key, 2 + i, Py_NewRef(KIND(values[i])));
             PyTuple_SET_ITEM(inputs, i, Py_NewRef(RUN(values[i])));
         }
-        signature = PyDict_GetItemWithError(SLOT(batch, in.signatures), key);
+        signature = PyDict_GetItemWithError(SLOT(batch, waiting.signatures), key);
     }
-    if (signature != NULL && SLOT(signature, in.view) == Py_None && SLOT(signature, in.risky) == Py_False)
-        result = value_of(noted(Node, batch, SLOT(signature, in.bundle), depth, signature, inputs),
-                          SLOT(signature, in.out), batch);
+    if (signature != NULL && SLOT(signature, waiting.view) == Py_None && SLOT(signature, waiting.risky) == Py_False)
+        result = value_of(noted(Node, batch, SLOT(signature, waiting.bundle), depth, signature, inputs),
+                          SLOT(signature, waiting.out), batch);
     Py_XDECREF(key);
     Py_XDECREF(inputs);
     return result;
@@ -234,11 +224,11 @@ rows(PyObject *Py_UNUSED(module), PyObject *value)
         PyErr_SetString(PyExc_TypeError, "rows takes a deferred value that has some");
         return NULL;
     }
-    PyObject *batch = Py_NewRef(SLOT(level_of(RUN(value)), in.batch));
+    PyObject *batch = Py_NewRef(SLOT(level_of(RUN(value)), waiting.batch));
     PyObject *kind = PyObject_CallFunctionObjArgs(row_kind, batch, KIND(value), NULL);
     Py_ssize_t count_ = PyLong_AsSsize_t(PyTuple_GET_ITEM(SHAPE(value), 0));
     PyObject *all = kind == NULL ? NULL : PyList_New(count_);
-    Py_ssize_t size = all == NULL ? 0 : PyLong_AsSsize_t(SLOT(kind, in.size));
+    Py_ssize_t size = all == NULL ? 0 : PyLong_AsSsize_t(SLOT(kind, waiting.size));
     for (Py_ssize_t i = 0; all != NULL && i < count_; i++) {
         PyObject *row = value_of(view_of(RUN(value), i * size), kind, batch);
         if (row == NULL)
@@ -270,7 +260,7 @@ static int
 add_value(Found *found, PyObject *value)
 {
     PyObject *kind = KIND(value), *run = RUN(value);
-    if (SLOT(kind, in.parameter) != Py_True) {  /* a parameter is the same in all calls of one signature */
+    if (SLOT(kind, waiting.parameter) != Py_True) {  /* a parameter is the same in all calls of one signature */
         if (PyList_Append(found->inputs, run) < 0)
             return -1;
         found->depth = deeper(found->depth, run);
@@ -340,10 +330,10 @@ value_for(PyObject *result, PyObject *node, const Found *found)
     if (input >= 0)
         run = Py_NewRef(PyList_GET_ITEM(found->inputs, input));
     else if ((run = Part->tp_alloc(Part, 0)) != NULL) {
-        SLOT(run, in.part_owner) = Py_NewRef(node);
-        SLOT(run, in.index) = Py_NewRef(PyTuple_GET_ITEM(result, 2));
-        SLOT(run, in.part_size) = Py_NewRef(PyTuple_GET_ITEM(result, 3));
-        SLOT(run, in.part_level) = Py_NewRef(SLOT(node, in.level));
+        SLOT(run, waiting.part_owner) = Py_NewRef(node);
+        SLOT(run, waiting.index) = Py_NewRef(PyTuple_GET_ITEM(result, 2));
+        SLOT(run, waiting.part_size) = Py_NewRef(PyTuple_GET_ITEM(result, 3));
+        SLOT(run, waiting.part_level) = Py_NewRef(SLOT(node, waiting.level));
     }
     if (run != NULL && offset != Py_None)
         Py_SETREF(run, view_of(run, PyLong_AsSsize_t(offset)));
@@ -353,7 +343,7 @@ value_for(PyObject *result, PyObject *node, const Found *found)
 static PyObject *
 returned(PyObject *signature, PyObject *node, const Found *found)
 {
-    PyObject *results = SLOT(signature, in.results);
+    PyObject *results = SLOT(signature, waiting.results);
     PyObject *values = PyList_New(PyList_GET_SIZE(results)), *made_ = NULL;
     for (Py_ssize_t i = 0; values != NULL && i < PyList_GET_SIZE(results); i++) {
         PyObject *result = PyList_GET_ITEM(results, i);
@@ -364,7 +354,7 @@ returned(PyObject *signature, PyObject *node, const Found *found)
             PyList_SET_ITEM(values, i, value);
     }
     if (values != NULL)
-        made_ = PyObject_CallOneArg(SLOT(signature, in.build), values);
+        made_ = PyObject_CallOneArg(SLOT(signature, waiting.build), values);
     Py_XDECREF(values);
     return made_;
 }
@@ -382,8 +372,8 @@ ordered(PyObject *inputs, PyObject *order)
 static PyObject *
 noted_call(PyObject *signature, const Found *found)
 {
-    PyObject *inputs = ordered(found->inputs, SLOT(signature, in.order)), *result = NULL;
-    PyObject *node = inputs == NULL ? NULL : noted(Several, found->batch, SLOT(signature, in.cell_bundle),
+    PyObject *inputs = ordered(found->inputs, SLOT(signature, waiting.order)), *result = NULL;
+    PyObject *node = inputs == NULL ? NULL : noted(Several, found->batch, SLOT(signature, waiting.cell_bundle),
                                                    found->depth, signature, inputs);
     if (node != NULL)
         result = returned(signature, node, found);
@@ -396,7 +386,7 @@ noted_call(PyObject *signature, const Found *found)
 static PyObject *
 signature_of(PyObject *const *args, const Found *found)
 {
-    PyObject *key = PyList_AsTuple(found->parts), *cells = SLOT(args[0], in.cells);
+    PyObject *key = PyList_AsTuple(found->parts), *cells = SLOT(args[0], waiting.cells);
     PyObject *signature = key == NULL ? NULL : PyDict_GetItemWithError(cells, key);
     if (signature != NULL)
         Py_INCREF(signature);
@@ -450,23 +440,25 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         const char *name;
         Py_ssize_t *offset;
     } slots[] = {
-        {batch, "known", &in.known},          {batch, "signatures", &in.signatures},
-        {batch, "values", &in.values},        {batch, "cells", &in.cells},
-        {signature, "bundle", &in.bundle},    {signature, "out", &in.out},
-        {signature, "view", &in.view},        {signature, "risky", &in.risky},
-        {cell, "bundle", &in.cell_bundle},    {cell, "order", &in.order},
-        {cell, "results", &in.results},       {cell, "build", &in.build},
-        {bundle, "levels", &in.levels},       {level, "batch", &in.batch},
-        {level, "depth", &in.depth},          {level, "nodes", &in.nodes},
-        {node, "level", &in.level},           {node, "signature", &in.signature},
-        {node, "inputs", &in.inputs},         {node, "read", &in.read},
-        {node, "viewed", &in.viewed},         {view, "level", &in.view_level},
-        {view, "node", &in.view_node},        {view, "owner", &in.view_owner},
-        {view, "offset", &in.view_offset},    {part, "level", &in.part_level},
-        {part, "owner", &in.part_owner},      {part, "index", &in.index},
-        {part, "size", &in.part_size},        {part, "viewed", &in.part_viewed},
-        {kind, "shape", &in.shape},           {kind, "size", &in.size},
-        {kind, "parameter", &in.parameter},
+        {batch, "known", &waiting.known},                     {batch, "signatures", &waiting.signatures},
+        {batch, "values", &waiting.values},                   {batch, "cells", &waiting.cells},
+        {signature, "bundle", &waiting.bundle},               {signature, "out", &waiting.out},
+        {signature, "view", &waiting.view},                   {signature, "risky", &waiting.risky},
+        {cell, "bundle", &waiting.cell_bundle},               {cell, "order", &waiting.order},
+        {cell, "results", &waiting.results},                  {cell, "build", &waiting.build},
+        {bundle, "levels", &waiting.levels},                  {level, "batch", &waiting.batch},
+        {level, "depth", &waiting.depth},                     {level, "nodes", &waiting.nodes},
+        {level, "ran", &waiting.ran},                         {node, "level", &waiting.level},
+        {node, "signature", &waiting.signature},              {node, "inputs", &waiting.inputs},
+        {node, "read", &waiting.read},                        {node, "viewed", &waiting.viewed},
+        {node, "block", &waiting.block},                      {node, "start", &waiting.start},
+        {several, "blocks", &waiting.blocks},                 {view, "level", &waiting.view_level},
+        {view, "node", &waiting.view_node},                   {view, "owner", &waiting.view_owner},
+        {view, "offset", &waiting.view_offset},               {part, "level", &waiting.part_level},
+        {part, "owner", &waiting.part_owner},                 {part, "index", &waiting.index},
+        {part, "size", &waiting.part_size},                   {part, "viewed", &waiting.part_viewed},
+        {kind, "shape", &waiting.shape},                      {kind, "size", &waiting.size},
+        {kind, "parameter", &waiting.parameter},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
