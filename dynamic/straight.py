@@ -147,7 +147,7 @@ class _Writer:
             "unbroadcast": unbroadcast,
             "runners": dispatch.runners,
             "least": dispatch.least,
-            "alone": _ALONE,
+            "alone": ALONE,
             "nothing": {},
             "getrefcount": getrefcount,
             "is_unseen": is_unseen,
@@ -212,7 +212,7 @@ def total(held: Any, contribution: Any) -> Any:
     if not runners or held.nbytes < dispatch.least[0]:
         return np.asarray(np.add(held, contribution))
     alike = held.shape == contribution.shape and held.dtype == contribution.dtype
-    if getrefcount(held) == _ALONE and alike and held.flags.carray and is_unseen(held):
+    if getrefcount(held) == ALONE and alike and held.flags.carray and is_unseen(held):
         return np.add(held, contribution, out=held)
     return np.asarray(runners[-1](add, (held, contribution), {}))
 
@@ -241,4 +241,4 @@ def _alone() -> int:
     return counted if counted <= 2 else 0
 
 
-_ALONE = _alone()
+ALONE = _alone()

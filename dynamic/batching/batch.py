@@ -12,7 +12,7 @@ from dynamic import mode
 from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
-from dynamic.batching.memory import value_of
+from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
@@ -230,7 +230,7 @@ class Batch:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
         with redirected(None), mode.enable_grad():
-            become(value, identity(value_of(value.run.block, value.run.start, value.kind.shape)))
+            become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
         """Settle every value that somebody holds, once all has run."""

@@ -12,7 +12,7 @@ from dynamic import mode, native
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.memory import Indices, gathered, located, value_of
+from dynamic.batching.memory import Indices, gathered, located, part
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
@@ -190,12 +190,12 @@ def _blame(node: Node) -> None:
     recording: Recording = signature.recording
     values: dict[Node, Block] = {}
     for number, run in zip(signature.order, node.inputs, strict=True):
-        values[recording.inputs[number]] = Block(value_of(run.block, run.start, recording.kinds[number].shape))
+        values[recording.inputs[number]] = Block(part(run.block, run.start, recording.kinds[number].shape))
     for op in recording.nodes:
         inputs = []
         for run, kind in zip(op.inputs, op.signature.kinds, strict=True):
             source, offset = seen(run)
-            inputs.append(value_of(values.get(source) or source.block, offset or 0, kind.shape))
+            inputs.append(part(values.get(source) or source.block, offset or 0, kind.shape))
         blame(op.signature.call, inputs, getattr(op, "line", ""))
         values[op] = Block(op.signature.call.op.apply(inputs, op.signature.call.attrs))
 

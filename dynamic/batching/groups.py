@@ -11,7 +11,7 @@ import numpy as np
 
 from dynamic import mode
 from dynamic.batching.layout import place
-from dynamic.batching.memory import gathered, located, value_of
+from dynamic.batching.memory import gathered, located, part
 from dynamic.batching.nodes import Block, Kind, Node, Run
 from dynamic.batching.signatures import Call, How
 from dynamic.tensor import Tensor
@@ -69,17 +69,17 @@ def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
 
 def _values(node: Node) -> list[Tensor]:
     kinds = node.signature.kinds
-    return [value_of(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
+    return [part(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
 
 
 def column_of(runs: list[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
     count = len(runs)
     if runs.count(runs[0]) == count:
-        return Column(value_of(runs[0].block, runs[0].start, kind.shape), stacked=False)
+        return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
     places = located(runs)
     if len(places.blocks) == 1 and bool((places.starts == places.starts[0]).all()):
-        return Column(value_of(places.blocks[0], int(places.starts[0]), kind.shape), stacked=False)
+        return Column(part(places.blocks[0], int(places.starts[0]), kind.shape), stacked=False)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
     known, key = runs[0].level.batch.gathered, (places.key(), kind, mode.is_grad_enabled())
     tensor = known.get(key)
@@ -107,9 +107,7 @@ def _rows(group: list[Node]) -> None:
     inputs = []
     for j, (runs, has_rows) in enumerate(zip(_transposed(group), call.roles or (), strict=True)):
         kinds = [node.signature.kinds[j] for node in group]
-        inputs.append(
-            _all_rows(runs, kinds, kinds) if has_rows else value_of(runs[0].block, runs[0].start, kinds[0].shape)
-        )
+        inputs.append(_all_rows(runs, kinds, kinds) if has_rows else part(runs[0].block, runs[0].start, kinds[0].shape))
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 

@@ -60,8 +60,8 @@ def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
         return
     half = len(pieces) // 2
     middle = pieces[half][0].start - start
-    _cut(pieces[:half], Block(part(block, 0, middle)), start)
-    _cut(pieces[half:], Block(part(block, middle, block.size - middle)), start + middle)
+    _cut(pieces[:half], Block(part(block, 0, (middle,))), start)
+    _cut(pieces[half:], Block(part(block, middle, (block.size - middle,))), start + middle)
 
 
 def separate(runs: Sequence[Run]) -> None:

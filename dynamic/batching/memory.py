@@ -9,19 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import native
-from dynamic.batching.moves import EVERY, Move, gather
+from dynamic.batching.moves import EVERY, Move, gather, section
 from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
 from graphs.ops.movement import reshape
-from graphs.ops.slicing import getitem
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
-
-
-def value_of(block: Block, start: int, shape: Shape) -> Tensor:
-    """The value that a run is."""
-    return reshaped(part(block, start, math.prod(shape)), shape)
 
 
 class Places(NamedTuple):
@@ -52,7 +46,7 @@ def gathered(places: Places, sizes: int | Indices, shape: Shape) -> Tensor:
     if not math.prod(shape):
         return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
     if len(blocks) == 1 and _follow_each_other(starts, sizes):
-        return reshaped(part(blocks[0], int(starts[0]), math.prod(shape), math.prod(shape[1:])), shape)
+        return part(blocks[0], int(starts[0]), shape)
     # Rows as long as all runs allow: the fewer there are to move, the better.
     each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
     unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
@@ -73,14 +67,12 @@ def _follow_each_other(starts: Indices, sizes: int | Indices) -> bool:
     return bool((starts[1:] - starts[:-1] == (sizes if isinstance(sizes, int) else sizes[:-1])).all())
 
 
-def part(block: Block, start: int, size: int, unit: int = 1) -> Tensor:
-    """Elements of a block in rows of `unit`, where they lie in whole rows; else one by one."""
-    if size == block.size:
-        return block.tensor
-    if start % unit or block.size % unit or size % unit:
-        unit = 1
-    rows = reshaped(block.tensor, (block.size // unit, unit))
-    return getitem.apply((rows,), {"key": (slice(start // unit, (start + size) // unit), slice(None))})
+def part(block: Block, start: int, shape: Shape) -> Tensor:
+    """Elements of a block from one on, in a shape: a view."""
+    if math.prod(shape) == block.size:
+        return reshaped(block.tensor, shape)
+    result: Tensor = section.apply((block.tensor,), {"first": start, "shape": shape})
+    return result
 
 
 def _moves(counts: Sequence[int], owners: Indices, rows: Indices) -> tuple[Move, ...]:

@@ -6,11 +6,18 @@ attributes are indices that only a batch works out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic.blocks import is_unseen
+from dynamic.entry import Entry
+from dynamic.pullback import by_hand
+from dynamic.straight import ALONE, total
+from graphs import dispatch
 from graphs.op import Infer, Kernel, Op
 from graphs.spec import TensorSpec
 
@@ -60,9 +67,26 @@ def _scatter(g: Array, *, move: Move, unit: int, shape: Shape, out: Array | None
     target, rows = out.reshape(-1, unit), g.reshape(-1, unit)[move.places]
     if move.distinct:
         target[move.rows] = rows
+    else:
+        _add_rows(target, rows, move)
+    return out
+
+
+def _add_rows(target: Array, rows: Array, move: Move) -> None:
+    if move.distinct:
+        target[move.rows] += rows
     else:  # on a flat array this takes a fraction of the time
+        unit = target.shape[1]
         elements = np.asarray(move.rows).reshape(-1, 1) * unit + np.arange(unit)
         np.add.at(target.reshape(-1), elements.reshape(-1), rows.reshape(-1))
+
+
+def _section(x: Array, *, first: int, shape: Shape, out: Array | None = None) -> Array:
+    """The elements from the first on, in a shape."""
+    found = x.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
+    if out is None:
+        return found
+    np.copyto(out, found)
     return out
 
 
@@ -106,6 +130,12 @@ scatter: Op = _private(
     lambda g, *, shape, **_attrs: TensorSpec(shape, g.dtype),
     lambda g, x_shape, move, unit: gather.apply((g,), {"moves": (move,), "unit": unit, "shape": x_shape}),
 )
+section: Op = _private(
+    "section",
+    _section,
+    lambda x, *, shape, **_attrs: TensorSpec(shape, x.dtype),
+    lambda g, x_shape, first: scatter.apply((g,), {"move": _run(first, g.size), "unit": 1, "shape": x_shape}),
+)
 repeat: Op = _private(
     "repeat_rows",
     _repeat,
@@ -118,3 +148,46 @@ segment_sum: Op = _private(
     lambda x, *, segments: TensorSpec((len(segments.starts), *x.shape[1:]), x.dtype),
     lambda g, segments: repeat.apply((g,), {"segments": segments}),
 )
+
+
+# Back through those that read a part: into the cotangent of the whole where there is one, for a block is read by many,
+# and zeros as large for each of them would cost more than all else.
+
+
+def _run(first: int, size: int) -> Move:
+    return Move(slice(first, first + size), True, EVERY)
+
+
+def _pull_gather(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+    g, edges, attrs = cotangents.pop(entry), entry.edges, entry.attrs
+    if not keep:
+        entry.release()
+    for edge, move in zip(edges, attrs["moves"], strict=True):
+        if edge is not None:
+            _arrive(cotangents, edge, g, move, attrs["unit"])
+
+
+def _pull_section(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+    g, edge, first = cotangents.pop(entry), entry.edges[0], entry.attrs["first"]
+    if not keep:
+        entry.release()
+    _arrive(cotangents, edge, g, _run(first, g.size), 1)
+
+
+def _arrive(cotangents: dict[Any, Any], edge: Any, g: Array, move: Move, unit: int) -> None:
+    """Add what `scatter` makes of a cotangent to that of its source."""
+    held = cotangents.pop(edge, None)
+    if type(held) is np.ndarray and getrefcount(held) == ALONE and _may_change(held, g):
+        _add_rows(held.reshape(-1, unit), g.reshape(-1, unit)[move.places], move)
+        cotangents[edge] = held
+        return
+    made = dispatch.execute(scatter, (g,), {"move": move, "unit": unit, "shape": edge.shape})
+    cotangents[edge] = made if held is None else total(held, made)
+
+
+def _may_change(held: Array, g: Array) -> bool:
+    return held.flags.carray and held.dtype == g.dtype and is_unseen(held)
+
+
+by_hand[gather] = _pull_gather
+by_hand[section] = _pull_section
