@@ -14,7 +14,8 @@ from dynamic.tensor import Tensor
 
 _READ = attrgetter("read")
 _PLACES = 1 << 32  # more than the inputs of any group
-_WORTH_CUTTING = 1 << 22  # bytes; below, a slice for each reader is cheaper
+# Bytes of the cotangents that all readers of a block would make. First derivatives add to one: see `moves`.
+_WORTH_CUTTING = 1 << 28
 
 
 def arrange(groups: list[list[Node]]) -> None:
@@ -50,8 +51,8 @@ def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
 def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
     """A block for each piece, by cutting in halves again and again.
 
-    Backward adds up cotangents as large as the block: one for each reader if all read the block itself, but here
-    only one for each halving.
+    A derivative that is recorded adds up cotangents as large as the block: one for each reader if all read the block
+    itself, but here only one for each halving.
     """
     if len(pieces) == 1:
         for node in pieces[0]:
