@@ -136,7 +136,7 @@ class Outline:
 
     def _join(self, node: Node, reads: Sequence[tuple[Run, Kind]]) -> None:
         shape = node.signature.call.out.shape
-        rows = self._number(shape[0]) if self._ragged and len(shape) > 1 and 0 not in shape else None
+        rows = self._number(shape[0]) if self._ragged and 0 not in shape else None
         self._slots[node] = slot = ("join", len(self.joins))
         self._rows[slot] = rows
         self.joins.append(Join(node.signature.bundle.recording, shape if rows is None else shape[1:], rows))
