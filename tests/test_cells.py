@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
+from compare.workloads import rnn_text, tree_lstm
 from dynamic import native
 from dynamic.batching.moves import EVERY, Move, Segments, gather, repeat, scatter, section, segment_sum
 from dynamic.batching.schedule import SCHEDULES
@@ -508,6 +509,52 @@ def test_the_loops_refuse_what_they_do_not_know():
         loops.defer_call(None, print, [], {})
     with dynamic.batched(), pytest.raises(TypeError, match="rows takes a deferred"):
         loops.rows(g.sum(dynamic.tensor([1.0, 2.0])))
+
+
+@compiled
+@pytest.mark.parametrize("function", [lambda f: f, dynamic.cell])
+@pytest.mark.parametrize("strategy", SCHEDULES)
+@pytest.mark.parametrize("workload", [tree_lstm, rnn_text])
+def test_the_loops_defer_and_group_as_python_does(workload, strategy, function, monkeypatch):
+    step = "node_state" if workload is tree_lstm else "step"
+    monkeypatch.setattr(workload, step, function(getattr(workload, step)))
+    case = workload.make(**workload.WORKLOAD.sizes["small"])
+    stats = []
+
+    def loss(params):
+        with dynamic.batched(strategy) as batch:
+            total = g.mean(g.stack([case.loss(params, *example) for example in case.examples]))
+        stats.append(batch.stats)
+        return total
+
+    by_loops = dynamic.value_and_grad(loss)(case.params)
+    monkeypatch.setattr(native, "loops", None)
+    by_python = dynamic.value_and_grad(loss)(case.params)
+    assert stats[0] == stats[1]
+    for x, y in zip(tree.leaves(by_loops), tree.leaves(by_python), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@compiled
+def test_the_loops_of_groups_check_what_they_are_given():
+    loops = native.loops
+    with pytest.raises(TypeError, match="located takes a list"):
+        loops.located(())
+    with pytest.raises(TypeError, match="arrange takes groups and a number"):
+        loops.arrange([])
+    with pytest.raises(TypeError, match="a list of lists of nodes"):
+        loops.arrange([()], 1)
+    with pytest.raises(TypeError, match="awaited takes a list"):
+        loops.awaited(())
+    with pytest.raises(TypeError, match="place takes a list of nodes"):
+        loops.place((), None, [])
+    with pytest.raises(ValueError, match="each node has one start"):
+        loops.place([], None, [0])
+    for check in (loops.located, loops.awaited, lambda a: loops.arrange([a], 1), lambda a: loops.place(a, None, [0])):
+        with pytest.raises(TypeError, match="a node, not int"):
+            check([1])
+    with dynamic.batched(), pytest.raises(AttributeError, match="not been computed yet"):
+        loops.located([(dynamic.tensor([1.0]) * 2).run])
 
 
 @compiled

@@ -1,23 +1,26 @@
-/* Deferring: an op, or a call of a cell, noted to run later with others like it: dynamic/batching/batch.py, cells.py. */
+/* Deferring: an op, or a call of a cell, noted to run later with others: dynamic/batching/batch.py, cells.py. */
 
 #include "loops.h"
 
 #define MOST_NESTED 64 /* containers in containers */
 
 PyTypeObject *Deferred, *Node, *Several, *View, *Part;
-static PyTypeObject *Result;
+static PyTypeObject *Batch, *Result;
 static PyObject *state, *never, *meet, *sign, *row_kind, *batch_name, *level_name, *zero;
 
 Waiting waiting;
 
-#define RUN(value) SLOT(value, at.data) /* a deferred value keeps these where a tensor has its data, edge and gradient */
+/* A deferred value keeps these where a tensor has its data, edge and gradient. */
+#define RUN(value) SLOT(value, at.data)
 #define KIND(value) SLOT(value, at.edge)
 #define SHAPE(value) SLOT(value, at.grad)
 
 static PyObject *
 level_of(PyObject *run)
 {
-    return SLOT(run, Py_IS_TYPE(run, View) ? waiting.view_level : Py_IS_TYPE(run, Part) ? waiting.part_level : waiting.level);
+    return SLOT(run, Py_IS_TYPE(run, View)   ? waiting.view_level
+                     : Py_IS_TYPE(run, Part) ? waiting.part_level
+                                             : waiting.level);
 }
 
 /* deferred(run, kind, batch.values) */
@@ -241,7 +244,7 @@ rows(PyObject *Py_UNUSED(module), PyObject *value)
     return all;
 }
 
-/* Calls of cells ---------------------------------------------------------------------------------------------------- */
+/* Calls of cells --------------------------------------------------------------------------------------------------- */
 
 /* What is found of a call: the parts of its key, the runs that it reads, and how deep these are. */
 typedef struct {
@@ -404,7 +407,8 @@ signature_of(PyObject *const *args, const Found *found)
 PyObject *
 defer_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {
-    if (count_ != 4 || !PyTuple_CheckExact(args[2]) || !PyDict_CheckExact(args[3])) {
+    if (count_ != 4 || !PyObject_TypeCheck(args[0], Batch) || !PyTuple_CheckExact(args[2])
+        || !PyDict_CheckExact(args[3])) {
         PyErr_SetString(PyExc_TypeError, "defer_call takes a batch, a function, its arguments and its options");
         return NULL;
     }
@@ -463,9 +467,10 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {deferred, node, several, view, part, result, state, never, meet, sign, row_kind};
+    PyObject *held[] = {batch, deferred, node, several, view, part, result, state, never, meet, sign, row_kind};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
+    Batch = (PyTypeObject *)batch;
     Deferred = (PyTypeObject *)deferred;
     Node = (PyTypeObject *)node;
     Several = (PyTypeObject *)several;

@@ -2,6 +2,32 @@
 
 #include "loops.h"
 
+static int
+is_node(PyObject *object)
+{
+    if (Py_IS_TYPE(object, Node) || Py_IS_TYPE(object, Several))
+        return 1;
+    PyErr_Format(PyExc_TypeError, "a node, not %s", Py_TYPE(object)->tp_name);
+    return 0;
+}
+
+static int
+is_run(PyObject *object)
+{
+    return Py_IS_TYPE(object, View) || Py_IS_TYPE(object, Part) || is_node(object);
+}
+
+/* The inputs of a node, as a sequence of runs. */
+static PyObject *
+inputs_of(PyObject *node)
+{
+    PyObject *inputs = is_node(node) ? PySequence_Fast(SLOT(node, waiting.inputs), "inputs are a sequence") : NULL;
+    for (Py_ssize_t i = 0; inputs != NULL && i < PySequence_Fast_GET_SIZE(inputs); i++)
+        if (!is_run(PySequence_Fast_GET_ITEM(inputs, i)))
+            Py_CLEAR(inputs);
+    return inputs;
+}
+
 /* The node that computes a run; borrowed. */
 static PyObject *
 owner_of(PyObject *run)
@@ -15,6 +41,8 @@ static PyObject *
 block_of(PyObject *run, Py_ssize_t *start)
 {
     Py_ssize_t offset = 0, index;
+    if (!is_run(run))
+        return NULL;
     if (Py_IS_TYPE(run, View)) {
         offset = PyLong_AsSsize_t(SLOT(run, waiting.view_offset));
         run = SLOT(run, waiting.view_node);
@@ -92,7 +120,9 @@ static int
 sooner(const void *x, const void *y)
 {
     const Reader *a = x, *b = y;
-    return a->read != b->read ? (a->read > b->read) - (a->read < b->read) : (a->place > b->place) - (a->place < b->place);
+    if (a->read != b->read)
+        return a->read > b->read ? 1 : -1;
+    return (a->place > b->place) - (a->place < b->place);
 }
 
 static int
@@ -107,23 +137,25 @@ sort_by_read(PyObject *group)
     int is_sorted = 1;
     for (Py_ssize_t i = 0; i < size; i++) {
         PyObject *node = PyList_GET_ITEM(group, i);
+        if (!is_node(node))
+            break;
         readers[i] = (Reader){PyLong_AsLongLong(SLOT(node, waiting.read)), i, node};
         is_sorted &= i == 0 || readers[i - 1].read <= readers[i].read;
     }
-    if (!is_sorted)
+    int failed = PyErr_Occurred() != NULL;
+    if (!failed && !is_sorted)
         qsort(readers, (size_t)size, sizeof(Reader), sooner);
-    for (Py_ssize_t i = 0; i < size; i++)
+    for (Py_ssize_t i = 0; !failed && i < size; i++)
         PyList_SET_ITEM(group, i, readers[i].node);
     PyMem_Free(readers);
-    return PyErr_Occurred() ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 static int
 note_reads(PyObject *group, long long place)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(group); i++) {
-        PyObject *inputs = SLOT(PyList_GET_ITEM(group, i), waiting.inputs);
-        PyObject *fast = PySequence_Fast(inputs, "inputs are a sequence");
+        PyObject *fast = inputs_of(PyList_GET_ITEM(group, i));
         for (Py_ssize_t j = 0; fast != NULL && j < PySequence_Fast_GET_SIZE(fast); j++) {
             PyObject *number = PyLong_FromLongLong(place++);
             if (number == NULL)
@@ -177,8 +209,7 @@ awaited(PyObject *Py_UNUSED(module), PyObject *nodes)
     if (levels == NULL && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "awaited takes a list of nodes");
     for (Py_ssize_t i = 0; levels != NULL && i < PyList_GET_SIZE(nodes); i++) {
-        PyObject *inputs = SLOT(PyList_GET_ITEM(nodes, i), waiting.inputs);
-        PyObject *fast = PySequence_Fast(inputs, "inputs are a sequence");
+        PyObject *fast = inputs_of(PyList_GET_ITEM(nodes, i));
         for (Py_ssize_t j = 0; fast != NULL && j < PySequence_Fast_GET_SIZE(fast); j++) {
             PyObject *level = SLOT(owner_of(PySequence_Fast_GET_ITEM(fast, j)), waiting.level);
             if (level != last && SLOT(level, waiting.ran) != Py_True && PySet_Add(levels, level) < 0)
@@ -207,6 +238,10 @@ place(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
     }
     for (Py_ssize_t i = 0; starts != NULL && i < PyList_GET_SIZE(args[0]); i++) {
         PyObject *node = PyList_GET_ITEM(args[0], i);
+        if (!is_node(node)) {
+            Py_CLEAR(starts);
+            break;
+        }
         put(node, waiting.block, Py_NewRef(args[1]));
         put(node, waiting.start, Py_NewRef(PySequence_Fast_GET_ITEM(starts, i)));
     }
