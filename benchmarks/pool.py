@@ -17,7 +17,6 @@ import itertools
 import os
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -46,6 +45,16 @@ class Cost(NamedTuple):
     faults: float
 
 
+def chosen(name: str) -> Row:
+    """The row of that name. Raises click.BadParameter where there is none."""
+    if name in ROWS:
+        return ROWS[name]()
+    if not name.isdecimal() or not int(name):
+        raise click.BadParameter(f"{name!r} is no number of floats, and none of {', '.join(ROWS)}")
+    case = make(int(name))
+    return Row(case.loss, case.params, ())
+
+
 def measure(name: str, warm: bool) -> tuple[Cost, Cost, float, PoolStats]:
     """A step of a row without and with a pool, each at its least; the median ratio of times; what the pool held."""
     if warm:
@@ -53,7 +62,7 @@ def measure(name: str, warm: bool) -> tuple[Cost, Cost, float, PoolStats]:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.disable()
-    row = ROWS[name]() if name in ROWS else _chain(int(float(name)))
+    row = chosen(name)
     step = dynamic.value_and_grad(row.loss)
 
     def run() -> Any:
@@ -72,11 +81,6 @@ def measure(name: str, warm: bool) -> tuple[Cost, Cost, float, PoolStats]:
     return min(plain), min(pooled), ratio, pool.stats()
 
 
-def _chain(elements: int) -> Row:
-    case = make(elements)
-    return Row(case.loss, case.params, ())
-
-
 def _block(run: Callable[[], Any], calls: int, context: Any) -> Cost:
     gc.collect()
     with context:
@@ -93,8 +97,12 @@ def _cost(run: Callable[[], Any], calls: int) -> Cost:
     return Cost(seconds / calls, (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / calls)
 
 
-def main(names: list[str]) -> None:
-    """Print a line for each row."""
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1)
+def main(names: tuple[str, ...]) -> None:
+    """Print a line for each NAME: a number of floats in the chain, or a row of `benchmarks.programs`."""
+    for name in names:
+        chosen(name)
     for library in ("OMP", "OPENBLAS", "MKL"):
         os.environ[f"{library}_NUM_THREADS"] = "1"  # read by the processes that measure, when NumPy loads
     heads = ("plain us", "faults", "pool us", "faults", "ratio", "median", "peak MB", "slack")
@@ -111,4 +119,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,6 +40,14 @@ class Arguments:
         self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
         for position in positions:
             self.args[position] = self._differentiated(args[position])
+
+    @classmethod
+    def of(cls, parts: tuple[Any, ...]) -> Self:
+        """Those that the compiled loop has taken apart."""
+        call = cls.__new__(cls)
+        call.plain, call.inner = True, False
+        call.args, call.variables, call.edges, call._keys = parts
+        return call
 
     def _constants(self, arg: Any) -> Any:
         if type(arg) is np.ndarray:

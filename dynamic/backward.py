@@ -59,14 +59,14 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
         inplace.check_view(output)
     data = output._data
     if seed is None and data.shape == ():  # a tensor that needs a gradient is floating
-        seed = _ONES[data.dtype.num].copy()
+        seed = ONES[data.dtype.num].copy()
     else:
         reverse.check_seed(output, seed)
         seed = seed if isinstance(seed, Tensor) and create_graph else _copy(seed, data.dtype)
     reverse.arrive(cotangents, edge, wrap(seed) if create_graph and type(seed) is not Tensor else seed)
 
 
-_ONES = Typed(1.0)
+ONES = Typed(1.0)
 
 
 def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:

@@ -19,7 +19,6 @@ from dynamic.pullback import Pullback, pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.op import Op
-from graphs.ops.elementwise import add
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import cast
 
@@ -70,16 +69,12 @@ def _connect(loops: ModuleType) -> None:
         cast=cast,
         unbroadcast=straight.unbroadcast,
         detours=dispatch.detours,
-        runners=dispatch.runners,
-        least=dispatch.least,
         numbers=promotion.numbers,
         broken=(*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
         count=inplace.clock.count,
         nothing={},
         watchers=native.watchers,
         reduce=np.add.reduce,
-        add_op=add,
-        memory=inplace.Memory,
         samples=tuple(map(_told, _samples())),
     )
 

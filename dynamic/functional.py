@@ -15,7 +15,7 @@ import numpy as np
 
 from dynamic import mode, native
 from dynamic.arguments import Arguments
-from dynamic.backward import pulled
+from dynamic.backward import ONES, pulled, walk
 from dynamic.batching.deferred import settled
 from dynamic.entry import Entry, Leaf
 from dynamic.gradients import owned
@@ -31,7 +31,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     With `has_aux`, f returns `(value, anything else)`, and the function returns `(gradient, anything else)`.
     """
-    return transforms.grad(_recorded_once, f, argnums, has_aux)
+    return transforms.grad(_stepped, f, argnums, has_aux)
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -41,7 +41,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     With `has_aux`, f returns `(value, anything else)`, and only the value is differentiated.
     Raises NotDifferentiableError when f does not return one floating point number, or an argument holds ints.
     """
-    return transforms.value_and_grad(_recorded_once, f, argnums, has_aux)
+    return transforms.value_and_grad(_stepped, f, argnums, has_aux)
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
@@ -97,7 +97,13 @@ def _recorded(
     """
     call, seen = Arguments(args, positions), mode.state.recording
     run = _run if seen else mode.enable_grad()(_run)
-    results, structure = run(f, call)
+    return _taped(call, *run(f, call), retain, seen)
+
+
+def _taped(
+    call: Arguments, results: list[Any], structure: tree.Structure | None, retain: bool, seen: bool
+) -> tuple[Any, Pull]:
+    """The same once the function has run; `seen` is whether ops are recorded around it."""
     edges = call.edges
     past = history([r._edge for r in results if type(r) is Tensor])
     nested = seen and ((call.inner and bool(past.entries)) or False in map(_is_closed, past.leaves))
@@ -120,15 +126,32 @@ def _recorded(
     return outputs[0] if structure is None else tree.unflatten(structure, outputs), pull
 
 
-_recorded_once = functools.partial(_recorded, retain=False)
+def _stepped(
+    f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
+    found = None if native.loops is None or has_aux else native.loops.step(_TOOLS, f, args, positions)
+    if found is None:
+        return _by_parts(f, args, positions, has_aux)
+    if len(found) == 2:
+        return found[0], found[1]
+    output, parts, _ = found
+    call = Arguments.of(parts)
+    return transforms.differentiated(*_taped(call, *_leaves(output, call), False, True), has_aux)
+
+
+_by_parts = transforms.step_of(functools.partial(_recorded, retain=False))
 
 
 def _run(f: Callable[..., Any], call: Arguments) -> tuple[list[Any], tree.Structure | None]:
-    """The leaves of what f returns, and how they are laid out; None for a single tensor.
+    return _leaves(f(*call.args), call)
 
-    From then on nobody else can ask for the gradients of the variables.
+
+def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | None]:
+    """The leaves of what a function returned, and how they are laid out; None for a single tensor.
+
+    From now on nobody else can ask for the gradients of the variables.
     """
-    output = f(*call.args)
     if type(output) is Tensor:
         results, structure = [_result(output, call.edges)], None
     else:
@@ -143,7 +166,7 @@ def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     if type(leaf) is not Tensor:
         leaf = settled(leaf)  # inside `batched`, what has not run yet
     if type(leaf) is Tensor:
-        return identity(leaf) if leaf._edge in edges else leaf
+        return settled(identity(leaf)) if leaf._edge in edges else leaf
     known = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
     return wrap(np.asarray(leaf)) if known else leaf
 
@@ -174,4 +197,11 @@ def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
     return np.zeros(edge.shape, edge.dtype)
 
 
+def _walked(entries: list[Entry], cotangents: dict[Any, Any]) -> dict[Any, Any]:
+    """The cotangents of the leaves."""
+    return walk(entries, cotangents, _NOTHING, None, retain=False, create_graph=False)
+
+
+_NOTHING: frozenset[Any] = frozenset()
+_TOOLS = (_walked, owned, _zeros, ONES)
 _is_closed = operator.attrgetter("closed")

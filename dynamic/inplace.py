@@ -52,22 +52,16 @@ clock = _Clock()
 _changes: dict[int, Change] = {}
 
 
-class Memory(np.ndarray[Any, Any]):
-    """Memory that outlives the arrays over it, each of which owns it while it lives: see `dynamic/pool.py`."""
-
-    __slots__ = ()
-
-
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array that owns the memory a view looks at."""
-    while isinstance(array.base, np.ndarray) and type(array.base) is not Memory:
+    while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def is_view(array: np.ndarray[Any, Any]) -> bool:
     """Whether an array looks at memory that something else owns."""
-    return array.base is not None and type(array.base) is not Memory
+    return array.base is not None
 
 
 def assign(tensor: Tensor, result: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ reads the value before and nothing that was saved: a chain, which is what most o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +16,8 @@ from dynamic import native
 from dynamic.program import program
 from dynamic.sample import Call, Sample, Trace, Typed
 from dynamic.straight import Code, total, unbroadcast
-from graphs import dispatch
 from graphs.errors import GraphError
-from graphs.op import Op
+from graphs.op import Kernel
 from graphs.ops.movement import cast
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ _FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "sort
 class Link(NamedTuple):
     """A kernel call on the value before, which stands between other arguments."""
 
-    op: Op
+    kernel: Kernel
     before: Sequence[Any]
     after: Sequence[Any]
     attrs: dict[str, Any]
@@ -51,9 +49,8 @@ class Chain:
         edge: Any = entry.edges[0]
         if not keep:
             entry.release()
-        run = dispatch.runners[-1] if dispatch.runners and _is_large(edge, cotangent) else _run
-        for op, before, after, attrs in self.links:
-            cotangent = run(op, (*before, cotangent, *after), attrs)
+        for kernel, before, after, attrs in self.links:
+            cotangent = kernel(*before, cotangent, *after, **attrs)
         if type(cotangent) is not np.ndarray:
             cotangent = np.asarray(cotangent)
         if self._broadcasts:
@@ -143,19 +140,10 @@ def _links(traces: list[Trace], dtype: np.dtype[Any]) -> list[Link] | None:
     return [_link(call, dtype) for call in calls] if all(follows) and result == names[-1] else None
 
 
-def _run(op: Op, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    return op.kernel(*arrays, **attrs)
-
-
-def _is_large(edge: Any, cotangent: Any) -> bool:
-    """Whether a cotangent, or that of the input, is so large that a pool may have memory for it."""
-    return max(cotangent.nbytes, math.prod(edge.shape) * edge.dtype.itemsize) >= dispatch.least[0]
-
-
 def _link(call: Call, dtype: np.dtype[Any]) -> Link:
     at = [isinstance(arg, str) for arg in call.args].index(True)
     args = _with_arrays(call.args, dtype)
-    return Link(call.op, args[:at], args[at + 1 :], call.attrs)
+    return Link(call.op.kernel, args[:at], args[at + 1 :], call.attrs)
 
 
 def _typed(trace: Trace, dtype: np.dtype[Any]) -> Trace:

@@ -1,7 +1,8 @@
-"""The compiled inner loops of the tape, where they were built: `dynamic/loops/loops.h` says what each of them does.
+"""The compiled part of the engine, where it was built: `dynamic/loops/loops.h` says what it does.
 
-They are built at installation if there is a C compiler, and nothing else changes with them: every one has its Python,
-which runs where they are missing, and with `GRAPHDUEL_TAPE=python` in the environment.
+It is built at installation if there is a C compiler. The inner loops of the tape change nothing but time: every one has
+its Python, which runs where they are missing, and with `GRAPHDUEL_TAPE=python` in the environment. The pool is there
+with it alone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any
 
 
 def _load() -> ModuleType | None:
-    if os.environ.get("GRAPHDUEL_TAPE") == "python":
-        return None
     try:
         from dynamic import _native
     except ImportError:
@@ -22,7 +21,8 @@ def _load() -> ModuleType | None:
     return _native
 
 
-loops: ModuleType | None = _load()
+module: ModuleType | None = _load()
+loops: ModuleType | None = None if os.environ.get("GRAPHDUEL_TAPE") == "python" else module
 watchers: list[Callable[[Any], None]] = []
 """Who is told of every array that the compiled loops make."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic.sample import Call, Trace, Typed
-from graphs.op import Op
 from graphs.ops.movement import permute_dims
 
 if TYPE_CHECKING:
@@ -22,11 +21,10 @@ _MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the
 class Instruction(NamedTuple):
     """A kernel call on values and constants, told by number: or without a kernel, the delivery of one to input `out`.
 
-    `dropped` are the values that nobody reads afterwards. Where a pool is on, the kernel is called as that of `op`, or
-    writes into an argument, which is one of those in the bit set `into`.
+    `dropped` are the values that nobody reads afterwards. While a pool is on, the kernel may write into one of them
+    that is in the bit set `into`.
     """
 
-    op: Op | None
     kernel: Callable[..., Any] | None
     args: tuple[int, ...]
     attrs: dict[str, Any] | None
@@ -89,16 +87,17 @@ def _instructions(
             args, out = tuple(map(number, call.args)), len(numbers)
             numbers[call.name] = out
             if call.op is permute_dims and not typed:  # without the kernel around it
-                yield Instruction(None, np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None, out)
+                yield Instruction(np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None, out)
             else:
-                op = None if call.op.view else call.op
-                yield Instruction(op, call.op.kernel, args, call.attrs or None, out, into=_into(call, exact))
-        yield Instruction(None, None, (numbers[trace.result],), None, step.number)
+                yield Instruction(call.op.kernel, args, call.attrs or None, out, into=_into(call, exact))
+        yield Instruction(None, (numbers[trace.result],), None, step.number)
 
 
 def _into(call: Call, exact: bool) -> int:
     """The arguments that may take the result: those like it, and what is saved where the loop has to find that out."""
     into = 0
+    if call.attrs or call.op.view:
+        return into
     for i, arg in enumerate(call.args):
         if isinstance(arg, str) and (arg in call.alike or (call.alike and not exact and arg[0] == "s")):
             into |= 1 << i

@@ -48,8 +48,6 @@ _VALUES: dict[str, Any] = {
     "new": object.__new__,
     "broken": (*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
     "detours": dispatch.detours,
-    "runners": dispatch.runners,
-    "least": dispatch.least,
     "clock": inplace.clock,
     "precedes": inplace.precedes_change,
     "tick": inplace.clock.tick,
@@ -130,7 +128,7 @@ if detours or type(x) is not Tensor: GENERAL
 a = x._data
 u = x._edge
 if clock.rewritten and precedes(u): GENERAL
-try: out = runners[-1](op, (a,), nothing) if runners and a.nbytes >= least[0] else kernel(a)
+try: out = kernel(a)
 except broken: GENERAL
 """
 _WITH_OPTIONS = """
@@ -138,7 +136,7 @@ if detours or type(x) is not Tensor or (clock.rewritten and precedes(x._edge)): 
 a = x._data
 try:
     attrs, pull = prepared(a.shape, a.dtype.num, *args, **options)
-    out = runners[-1](op, (a,), attrs) if runners and a.nbytes >= least[0] else kernel(a, **attrs)
+    out = kernel(a, **attrs)
 except broken: GENERAL
 u = x._edge if out.dtype.kind == "f" else None
 """
@@ -163,8 +161,7 @@ try:
         u = None
     else: GENERAL
     if clock.rewritten and (precedes(u) or precedes(v)): GENERAL
-    large = runners and a.nbytes + b.nbytes >= least[0]
-    out = runners[-1](op, (a, b), nothing) if large else kernel(a, b)
+    out = kernel(a, b)
 except broken: GENERAL
 """
 

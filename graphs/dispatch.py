@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
 Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
 Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
-Runner = Callable[["Op", Sequence[Any], "Attrs"], Any]
 
 interpreters: dict[type, Interpreter] = {}
 observers: list[Observer] = []
-runners: list[Runner] = []  # the last one calls kernels in place of everybody else, to give them memory to write to
-least = [0]  # bytes: a kernel that reads no array as large need not be called by the runner
 # Why shortcuts must stand aside: while this holds anything, ops go to the interpreter, and kernels to `execute`.
 detours: set[object] = set()
 _usual: dict[type, Interpreter] = {}
@@ -77,10 +74,7 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     An error names the op, the specs, the rule and the user's line.
     """
     try:
-        if runners:
-            out = runners[-1](op, arrays, attrs)
-        else:
-            out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
+        out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
     except BROKEN_RULES as error:
         raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:

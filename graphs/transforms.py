@@ -27,25 +27,43 @@ Function = Callable[..., Any]
 Pull = Callable[[Mapping[int, Any]], tuple[Any, ...]]
 Record = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
 Pullback = Callable[[Any], tuple[Any, ...]]
+Step = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any, tuple[Any, ...]]]
 
 
-def value_and_grad(record: Record, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def step_of(record: Record) -> Step:
+    """What runs a function whose value is to be differentiated, and gives its outputs and its gradients at once."""
+
+    def step(f: Function, args: tuple[Any, ...], positions: list[int], has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
+        return differentiated(*record(f, args, positions), has_aux)
+
+    return step
+
+
+def differentiated(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
+    """The outputs of a function, and the gradients of its value.
+
+    Raises NotDifferentiableError unless that is one floating point number.
+    """
+    _check_value(outputs, has_aux)
+    return outputs, pull({0: None})
+
+
+def value_and_grad(step: Step, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`."""
     chosen = functools.cache(functools.partial(_chosen, argnums))  # by the number of arguments: every step asks
 
     @functools.wraps(f)
     def both(*args: Any) -> tuple[Any, Any]:
         positions, picked = chosen(len(args))
-        outputs, pull = record(f, args, positions)
-        _check_value(outputs, has_aux)
-        return outputs, picked(pull({0: None}))
+        outputs, found = step(f, args, positions, has_aux)
+        return outputs, picked(found)
 
     return both
 
 
-def grad(record: Record, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad(step: Step, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the gradient of `f`; with `has_aux`, `(gradient, anything else)`."""
-    both = value_and_grad(record, f, argnums, has_aux)
+    both = value_and_grad(step, f, argnums, has_aux)
 
     @functools.wraps(f)
     def gradient(*args: Any) -> Any:
@@ -110,7 +128,7 @@ def hvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[
     The Hessian is symmetric, so that the pullback of the gradient will do: reverse over reverse, one pass less
     than forward over reverse (Pearlmutter, "Fast exact multiplication by the Hessian", 1994).
     """
-    gradient = grad(record, f, range(len(primals)))
+    gradient = grad(step_of(record), f, range(len(primals)))
     pull = record(gradient, primals, range(len(primals)))[1]
     return pull(paired("hvp: the tangents", tuple(tangents), "the primals", tuple(primals)))
 

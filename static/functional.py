@@ -18,6 +18,7 @@ from graphs.transforms import Argnums, Function, Pullback
 from static.differentiate import check_floating, recorded
 from static.trace import current
 
+_step = transforms.step_of(recorded)
 KEPT = 64  # functions whose compiled vjp, jvp and hvp are kept
 
 
@@ -26,7 +27,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     With `has_aux`, f returns `(value, anything else)`, and the function returns `(gradient, anything else)`.
     """
-    return _self_compiling(transforms.grad(recorded, f, argnums, has_aux))
+    return _self_compiling(transforms.grad(_step, f, argnums, has_aux))
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -36,7 +37,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     With `has_aux`, f returns `(value, anything else)`, and only the value is differentiated.
     Raises NotDifferentiableError when f does not return one floating point number, or an argument holds ints.
     """
-    return _self_compiling(transforms.value_and_grad(recorded, f, argnums, has_aux))
+    return _self_compiling(transforms.value_and_grad(_step, f, argnums, has_aux))
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:

@@ -238,6 +238,28 @@ def test_scatter_add_refuses_what_is_outside():
             g.scatter_add(np.ones((1, 2)), np.array([index]), shape=(3, 2), axis=0)
 
 
+@few
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 5), st.booleans(), st.sampled_from([np.float32, np.int64]))
+def test_add_along_axis_is_add_at(rows, size, count, first, dtype):
+    """Also of one index for each row, which are never the same place twice."""
+    random = np.random.default_rng(0)
+    indices = random.integers(-size, size, (rows, count))
+    values = random.integers(1, 9, (rows, count)).astype(dtype)
+    expected = np.zeros((rows, size), dtype)
+    np.add.at(expected, (np.arange(rows)[:, None], indices), values)
+    if first:
+        same(g.add_along_axis(values.T, indices.T, shape=(size, rows), axis=0), expected.T)
+    else:
+        same(g.add_along_axis(values, indices, shape=(rows, size), axis=1), expected)
+
+
+@pytest.mark.parametrize("index", [3, -4])
+@pytest.mark.parametrize("count", [1, 2])
+def test_add_along_axis_refuses_what_is_outside(index, count):
+    with pytest.raises(g.ShapeError, match=r"out of bounds"):
+        g.add_along_axis(np.ones((2, count)), np.full((2, count), index), shape=(2, 3), axis=1)
+
+
 # NumPy functions ----------------------------------------------------------------------------------------------------
 
 NUMPY = {

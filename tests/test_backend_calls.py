@@ -52,6 +52,18 @@ def test_select_may_write_over_its_last_operand():
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "bool"])
+def test_select_takes_numbers_as_where_does(dtype):
+    condition, x = np.array([[True], [False]]), np.array([0, 1, 1]).astype(dtype)
+    for number in (0, 0.0, -0.0, 3, 0.5, True, np.nan):
+        for got, expected in (
+            (select(condition, number, x), np.where(condition, number, x)),
+            (select(condition, x, number), np.where(condition, x, number)),
+            (select(condition[0], number, 2.5), np.where(condition[0], number, 2.5)),
+        ):
+            assert (got.shape, got.dtype, got.tobytes()) == (expected.shape, expected.dtype, expected.tobytes())
+
+
 def test_select_of_several_dtypes_promotes_as_where_does():
     condition, x, y = np.array([True, False]), np.array([1, 2]), np.array([0.5, 1.5])
     assert select(condition, x, y).tolist() == [1.0, 1.5]
@@ -89,6 +101,36 @@ def test_products_have_the_bits_of_matmul(dtype, transposed):
         for got, expected in zip(exe(x, y), f(x, y), strict=True):
             assert got.dtype == expected.dtype
             np.testing.assert_array_equal(got, expected)
+
+
+TOLERANCES: dict[str, dict[str, float]] = {
+    "float16": {"rtol": 1e-2, "atol": 1e-1},
+    "float32": {"rtol": 1e-5, "atol": 1e-5},
+    "float64": {"rtol": 1e-13, "atol": 1e-13},
+    "int32": {"rtol": 0, "atol": 0},
+}
+LAYOUTS = {
+    "rows": np.asarray,
+    "columns": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, 1)[:, ::2],
+    "backwards": lambda x: x[::-1].copy()[::-1],
+}
+
+
+@pytest.mark.parametrize("first", TOLERANCES)
+@pytest.mark.parametrize("second", TOLERANCES)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_matrices_are_multiplied_whatever_their_dtypes_and_layouts(first, second, name):
+    layout = LAYOUTS[name]
+    for m, k, n in itertools.product((0, 1, 5), (0, 1, 7), (1, 4)):
+        x, y = (np.nan_to_num(drawn(shape, d, 3)) for shape, d in (((m, k), first), ((k, n), second)))
+        dtype = np.result_type(x, y)
+        expected = (x.astype("float64")[:, :, None] * y.astype("float64")).sum(axis=1)
+        for a, b in ((layout(x), y), (x, layout(y)), (layout(x), layout(y))):
+            buffers = np.empty((m, n), dtype), np.empty((n, m), dtype).T, np.empty((m, n, 2), dtype)[..., 0]
+            for got in (g.matmul(a, b), *[g.matmul.kernel(a, b, out=buffer) for buffer in buffers]):
+                assert (got.shape, got.dtype) == ((m, n), dtype)
+                np.testing.assert_allclose(got.astype(float), expected, **TOLERANCES[dtype.name])
 
 
 @pytest.mark.parametrize("arena", [True, False])

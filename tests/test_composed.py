@@ -93,6 +93,20 @@ def test_extreme_values_do_not_overflow(values):
     np.testing.assert_allclose(np.exp(g.log_softmax(x)), chances, atol=1e-15)
 
 
+@pytest.mark.parametrize("layout", [np.asarray, turned])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 5, 3), (0, 3), (1, 1)], ids=str)
+def test_nll_loss_is_the_mean_of_what_is_picked(shape, layout):
+    random = np.random.default_rng(2)
+    x, labels = random.normal(size=shape), random.integers(-shape[-1], shape[-1], shape[:-1])
+    picked = [x[*place, labels[place]] for place in np.ndindex(shape[:-1])]
+    with np.errstate(invalid="ignore"):  # the mean of nothing
+        expected = -np.sum(picked) / np.float64(len(picked))
+        found = g.nll_loss(layout(x), labels)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    with pytest.raises(g.ShapeError, match="out of bounds"):
+        g.nll_loss(np.ones((2, 3)), np.array([0, 3]))
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "bool"])
 def test_softmax_of_whole_numbers_is_that_of_floats(dtype):
     x = np.array([[1, 0, 1], [0, 0, 1]], dtype)

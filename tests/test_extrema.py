@@ -13,7 +13,12 @@ import static
 from graphs.errors import GraphError
 
 OPS = pytest.mark.parametrize(("op", "function"), [(graphs.max, np.max), (graphs.min, np.min)], ids=["max", "min"])
-SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, max_side=5) | st.tuples(st.integers(1, 3), st.integers(6, 70))
+SHAPES = (
+    arrays.array_shapes(min_dims=1, max_dims=3, max_side=5)
+    | st.tuples(st.integers(1, 3), st.integers(6, 70))
+    | st.tuples(st.integers(30, 40), st.integers(1, 18))  # many short rows
+    | st.tuples(st.integers(1, 3), st.integers(11, 33), st.integers(1, 9))
+)
 DTYPES = st.sampled_from(["f2", "f4", "f8", "i4", "i8", "u1", "?"])
 CASES = st.tuples(DTYPES, SHAPES).flatmap(lambda case: arrays.arrays(*case)).filter(lambda x: x.size)
 
@@ -31,6 +36,23 @@ def test_values_are_those_of_numpy(op, function, x, data, keepdims):
 
 
 @OPS
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("shape", [(31, 15), (32, 15), (32, 16), (4, 8, 3), (33, 0), (0, 3), (40,)], ids=str)
+def test_of_short_rows_results_go_where_they_are_told(op, function, shape, keepdims):
+    x = np.random.default_rng(1).normal(size=shape).astype("f4")
+    attrs = {"axis": (x.ndim - 1,), "keepdims": keepdims}
+    if not shape[-1]:
+        with pytest.raises(ValueError, match="no identity"):
+            op.kernel(x, **attrs)
+        return
+    expected = function(x, axis=-1, keepdims=keepdims)
+    buffer = np.empty((*expected.shape, 2), "f4")[..., 0]  # of any layout
+    assert op.kernel(x, out=buffer, **attrs) is buffer
+    np.testing.assert_array_equal(buffer, expected)
+    np.testing.assert_array_equal(op.kernel(x, **attrs), expected)
+
+
+@OPS
 @pytest.mark.parametrize("size", [1, 7, 16, 17, 32, 64])
 def test_a_symbolic_size_may_be_any_but_zero(op, function, size):
     exe = static.compile(lambda x: op(x * 2, axis=1), graphs.TensorSpec(("B", "T")))
@@ -41,5 +63,7 @@ def test_a_symbolic_size_may_be_any_but_zero(op, function, size):
     x[:] = -np.inf
     np.testing.assert_array_equal(exe(x), x[:, 0])
     assert exe(x[:0]).shape == (0,)
+    many = np.tile(x, (20, 1)) + np.arange(60, dtype="f4")[:, None]
+    np.testing.assert_array_equal(exe(many), function(many * 2, axis=1))
     with pytest.raises(GraphError, match="no identity"):
         exe(x[:, :0])

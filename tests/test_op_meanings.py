@@ -17,6 +17,7 @@ X = np.random.default_rng(5).normal(size=(3, 4))
 
 KINKS = [
     ("relu at 0", g.relu, [0.0, 1.0, -1.0], [0.0, 1.0, 0.0]),
+    ("relu of NaN and of infinities", g.relu, [np.nan, np.inf, -np.inf, -0.0], [1.0, 1.0, 0.0, 0.0]),
     ("abs at 0", g.abs, [0.0, 2.0, -2.0], [0.0, 1.0, -1.0]),
     ("sign is flat", g.sign, [0.0, 2.0], [0.0, 0.0]),
     ("round is flat", g.round, [0.5, 1.0], [0.0, 0.0]),

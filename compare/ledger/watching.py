@@ -12,7 +12,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, SimpleNamespace
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,6 @@ import dynamic
 from dynamic import native
 from dynamic.learned import Chain
 from graphs import dispatch
-from graphs.op import Op
 
 T = TypeVar("T")
 Tell = Callable[[np.ndarray[Any, Any]], None]
@@ -44,7 +43,7 @@ def watched(tell: Tell) -> Iterator[None]:
     for space in spaces:
         space.update({name: _telling(value, tell) for name, value in space.items() if _makes_arrays(name, value)})
     for chain in chains:
-        chain[:] = [link._replace(op=_told_of(link.op, tell)) for link in chain]
+        chain[:] = [link._replace(kernel=_telling(link.kernel, tell)) for link in chain]
     native.watchers.append(tell)
     dispatch.observers.append(observer)
     try:
@@ -63,14 +62,9 @@ def _all(kind: type[T]) -> list[T]:
 
 
 def _makes_arrays(name: str, value: Any) -> bool:
-    """Whether this is something that may return a new array; what counts references must not be called from afar."""
+    """Whether this is something that may return a new array."""
     own = isinstance(value, FunctionType) and value.__code__.co_filename.startswith(_WRITTEN_IN)
-    return isinstance(value, _KINDS) and not own and name not in ("getrefcount", "new")
-
-
-def _told_of(op: Op, tell: Tell) -> Any:
-    """A stand-in for an op, of which there is but one: a copy would be the op itself."""
-    return SimpleNamespace(**{**vars(op), "kernel": _telling(op.kernel, tell)})
+    return isinstance(value, _KINDS) and not own and name != "new"
 
 
 def _telling(kernel: Any, tell: Tell) -> Any:

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.blocks import is_unseen
 from dynamic.entry import Entry
 from dynamic.pullback import by_hand
-from dynamic.straight import ALONE, total
+from dynamic.straight import total
 from graphs import dispatch
 from graphs.op import Infer, Kernel, Op
 from graphs.spec import TensorSpec
@@ -177,7 +176,7 @@ def _pull_section(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
 def _arrive(cotangents: dict[Any, Any], edge: Any, g: Array, move: Move, unit: int) -> None:
     """Add what `scatter` makes of a cotangent to that of its source."""
     held = cotangents.pop(edge, None)
-    if type(held) is np.ndarray and getrefcount(held) == ALONE and _may_change(held, g):
+    if type(held) is np.ndarray and getrefcount(held) == _ALONE and _may_change(held, g):
         _add_rows(held.reshape(-1, unit), g.reshape(-1, unit)[move.places], move)
         cotangents[edge] = held
         return
@@ -186,7 +185,20 @@ def _arrive(cotangents: dict[Any, Any], edge: Any, g: Array, move: Move, unit: i
 
 
 def _may_change(held: Array, g: Array) -> bool:
-    return held.flags.carray and held.dtype == g.dtype and is_unseen(held)
+    return held.base is None and held.flags.carray and held.dtype == g.dtype
+
+
+def _alone() -> int:
+    """How many references to what has been popped are counted where nobody else has one.
+
+    0, which is never found, where others than the variable and the call of `getrefcount` are counted: a debugger's.
+    """
+    held = {0: np.empty(1)}.pop(0, None)
+    counted = getrefcount(held)
+    return counted if counted <= 2 else 0
+
+
+_ALONE = _alone()
 
 
 by_hand[gather] = _pull_gather

@@ -15,16 +15,13 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
     return array;
 }
 
-/* Whether the memory of an array, to which `references` are ours, may be written over: nobody else sees it, as the
-   array, as the base of it, or as the memory that a pool has laid under it (blocks.py: a block holds two arrays of its
-   own). */
+/* Whether an array to which we have the one reference may be written over: it is large, a pool is on, and nobody else
+   sees its memory, since who does holds the array. */
 int
-is_ours(PyObject *array, Py_ssize_t references)
+is_ours(PyObject *array)
 {
-    if (!Py_IS_TYPE(array, ndarray) || Py_REFCNT(array) != references || (ARRAY(array)->flags & CARRAY) != CARRAY)
-        return 0;
-    PyObject *base = ARRAY(array)->base;
-    return base == NULL || (Py_IS_TYPE(base, Memory) && Py_REFCNT(base) <= 2 && Py_REFCNT(ARRAY(base)->base) <= 2);
+    return Py_IS_TYPE(array, ndarray) && Py_REFCNT(array) == 1 && (ARRAY(array)->flags & CARRAY) == CARRAY
+           && ARRAY(array)->base == NULL && nbytes_of(array) >= reuse_from;
 }
 
 PyObject *
@@ -34,20 +31,6 @@ call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *
     memcpy(all, args, (size_t)count_ * sizeof(PyObject *));
     all[count_] = out;
     return PyObject_Vectorcall(kernel, all, (size_t)count_, out_only);
-}
-
-PyObject *
-call_for_pool(PyObject *op, PyObject *const *args, Py_ssize_t count_, PyObject *attrs)
-{
-    PyObject *inputs = PyTuple_New(count_);
-    for (Py_ssize_t i = 0; inputs != NULL && i < count_; i++)
-        PyTuple_SET_ITEM(inputs, i, Py_NewRef(args[i]));
-    PyObject *all[] = {op, inputs, attrs};
-    PyObject *runner = Py_NewRef(PyList_GET_ITEM(runners, PyList_GET_SIZE(runners) - 1));
-    PyObject *out = inputs == NULL ? NULL : PyObject_Vectorcall(runner, all, 3, NULL);
-    Py_DECREF(runner);
-    Py_XDECREF(inputs);
-    return out;
 }
 
 int

@@ -7,10 +7,13 @@
      transform.c   what is done around a transform              dynamic/functional.py
      batch.c       an op, or a call of a cell, put off          dynamic/batching/batch.py, cells.py
      groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
-     arrays.c      what is asked of arrays, and how their memory is used again
+     step.c        a training step from one end to the other    dynamic/functional.py
+     arrays.c      what is asked of arrays, and when they may be written over
+     pool.c        memory that is used again                    dynamic/pool.py
      module.c      the module, and what Python lends it         dynamic/compiled.py
 
-   Nothing here is needed: without a C compiler at installation the Python runs (PEP 399). Tensors and entries stay
+   Nothing here is needed: without a C compiler at installation the Python runs (PEP 399), and all that is missing is the
+   pool, which NumPy can ask in C alone. Tensors and entries stay
    Python classes with slots; where in the object a slot lies is read off its member descriptor. Nothing of NumPy's is
    called but what Python lends, so that this is built without its headers.
 
@@ -36,12 +39,11 @@
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
+extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
 extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
-extern PyObject *add_op;                    /* the op, for a pool */
 extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
-extern PyObject *detours, *runners, *least; /* dispatch */
+extern PyObject *detours;                   /* of dispatch */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
@@ -49,8 +51,10 @@ extern PyObject *watchers;                  /* who is told of every array that i
 
 #ifdef _MSC_VER
 extern __declspec(thread) int is_idle; /* whether this thread records nothing: see mode.py */
+extern __declspec(thread) Py_ssize_t reuse_from; /* bytes of an array that may be written over: see pool.py */
 #else
 extern _Thread_local int is_idle;
+extern _Thread_local Py_ssize_t reuse_from;
 #endif
 
 /* Where the slots of objects lie. */
@@ -143,17 +147,6 @@ nbytes_of(PyObject *array)
     return nbytes;
 }
 
-static inline int
-is_large(PyObject *const *arrays, Py_ssize_t count_)  /* whether a pool may have memory for what is made of them */
-{
-    if (PyList_GET_SIZE(runners) == 0)
-        return 0;
-    Py_ssize_t most = 0;
-    for (Py_ssize_t i = 0; i < count_; i++)
-        most = Py_MAX(most, nbytes_of(arrays[i]));
-    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
-}
-
 static inline PyObject *
 as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays give scalars */
 {
@@ -166,12 +159,13 @@ as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays
 
 /* arrays.c */
 PyObject *made(PyObject *value);
-int is_ours(PyObject *array, Py_ssize_t references);
+int is_ours(PyObject *array);
 int fits_into(PyObject *array, PyObject *target);
 PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
-PyObject *call_for_pool(PyObject *op, PyObject *const *args, Py_ssize_t count_, PyObject *attrs);
 
 /* record.c */
+int must_stand_aside(void);
+int precedes_change(PyObject *edge);
 extern PyTypeObject RecordType;
 
 /* program.c */
@@ -212,11 +206,22 @@ PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 /* module.c */
 Py_ssize_t offset_of(PyObject *type, const char *name);
 
+/* pool.c */
+PyObject *connect_pool(PyObject *module, PyObject *api);
+PyObject *new_pool(PyObject *module, PyObject *args);
+PyObject *enter_pool(PyObject *module, PyObject *pool);
+PyObject *leave_pool(PyObject *module, PyObject *args);
+PyObject *pool_stats(PyObject *module, PyObject *pool);
+
 /* transform.c */
 PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *grouped(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *close_variables(PyObject *module, PyObject *tensors);
 PyObject *collect(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *own(PyObject *array, PyObject *before, PyObject *owned);
+
+/* step.c */
+PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop

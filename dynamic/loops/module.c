@@ -2,9 +2,8 @@
 
 #include "loops.h"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *Memory;
-PyObject *asarray, *add, *reduce, *add_op, *out_only, *cast, *unbroadcast, *detours, *runners, *least;
-PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers;
+PyTypeObject *Tensor, *Entry, *Leaf, *ndarray;
+PyObject *asarray, *add, *reduce, *out_only, *cast, *unbroadcast, *detours, *numbers, *broken, *clock_, *count, *nothing, *watchers;
 Slots at;
 
 #ifdef _MSC_VER
@@ -43,16 +42,14 @@ static PyObject *
 connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
-                            "unbroadcast", "detours", "runners", "least", "numbers", "broken", "count",
-                            "nothing", "watchers", "reduce", "add_op", "memory", "samples", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array, *memory, *samples, *sample, *shape, *dtype, *base;
+                            "unbroadcast", "detours", "numbers", "broken", "count", "nothing", "watchers", "reduce",
+                            "samples", NULL};
+    PyObject *pullback, *tensor, *entry, *leaf, *array, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!O!OOOO!O!OOOO!", words, &tensor, &entry, &leaf,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!OOOO!O!OO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
-                                     &PySet_Type, &detours,
-                                     &PyList_Type, &runners, &PyList_Type, &least, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &add_op, &memory,
-                                     &PyTuple_Type, &samples))
+                                     &PySet_Type, &detours, &numbers, &broken, &count, &PyDict_Type, &nothing,
+                                     &PyList_Type, &watchers, &reduce, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -83,15 +80,14 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, runners, least,
-                        numbers, broken, count, nothing, watchers, reduce, add_op, memory};
+    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, numbers,
+                        broken, count, nothing, watchers, reduce};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;
     Entry = (PyTypeObject *)entry;
     Leaf = (PyTypeObject *)leaf;
     ndarray = (PyTypeObject *)array;
-    Memory = (PyTypeObject *)memory;
     Py_RETURN_NONE;
 }
 
@@ -120,7 +116,13 @@ static PyMethodDef functions[] = {
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
     {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"connect_pool", connect_pool, METH_O, NULL},
+    {"pool", new_pool, METH_VARARGS, NULL},
+    {"enter_pool", enter_pool, METH_O, NULL},
+    {"leave_pool", leave_pool, METH_VARARGS, NULL},
+    {"pool_stats", pool_stats, METH_O, NULL},
     {"history", history, METH_O, NULL},
+    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

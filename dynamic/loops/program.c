@@ -5,7 +5,6 @@
 /* An instruction calls a kernel, or delivers a value to an input. Values are numbered: first what is saved, then the
    cotangent, then what the calls make. An argument below 0 is a constant. */
 typedef struct {
-    PyObject *op;      /* whose kernel it is, for a pool; NULL of a view */
     PyObject *kernel;  /* NULL: deliver `args[0]` to the input `out` */
     PyObject *attrs;   /* or NULL */
     int into;          /* the arguments that may take the result, when nobody reads them any more, as a bit set */
@@ -30,7 +29,7 @@ summed(PyObject *value, PyObject *shape)
 {
     int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
     PyObject *axes[MOST_AXES], *args[] = {value, shape};
-    if (added < 0 || ARRAY(value)->ndim > MOST_AXES || is_large(&value, 1))
+    if (added < 0 || ARRAY(value)->ndim > MOST_AXES)
         return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
     for (int i = 0; i < ARRAY(value)->ndim; i++)
         if (i < added || (PyLong_AsLong(PyTuple_GET_ITEM(shape, i - added)) == 1 && ARRAY(value)->shape[i] != 1))
@@ -62,13 +61,11 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
 }
 
 static PyObject *
-total(PyObject *const *args)  /* into the first of them where a pool is on and nobody else sees it */
+total(PyObject *const *args)  /* into the first of them where it may be written over */
 {
-    if (!is_large(args, 1))
-        return PyObject_Vectorcall(add, args, 2, NULL);
-    if (is_ours(args[0], 1) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
+    if (is_ours(args[0]) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
         return call_into(add, args, 2, args[0]);
-    return call_for_pool(add_op, args, 2, nothing);
+    return PyObject_Vectorcall(add, args, 2, NULL);
 }
 
 static int
@@ -92,8 +89,8 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
     return failed;
 }
 
-/* The argument that takes the result of a kernel, where a pool is on: one that is not read again and that nobody else
-   sees, best one that was made here; -1 where there is none. */
+/* The argument that takes the result of a kernel: one that is not read again and may be written over, best one that was
+   made here; -1 where there is none. */
 static int
 dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values)
 {
@@ -104,38 +101,26 @@ dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values
             dropped |= step->dropped[j] == value;
         if (value < 0 || !dropped || !(step->into >> i & 1) || (best >= 0 && step->args[best] >= value))
             continue;
-        if (is_ours(values[value], 1) && has_shape(values[value], SLOT(entry, at.shape))
+        if (is_ours(values[value]) && has_shape(values[value], SLOT(entry, at.shape))
             && ARRAY(values[value])->dtype == SLOT(entry, at.dtype))
             best = i;
     }
     return best;
 }
 
-static int
-is_any_large(PyObject *const *args, int count_)
-{
-    for (int i = 0; i < count_; i++)
-        if (Py_IS_TYPE(args[i], ndarray) && is_large(&args[i], 1))
-            return 1;
-    return 0;
-}
-
 static PyObject *
-call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry, PyObject *const *values, int pooled)
+call_kernel(const Instruction *step, PyObject *const *args, PyObject *entry, PyObject *const *values)
 {
-    if (pooled && step->op != NULL && is_any_large(args, step->count)) {
-        int dying = step->attrs == NULL ? dying_argument(step, entry, values) : -1;
-        if (dying >= 0)
-            return call_into(step->kernel, args, step->count, args[dying]);
-        return call_for_pool(step->op, args, step->count, step->attrs == NULL ? nothing : step->attrs);
-    }
+    int dying = step->into != 0 && reuse_from != PY_SSIZE_T_MAX ? dying_argument(step, entry, values) : -1;
+    if (dying >= 0)
+        return call_into(step->kernel, args, step->count, args[dying]);
     return step->attrs == NULL ? PyObject_Vectorcall(step->kernel, args, (size_t)step->count, NULL)
                                : PyObject_VectorcallDict(step->kernel, args, (size_t)step->count, step->attrs);
 }
 
 static int
 execute(const Program *program, const Instruction *step, PyObject *entry, PyObject **values,
-        PyObject *const *constants, PyObject *edges, PyObject *cotangents, int pooled)
+        PyObject *const *constants, PyObject *edges, PyObject *cotangents)
 {
     if (step->kernel == NULL) {
         PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *value = Py_NewRef(values[step->args[0]]);
@@ -150,7 +135,7 @@ execute(const Program *program, const Instruction *step, PyObject *entry, PyObje
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
-    PyObject *out = made(call_kernel(step, args, entry, values, pooled));
+    PyObject *out = made(call_kernel(step, args, entry, values));
     for (int i = 0; i < step->dropped_count; i++)
         Py_CLEAR(values[step->dropped[i]]);
     values[step->out] = out;
@@ -180,27 +165,6 @@ load_constants(const Program *program, PyObject *cotangent, PyObject **constants
     return 0;
 }
 
-/* Whether a pool may have memory for what a pullback makes: that is as large as the cotangents it is between. */
-static int
-is_for_a_pool(PyObject *cotangent, PyObject *edges)
-{
-    if (PyList_GET_SIZE(runners) == 0)
-        return 0;
-    Py_ssize_t most = nbytes_of(cotangent);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(edges); i++) {
-        PyObject *edge = PyTuple_GET_ITEM(edges, i);
-        if (edge == Py_None)
-            continue;
-        int leaf = Py_IS_TYPE(edge, Leaf);
-        PyObject *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
-        Py_ssize_t nbytes = DTYPE(SLOT(edge, leaf ? at.leaf_dtype : at.dtype))->itemsize;
-        for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape); axis++)
-            nbytes *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis));
-        most = Py_MAX(most, nbytes);
-    }
-    return most >= PyLong_AsSsize_t(PyList_GET_ITEM(least, 0));
-}
-
 /* Carry the cotangent of an entry to its inputs: 1 when done, 0 when Python has to, -1 with an error set. */
 int
 run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
@@ -214,7 +178,6 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
         return PyErr_Occurred() ? -1 : 0;
-    int pooled = is_for_a_pool(cotangent, edges);
     if (load_constants(program, cotangent, constants) < 0)
         return -1;
     Py_INCREF(edges);
@@ -227,7 +190,7 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
         put(entry, at.edges, PyTuple_New(0));
     }
     for (Py_ssize_t i = 0; !failed && i < program->count; i++)
-        failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents, pooled);
+        failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents);
     for (int i = 0; i < program->values; i++)
         Py_XDECREF(values[i]);
     Py_DECREF(edges);
@@ -302,12 +265,12 @@ check_instruction(const Instruction *step, uint64_t *there, int values, int inpu
 static int
 read_instruction(Instruction *step, PyObject *tuple, Py_ssize_t constants)
 {
-    PyObject *op, *kernel, *args, *attrs, *dropped;
+    PyObject *kernel, *args, *attrs, *dropped;
     if (!PyTuple_Check(tuple)) {
         PyErr_SetString(PyExc_TypeError, "an instruction is a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(tuple, "OOOOiOi", &op, &kernel, &args, &attrs, &step->out, &dropped, &step->into)
+    if (!PyArg_ParseTuple(tuple, "OOOiOi", &kernel, &args, &attrs, &step->out, &dropped, &step->into)
         || read_numbers(args, step->args, &step->count, constants) < 0
         || read_numbers(dropped, step->dropped, &step->dropped_count, 0) < 0)
         return -1;
@@ -315,7 +278,6 @@ read_instruction(Instruction *step, PyObject *tuple, Py_ssize_t constants)
         PyErr_SetString(PyExc_TypeError, "the attributes of a call are a dict");
         return -1;
     }
-    step->op = op == Py_None ? NULL : Py_NewRef(op);
     step->kernel = kernel == Py_None ? NULL : Py_NewRef(kernel);
     step->attrs = attrs == Py_None ? NULL : Py_NewRef(attrs);
     return 0;
@@ -377,7 +339,6 @@ free_program(PyObject *self)
     Py_XDECREF(program->otherwise);
     Py_XDECREF(program->constants);
     for (Py_ssize_t i = 0; i < program->count; i++) {
-        Py_XDECREF(program->code[i].op);
         Py_XDECREF(program->code[i].kernel);
         Py_XDECREF(program->code[i].attrs);
     }

@@ -134,11 +134,9 @@ recorded(Record *record, PyObject *const *arrays, PyObject *const *edges, PyObje
 static PyObject *
 run(const Record *record, PyObject *const *arrays, PyObject *attrs)
 {
-    if (!is_large(arrays, record->arity))
-        return made(PyDict_GET_SIZE(attrs) == 0
-                        ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
-                        : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
-    return made(call_for_pool(record->op, arrays, record->arity, attrs));
+    return made(PyDict_GET_SIZE(attrs) == 0
+                    ? PyObject_Vectorcall(record->kernel, arrays, (size_t)record->arity, NULL)
+                    : PyObject_VectorcallDict(record->kernel, arrays, (size_t)record->arity, attrs));
 }
 
 /* A number, other than 0, as the array that it is beside an array; 0.0 and -0.0 would be one key. */
@@ -160,14 +158,14 @@ is_number(const Record *record, PyObject *value)
            && PyObject_IsTrue(value) == 1;
 }
 
-static int
+int
 must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
 {
     return PySet_GET_SIZE(detours) != 0;
 }
 
 /* inplace.precedes_change(edge) */
-static int
+int
 precedes_change(PyObject *edge)
 {
     return Py_IS_TYPE(edge, Entry)

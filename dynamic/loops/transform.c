@@ -188,7 +188,7 @@ is_listed(PyObject *list, PyObject *item)
     return 0;
 }
 
-static PyObject *
+PyObject *
 own(PyObject *array, PyObject *before, PyObject *owned)
 {
     int twice = Py_REFCNT(array) > 1 && is_listed(before, array);  /* `found` has one reference */

@@ -233,7 +233,8 @@ def _relu_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
     return np.result_type(x, 0)
 
 
-relu: Op = elementwise("relu", _relu, lambda g, out: where(less_equal(out, 0), 0, g), dtype=_relu_dtype)
+# What comes out is 0, positive or NaN, and a mask of what to keep spares `where` to turn one of the others round.
+relu: Op = elementwise("relu", _relu, lambda g, out: where(not_equal(out, 0), g, 0), dtype=_relu_dtype)
 sigmoid: Op = elementwise(
     "sigmoid",
     _sigmoid,

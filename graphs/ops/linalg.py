@@ -102,9 +102,21 @@ def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
     return out.size * x.shape[-1] * 2
 
 
+def _matmul(x: Array, y: Array, out: Array = None) -> Array:
+    """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
+    # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices.
+    blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in _BLAS
+    if blas and (out is None or out.flags.c_contiguous):
+        return x.dot(y, out)
+    return np.matmul(x, y, out=out)
+
+
+_BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
+
+
 matmul: Op = Op(
     "matmul",
-    np.matmul,
+    _matmul,
     _infer,
     rules=(_left_rule, _right_rule),
     prepare=_prepare,
@@ -113,7 +125,6 @@ matmul: Op = Op(
     arity=2,
     broadcasts=True,
     infix=" @ ",
-    doc="The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns.",
 )
 
 

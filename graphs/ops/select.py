@@ -10,27 +10,38 @@ from typing import Any
 
 import numpy as np
 
+from graphs import promotion
+
 Array = Any
+Shape = tuple[int, ...]
 
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     """x where the condition holds, else y: `where(condition, x, y)`. `out` may be an operand."""
+    if type(x) is not np.ndarray or type(y) is not np.ndarray:
+        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))  # a number beside an array: of the same dtype
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
     if bits is None:
         return _copied(condition, x, y, out)
     if out is None:
-        whole = condition.shape == y.shape and not x.shape  # the gradient of a ReLU
-        out = np.empty(y.shape if whole else np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
+        out = np.empty(_shape(condition.shape, x.shape, y.shape), x.dtype)
     target, kept, other = out.view(bits), x.view(bits), y.view(bits)
-    if kept.ndim == 0 and not kept:  # zeros, as in the gradient of a ReLU: half of the work
-        np.multiply(other, np.logical_not(condition), target)
-    elif other.ndim == 0 and not other:
+    if other.ndim == 0 and not other:  # zero, as in the gradient of a ReLU: half of the work
         np.multiply(kept, condition, target)
+    elif kept.ndim == 0 and not kept:
+        np.multiply(other, np.logical_not(condition), target)
     else:
         np.bitwise_xor(np.multiply(np.bitwise_xor(kept, other), condition), other, target)
     return out
+
+
+def _shape(condition: Shape, x: Shape, y: Shape) -> Shape:
+    """The shape that all broadcast to; where one is a number and the others agree, without asking NumPy."""
+    if condition == (x or y) and not (x and y):
+        return condition
+    return np.broadcast_shapes(condition, x, y)
 
 
 def _alike(condition: Array, x: Array, y: Array) -> bool:

@@ -158,8 +158,11 @@ def _check_labels(shape: Shape, labels: Shape) -> None:
 def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
     """Minus the mean of log probabilities at their labels: f[..., classes], i[...] -> a scalar."""
     _check_labels(x.shape, labels.shape)  # or they would broadcast
-    picked = take_along_axis.kernel(x, labels[..., None], axis=x.ndim - 1)
-    return np.negative(mean.kernel(picked, axis=tuple(range(x.ndim)), keepdims=False), out)
+    if x.ndim == 2:  # as elsewhere, without the axes of size 1
+        picked = x[np.arange(len(x)), labels]
+    else:
+        picked = take_along_axis.kernel(x, labels[..., None], axis=x.ndim - 1)
+    return np.negative(mean.kernel(picked, axis=tuple(range(picked.ndim)), keepdims=False), out)
 
 
 def _nll_gradient(g: Array, x_shape: Shape, y: Array) -> Array:
