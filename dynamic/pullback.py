@@ -59,7 +59,9 @@ class Pullback:
 
     def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        found = straight.compiled(self) if straight.is_possible(self.op, self.ndims) else None
+        found = by_hand.get(self.op)
+        if found is None and straight.is_possible(self.op, self.ndims):
+            found = straight.compiled(self)
         self.apply = found or learned(self) or self.by_rules
         self.apply(entry, keep, cotangents)
 
@@ -88,6 +90,10 @@ class Pullback:
                 if self.op.broadcasts:
                     contribution = reverse.conform(contribution, edge.shape, edge.dtype)
                 reverse.arrive(cotangents, edge, contribution)
+
+
+by_hand: dict[Op, straight.Code] = {}
+"""What `apply` is for some ops, where more is known than the rules tell: they say what it computes all the same."""
 
 
 @functools.lru_cache(maxsize=4096)

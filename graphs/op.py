@@ -83,6 +83,7 @@ class Op:
     arity     the number of inputs, None when it varies
     effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
     parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
+    listed    it is found by its name; what an engine has for itself is not
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Op:
         infix: str = ", ",
         effect: bool = False,
         parts: Callable[..., Any] | None = None,
+        listed: bool = True,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
@@ -121,7 +123,8 @@ class Op:
         # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.
         self.shortcuts: dict[type, Shortcut] = {}
         self.recorder: Any = None  # what the compiled loops of an engine know of the op
-        register(self)
+        if listed:
+            register(self)
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -64,6 +64,11 @@ _for_good = optree.dict_insertion_ordered(True, namespace=_AS_INSERTED)  # nobod
 _for_good.__enter__()
 
 
+def flatten_as_inserted(tree: Tree) -> tuple[list[Any], Structure]:
+    """The leaves in the order of dict keys, and the structure with it."""
+    return optree.tree_flatten(tree, namespace=_AS_INSERTED)
+
+
 def unflatten(structure: Structure, leaves: list[Any]) -> Tree:
     """The container of that structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)

@@ -16,6 +16,7 @@ import dynamic
 import graphs as g
 import static
 from compare.workloads import rnn_text, tree_lstm
+from dynamic.batching import layout
 from dynamic.batching.schedule import SCHEDULES
 from graphs import GraphError, tree
 from graphs.errors import InplaceError
@@ -559,7 +560,8 @@ def test_what_nobody_holds_is_freed():
     assert kept._data.base is None
 
 
-def test_large_results_are_cut_for_their_readers():
+def test_large_results_are_cut_for_their_readers(monkeypatch):
+    monkeypatch.setattr(layout, "_WORTH_CUTTING", 1 << 22)
     table, w = leaf(np.ones((400, 64))), leaf(np.eye(64))
     with dynamic.batched():
         rows = [row @ w for row in table * 1]

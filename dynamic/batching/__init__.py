@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dynamic.batching import compiled
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.switch import deferring, state
@@ -40,5 +41,7 @@ def batched(strategy: str = "path") -> Iterator[Batch]:
             batch.run()
         batch.close()
 
+
+compiled.connect()
 
 __all__ = ["Batch", "BatchStats", "batched", "cell"]

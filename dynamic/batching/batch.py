@@ -12,7 +12,7 @@ from dynamic import mode
 from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
-from dynamic.batching.memory import value_of
+from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
@@ -48,6 +48,8 @@ class BatchStats:
 class Batch:
     """Ops that wait to run together, until somebody needs a value or the block ends."""
 
+    __slots__ = ("__dict__", "__weakref__", "cells", "known", "signatures", "values")  # what compiled loops look at
+
     def __init__(self, strategy: str) -> None:
         if strategy not in SCHEDULES:
             raise ValueError(f"batched: the strategy is one of {', '.join(SCHEDULES)}, not {strategy!r}")
@@ -62,7 +64,7 @@ class Batch:
         self.known: dict[int, Deferred] = {}
         self._kept: list[Any] = []
         self._constant_kinds: dict[Kind, Kind] = {}
-        self._signatures: dict[Hashable, Signature] = {}
+        self.signatures: dict[Hashable, Signature] = {}
         self._bundles: dict[Hashable, Bundle] = {}
         self.gathered: dict[Hashable, Tensor] = {}  # by what it is made of, while ops run
         self.cells: dict[Hashable, Any] = {}  # what `cells` knows of the functions that were called
@@ -83,7 +85,7 @@ class Batch:
                 depth = run.level.depth
         if attrs:
             key.append(frozen(attrs))
-        signature = self._signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
+        signature = self.signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
         if signature.view is not None:
             return deferred(View(inputs[0], signature.view), signature.out, self.values)
         return self._note(signature, tuple(inputs), depth)
@@ -95,7 +97,7 @@ class Batch:
         if type(y) is not Deferred:
             y = self.constant(op, y, (x, y))
         key = (op, not mode.suspended or mode.state.recording, x.kind, y.kind)
-        signature = self._signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
+        signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
         depth, other = u.level.depth, v.level.depth
         return self._note(signature, (u, v), max(other, depth))
@@ -110,12 +112,14 @@ class Batch:
 
     def row(self, value: Deferred, index: int) -> Deferred:
         """value[index] for an index from 0 on: some of its elements, and no op."""
-        kind = value.kind.row or self._row_kind(value.kind)
+        kind = self.row_kind(value.kind)
         return deferred(View(value.run, index * kind.size), kind, self.values)
 
-    def _row_kind(self, kind: Kind) -> Kind:
-        row = kind_of(TensorSpec(kind.shape[1:], kind.dtype))
-        kind.row = row if kind.shared is kind else self._constant_kind(row)
+    def row_kind(self, kind: Kind) -> Kind:
+        """The kind of value[i]."""
+        if kind.row is None:
+            row = kind_of(TensorSpec(kind.shape[1:], kind.dtype))
+            kind.row = row if kind.shared is kind else self._constant_kind(row)
         return kind.row
 
     def level(self, bundle: Bundle, depth: int) -> Level:
@@ -179,7 +183,7 @@ class Batch:
         bundle = self._bundles.get(where) or self._bundles.setdefault(where, Bundle(recording))
         constant = call.view is not None and kinds[0].shared is not kinds[0]
         out = self._constant_kind(call.out) if constant else call.out
-        return self._signatures.setdefault(key, Signature(call, tuple(kinds), out, bundle))
+        return self.signatures.setdefault(key, Signature(call, tuple(kinds), out, bundle))
 
     # Running ------------------------------------------------------------------------------------------------
 
@@ -210,7 +214,7 @@ class Batch:
                 groups.run(group)
         except Exception:
             self._failed = True
-            self._signatures = {}  # so that the next op asks for one
+            self.signatures = {}  # so that the next op asks for one
             raise
         for node in group:
             node.inputs = ()  # what has been read last is free, as it would be without a batch
@@ -226,7 +230,7 @@ class Batch:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
         with redirected(None), mode.enable_grad():
-            become(value, identity(value_of(value.run.block, value.run.start, value.kind.shape)))
+            become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
         """Settle every value that somebody holds, once all has run."""

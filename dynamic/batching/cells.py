@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import mode, native
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.groups import RUNNERS, blame, column_of, stacked
-from dynamic.batching.memory import reshaped
-from dynamic.batching.nodes import Block, Kind, Node, Part, Run, Several, View
-from dynamic.batching.rules import Column, Shape, full
+from dynamic.batching.groups import RUNNERS, blame, column_of
+from dynamic.batching.memory import Indices, gathered, located, part
+from dynamic.batching.moves import Segments
+from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
+from dynamic.batching.outlines import Join, Outline, outline
+from dynamic.batching.plans import Plan, plan_of
+from dynamic.batching.recording import Function, Recording, RecordingBatch, Result, seen
 from dynamic.batching.signatures import Bundle, How
-from dynamic.batching.switch import redirected, state
+from dynamic.batching.switch import state
 from dynamic.tensor import Tensor
 from graphs import tree
-from graphs.errors import ControlFlowError, GraphError, located
-from graphs.ops.movement import identity, reshape
-from graphs.ops.slicing import getitem
-
-Function = Callable[..., Any]
+from graphs.errors import GraphError
+from graphs.ops.movement import identity
 
 
 def cell(f: Function) -> Function:
@@ -39,181 +38,166 @@ def cell(f: Function) -> Function:
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         batch = state.batch
-        if batch is None or isinstance(batch, _Recording):
+        if batch is None or isinstance(batch, RecordingBatch):
             return f(*args, **options)
         return _defer(batch, f, args, options)
 
     return call
 
 
-class _Recording(Batch):
-    """The ops of a cell, which never run as they are."""
+class CellSignature:
+    """The calls of a cell with arguments of the same kinds, in one batch.
 
-    def __init__(self) -> None:
-        super().__init__("depth")
-
-    def settle(self, _value: Deferred) -> NoReturn:
-        raise ControlFlowError(
-            located(
-                "a cell needs the value of a tensor, but runs once for many; choose values with graphs.where, "
-                "or leave the function undecorated"
-            )
-        )
-
-    def nodes(self) -> list[Node]:
-        """The ops, each after those it reads."""
-        return [node for level in sorted(self._levels, key=lambda level: level.depth) for node in level.nodes]
-
-
-class _Result(NamedTuple):
-    """A leaf of what a cell returns: an input (its number) or an output (its number, or -1), and a view of that."""
-
-    kind: Kind
-    input: int
-    output: int
-    size: int
-    offset: int | None
-
-
-class _Call:
-    """What a cell does with arguments of some kinds.
-
-    inputs    what stands for the arguments that differ between calls
-    nodes     its ops
-    outputs   those of its nodes that make what it returns
-    results   the leaves of that; a leaf that is no value to come is as it is
+    call     the plan, which those of other signatures may share
+    kinds    of the inputs that a node has first: the singles. Those that it joins follow
+    order    which input of the recording each input of a node is
     """
 
-    how = How.CELL
-    roles = None
+    __slots__ = ("build", "bundle", "call", "constants", "joins", "kinds", "lengths", "order", "recording", "results")
 
-    def __init__(self, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
-        recording = _Recording()
-        self.inputs: list[Node] = []
-        self.outputs: list[Node] = []
-        args, options = tree.unflatten(structure, [self._given(recording, leaf) for leaf in leaves])
-        with redirected(recording):
-            returned, self.structure = tree.flatten(f(*args, **options))
-        self.nodes = recording.nodes()
-        self.ops = len(self.nodes)
-        self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
-
-    def _given(self, recording: _Recording, leaf: Any) -> Any:
-        if not isinstance(leaf, Kind):
-            return leaf
-        self.inputs.append(Node(recording.nothing, None, ()))
-        return deferred(self.inputs[-1], leaf, [])
-
-    def _result(self, value: Deferred) -> _Result:
-        node, offset = _seen(value.run)
-        if node in self.inputs:
-            return _Result(value.kind, self.inputs.index(node), -1, 0, offset)
-        if node not in self.outputs:
-            self.outputs.append(node)
-        size = value.kind.size if offset is None else _size(node)
-        return _Result(value.kind, -1, self.outputs.index(node), size, offset)
+    def __init__(self, recording: Recording, outline_: Outline, plan: Plan, bundle: Bundle) -> None:
+        self.call, self.bundle, self.recording = plan, bundle, recording
+        self.kinds, self.constants, self.lengths = outline_.kinds, outline_.constants, outline_.lengths
+        self.results, self.build = recording.results, recording.build
+        members = [member for join in outline_.members for member in join]
+        self.order = (*outline_.singles, *[member.input for member in members])
+        self.joins: list[_Joined] = []
+        position = len(outline_.singles)
+        for join in outline_.members:
+            self.joins.append(_Joined(slice(position, position + len(join)), join))
+            position += len(join)
 
 
-def _size(node: Node) -> int:
-    return node.block.size if node.level.ran else node.signature.out.size  # only constants have run
+class _Joined:
+    """Where in the inputs of a node those of a join are, and which of their elements it takes."""
 
-
-def _seen(run: Run) -> tuple[Node, int | None]:
-    """The node that a run in a cell belongs to, and from where on it is seen when it is a view."""
-    return (run.owner, run.offset) if isinstance(run, View) else (cast("Node", run), None)
-
-
-class _Signature:
-    """The calls of a cell that one group may hold, in one batch."""
-
-    def __init__(self, call: _Call, kinds: Sequence[Kind]) -> None:
-        self.call, self.kinds = call, kinds
-        self.bundle = Bundle(mode.is_grad_enabled())
+    def __init__(self, inputs: slice, members: Sequence[Any]) -> None:
+        self.inputs = inputs
+        self.offsets = [member.offset for member in members]
+        self.sizes = [member.size for member in members]
 
 
 # Deferring ----------------------------------------------------------------------------------------------------------
 
 
-def _defer(batch: Batch, f: Function, args: Any, options: Any) -> Any:
-    leaves, structure = tree.flatten((args, options))
+def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if native.loops is not None:
+        returned = native.loops.defer_call(batch, f, args, options)
+        if returned is not NotImplemented:
+            return returned
+    leaves, structure = tree.flatten_as_inserted((args, options))
     key: list[Any] = [f, structure, mode.is_grad_enabled()]
     inputs: list[Run] = []
     depth = 0
     for leaf in leaves:
-        value = leaf if type(leaf) is Deferred else batch.known.get(id(leaf))
-        if value is None:
-            if not isinstance(leaf, (Tensor, np.ndarray)):
-                key.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
-                continue
-            value = batch.constant(identity, leaf, (leaf,))
-        kind = value.kind
-        key.append(kind)
-        if not kind.parameter:  # a parameter is the same in all calls of one signature
+        if not isinstance(leaf, (Tensor, np.ndarray)):
+            key.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
+            continue
+        value = leaf if type(leaf) is Deferred else met(batch, leaf)
+        key.append(value.kind)
+        if not value.kind.parameter:  # a parameter is the same in all calls of one signature
             inputs.append(value.run)
-            if value.run.level.depth > depth:
-                depth = value.run.level.depth
-    signature = batch.cells.get(tuple(key)) or _signature(batch, key, leaves)
+            depth = max(depth, value.run.level.depth)
+    known = tuple(key)
+    signature = batch.cells.get(known) or batch.cells.setdefault(known, sign(batch, f, args, options))
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
-    node = Several(level, signature, inputs)
+    node = Several(level, signature, [inputs[i] for i in signature.order])
     level.nodes.append(node)
-    results = [_result(batch, node, r) if type(r) is _Result else r for r in signature.call.results]
-    return tree.unflatten(signature.call.structure, results)
+    return signature.build([_value(batch, node, inputs, r) if type(r) is Result else r for r in signature.results])
 
 
-def _signature(batch: Batch, key: list[Any], leaves: Sequence[Any]) -> _Signature:
-    f, structure, _, *parts = key
-    given = [p if type(p) is Kind and not p.parameter else leaf for p, leaf in zip(parts, leaves, strict=True)]
-    signature = _Signature(_Call(f, given, structure), [g for g in given if type(g) is Kind])
-    batch.cells[tuple(key)] = signature
-    return signature
+def met(batch: Batch, array: Any) -> Deferred:
+    """The value that stands for a tensor or an array in a batch."""
+    value = batch.known.get(id(array))
+    return batch.constant(identity, array, (array,)) if value is None else value
 
 
-def _result(batch: Batch, node: Several, result: _Result) -> Deferred:
-    run = node.inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
+def sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
+    """The signature of a call, for which `f` is run once. What it does may run with other calls, of whatever cell."""
+    leaves, structure = tree.flatten_as_inserted((args, options))
+    recording = Recording(f, [_stand_in(batch, leaf) for leaf in leaves], structure)
+    found = outline(recording)
+    plan = plan_of(found)
+    where = (plan, mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
+    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(mode.is_grad_enabled()))
+    return CellSignature(recording, found, plan, bundle)
+
+
+def _stand_in(batch: Batch, leaf: Any) -> Any:
+    """The kind of an argument that differs between calls of one signature; any other as it is."""
+    if not isinstance(leaf, (Tensor, np.ndarray)):
+        return leaf
+    kind = leaf.kind if type(leaf) is Deferred else met(batch, leaf).kind
+    return leaf if kind.parameter else kind
+
+
+def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -> Deferred:
+    run = inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
     return deferred(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
 
 
 # Running ------------------------------------------------------------------------------------------------------------
 
 
-def _run(group: Sequence[Node]) -> None:
-    call: Any = group[0].signature.call
-    columns: dict[Node, Column] = {}
-    for j, (source, kind) in enumerate(zip(call.inputs, group[0].signature.kinds, strict=True)):
-        columns[source] = column_of([node.inputs[j] for node in group], kind)
-    for node in call.nodes:
-        with mode.set_grad_enabled(node.signature.bundle.recording):
-            columns[node] = _op(node, columns, len(group))
-    made = [columns[node] if node in columns else Column(node.block.tensor, stacked=False) for node in call.outputs]
-    blocks = [Block(full(column, len(group))) for column in made]
+def _run(group: list[Node]) -> None:
+    signature: Any = group[0].signature
+    plan: Plan = signature.call
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
+    joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
+    lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
+    rows = [_segments(np.array(each)) for each in lengths]
+    stacked = tuple([column.stacked for column in columns])
+    singles = [column.tensor for column in columns]
+    try:
+        outputs = plan.run(singles, stacked, [*joins, *signature.constants], rows, len(group))
+    except GraphError:
+        for node in group:
+            _blame(node)
+        raise
+    blocks = [Block(output) for output in outputs]
     for i, node in enumerate(group):
         cast("Several", node).blocks, node.start = blocks, i
 
 
-def _op(node: Node, columns: dict[Node, Column], count: int) -> Column:
-    """One op of the cell, for all calls in a group."""
-    signature = node.signature
-    inputs = [_column(run, kind.shape, columns) for run, kind in zip(node.inputs, signature.kinds, strict=True)]
-    try:
-        return stacked(signature.call, inputs, count)
-    except GraphError:
-        for i in range(count):
-            blame(signature.call, [column.row(i) for column in inputs], getattr(node, "line", ""))
-        raise
+def _segments(lengths: Indices) -> Segments:
+    return Segments(np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths)
 
 
-def _column(run: Run, shape: Shape, columns: dict[Node, Column]) -> Column:
-    """What an op of the cell reads."""
-    node, offset = _seen(run)
-    column = columns.get(node) or Column(node.block.tensor, stacked=False)
-    if offset is None:
-        return column
-    tensor, size = column.tensor, math.prod(shape)
-    lead = tensor.shape[:1] if column.stacked else ()
-    if size != math.prod(column.shape):
-        every = (slice(None),) * len(lead)
-        tensor = getitem(reshape(tensor, (*lead, -1)), (*every, slice(offset, offset + size)))
-    return Column(reshaped(tensor, (*lead, *shape)), column.stacked)
+def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
+    """Inputs of all calls in a group, one after the other."""
+    runs: list[Run] = []
+    offsets: list[int] = []
+    sizes: list[int] = []
+    for node in group:
+        joined = cast("Any", node.signature).joins[number]
+        runs += node.inputs[joined.inputs]
+        offsets += joined.offsets
+        sizes += joined.sizes
+    places = located(runs)
+    if any(offsets):
+        places = places._replace(starts=places.starts + np.array(offsets))
+    each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else np.array(sizes)
+    shape = (len(group), *join.shape)
+    if join.rows is not None:
+        shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
+    with mode.set_grad_enabled(join.recording):
+        return gathered(places, each, shape)
+
+
+def _blame(node: Node) -> None:
+    """Run one call op by op, and raise what is wrong with it, if it is this one."""
+    signature: Any = node.signature
+    recording: Recording = signature.recording
+    values: dict[Node, Block] = {}
+    for number, run in zip(signature.order, node.inputs, strict=True):
+        values[recording.inputs[number]] = Block(part(run.block, run.start, recording.kinds[number].shape))
+    for op in recording.nodes:
+        inputs = []
+        for run, kind in zip(op.inputs, op.signature.kinds, strict=True):
+            source, offset = seen(run)
+            inputs.append(part(values.get(source) or source.block, offset or 0, kind.shape))
+        blame(op.signature.call, inputs, getattr(op, "line", ""))
+        values[op] = Block(op.signature.call.op.apply(inputs, op.signature.call.attrs))
 
 
 RUNNERS[How.CELL] = _run

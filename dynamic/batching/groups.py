@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
 
 from dynamic import mode
 from dynamic.batching.layout import place
-from dynamic.batching.memory import gathered, value_of
+from dynamic.batching.memory import gathered, located, part
 from dynamic.batching.nodes import Block, Kind, Node, Run
-from dynamic.batching.rules import Column
 from dynamic.batching.signatures import Call, How
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.errors import GraphError
-from graphs.ops.movement import stack
+
+
+class Column(NamedTuple):
+    """One input of every op in a group: a tensor with a new first axis, or the one value that all of them share."""
+
+    tensor: Tensor
+    stacked: bool
 
 
 def parts(group: list[Node]) -> Iterator[list[Node]]:
@@ -35,7 +43,7 @@ def parts(group: list[Node]) -> Iterator[list[Node]]:
     yield group
 
 
-def run(group: Sequence[Node]) -> None:
+def run(group: list[Node]) -> None:
     """Run a group, after which each of its nodes has its block.
 
     An error names the line of the op that is to blame, and not the one that needed the value.
@@ -61,76 +69,66 @@ def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
 
 def _values(node: Node) -> list[Tensor]:
     kinds = node.signature.kinds
-    return [value_of(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
+    return [part(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
 
 
-def stacked(call: Call, columns: Sequence[Column], count: int) -> Column:
-    """The results of `count` ops on columns of inputs."""
-    if not any(column.stacked for column in columns):  # they are all the same: once is enough
-        return Column(call.op.apply([column.tensor for column in columns], call.attrs), stacked=False)
-    if call.rule is not None:
-        return Column(call.rule(call.op, columns, call.attrs, count), stacked=True)
-    results = [call.op.apply([column.row(i) for column in columns], call.attrs) for i in range(count)]
-    return Column(stack(results), stacked=True)
-
-
-def column_of(runs: Sequence[Run], kind: Kind) -> Column:
+def column_of(runs: list[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
     count = len(runs)
     if runs.count(runs[0]) == count:
-        return Column(value_of(runs[0].block, runs[0].start, kind.shape), stacked=False)
-    blocks, starts = [run.block for run in runs], [run.start for run in runs]
-    if starts.count(starts[0]) == count and blocks.count(blocks[0]) == count:
-        return Column(value_of(blocks[0], starts[0], kind.shape), stacked=False)
+        return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
+    places = located(runs)
+    if len(places.blocks) == 1 and bool((places.starts == places.starts[0]).all()):
+        return Column(part(places.blocks[0], int(places.starts[0]), kind.shape), stacked=False)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
-    known, key = runs[0].level.batch.gathered, (tuple(blocks), tuple(starts), kind, mode.is_grad_enabled())
+    known, key = runs[0].level.batch.gathered, (places.key(), kind, mode.is_grad_enabled())
     tensor = known.get(key)
     if tensor is None:
-        tensor = known[key] = gathered(blocks, starts, [kind.size] * count, (count, *kind.shape))
+        tensor = known[key] = gathered(places, kind.size, (count, *kind.shape))
     return Column(tensor, stacked=True)
 
 
-def _transposed(group: Sequence[Node]) -> Iterable[tuple[Run, ...]]:
+def _transposed(group: Sequence[Node]) -> Iterable[list[Run]]:
     """What the nodes of a group read: for each input, that of every node."""
-    return zip(*[node.inputs for node in group], strict=True)
+    return map(list, zip(*[node.inputs for node in group], strict=True))
 
 
-def _stacked(group: Sequence[Node]) -> None:
+def _stacked(group: list[Node]) -> None:
     signature = group[0].signature
     columns = [column_of(runs, kind) for runs, kind in zip(_transposed(group), signature.kinds, strict=True)]
-    result = stacked(signature.call, columns, len(group))
+    each = tuple([column.stacked for column in columns])
+    result = signature.call.runner(each)([column.tensor for column in columns], len(group))
     size = signature.out.size
-    place(group, result.tensor, range(0, len(group) * size, size) if result.stacked and size else [0] * len(group))
+    place(group, result, range(0, len(group) * size, size) if any(each) and size else [0] * len(group))
 
 
-def _rows(group: Sequence[Node]) -> None:
+def _rows(group: list[Node]) -> None:
     call = group[0].signature.call
     inputs = []
     for j, (runs, has_rows) in enumerate(zip(_transposed(group), call.roles or (), strict=True)):
         kinds = [node.signature.kinds[j] for node in group]
-        inputs.append(
-            _all_rows(runs, kinds, kinds) if has_rows else value_of(runs[0].block, runs[0].start, kinds[0].shape)
-        )
+        inputs.append(_all_rows(runs, kinds, kinds) if has_rows else part(runs[0].block, runs[0].start, kinds[0].shape))
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 
-def _joined(group: Sequence[Node]) -> None:
+def _joined(group: list[Node]) -> None:
     runs = [run for node in group for run in node.inputs]
     kinds = [kind for node in group for kind in node.signature.kinds]
     place(group, _all_rows(runs, kinds, [node.signature.out for node in group]), _starts(group))
 
 
-def _all_rows(runs: Sequence[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
+def _all_rows(runs: list[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
     """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
-    return gathered([run.block for run in runs], [run.start for run in runs], [kind.size for kind in kinds], shape)
+    sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else np.array([kind.size for kind in kinds])
+    return gathered(located(runs), sizes, shape)
 
 
 def _starts(group: Sequence[Node]) -> list[int]:
     return list(accumulate([node.signature.call.out.size for node in group[:-1]], initial=0))
 
 
-RUNNERS: dict[How, Callable[[Sequence[Node]], None]] = {
+RUNNERS: dict[How, Callable[[list[Node]], None]] = {
     How.STACKED: _stacked,
     How.SINGLE: _stacked,
     How.ROWS: _rows,

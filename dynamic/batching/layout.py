@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 
+from dynamic import native
 from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Node, Run
 from dynamic.tensor import Tensor
 
 _READ = attrgetter("read")
 _PLACES = 1 << 32  # more than the inputs of any group
-_WORTH_CUTTING = 1 << 22  # bytes; below, a slice for each reader is cheaper
+# Bytes of the cotangents that all readers of a block would make. First derivatives add to one: see `moves`.
+_WORTH_CUTTING = 1 << 28
 
 
-def arrange(groups: Sequence[list[Node]]) -> None:
+def arrange(groups: list[list[Node]]) -> None:
     """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
+    if native.loops is not None:
+        native.loops.arrange(groups, _PLACES)
+        return
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
@@ -28,12 +33,15 @@ def arrange(groups: Sequence[list[Node]]) -> None:
                 place += 1
 
 
-def place(group: Sequence[Node], result: Tensor, starts: Sequence[int]) -> None:
+def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
     """Tell the nodes of a group where in its result they lie."""
     block = Block(result)
-    for node, start in zip(group, starts, strict=True):
-        node.block = block
-        node.start = start
+    if native.loops is not None:
+        native.loops.place(group, block, starts)
+    else:
+        for node, start in zip(group, starts, strict=True):
+            node.block = block
+            node.start = start
     if block.size * result.dtype.itemsize * len(group) > _WORTH_CUTTING and starts[-1]:
         pieces = [list(nodes) for _, nodes in groupby(group, key=lambda node: node.read // _PLACES)]
         if len(pieces) * block.size * result.dtype.itemsize > _WORTH_CUTTING:
@@ -43,8 +51,8 @@ def place(group: Sequence[Node], result: Tensor, starts: Sequence[int]) -> None:
 def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
     """A block for each piece, by cutting in halves again and again.
 
-    Backward adds up cotangents as large as the block: one for each reader if all read the block itself, but here
-    only one for each halving.
+    A derivative that is recorded adds up cotangents as large as the block: one for each reader if all read the block
+    itself, but here only one for each halving.
     """
     if len(pieces) == 1:
         for node in pieces[0]:
@@ -53,8 +61,8 @@ def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
         return
     half = len(pieces) // 2
     middle = pieces[half][0].start - start
-    _cut(pieces[:half], Block(part(block, 0, middle)), start)
-    _cut(pieces[half:], Block(part(block, middle, block.size - middle)), start + middle)
+    _cut(pieces[:half], Block(part(block, 0, (middle,))), start)
+    _cut(pieces[half:], Block(part(block, middle, (block.size - middle,))), start + middle)
 
 
 def separate(runs: Sequence[Run]) -> None:

@@ -3,98 +3,114 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import mode
-from dynamic.batching.nodes import Block
+from dynamic import native
+from dynamic.batching.moves import EVERY, Move, gather, section
+from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
-from graphs.ops.indexing import scatter, take
-from graphs.ops.movement import concat, reshape
-from graphs.ops.slicing import getitem
+from graphs.ops.movement import reshape
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 
-def value_of(block: Block, start: int, shape: Shape) -> Tensor:
-    """The value that a run is."""
-    return reshaped(part(block, start, math.prod(shape)), shape)
+class Places(NamedTuple):
+    """Where runs are: the blocks, and for each run the number of its block and from which element on it is."""
+
+    blocks: list[Block]
+    owners: Indices
+    starts: Indices
+
+    def key(self) -> Hashable:
+        """Equal for the same places."""
+        return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes()
 
 
-def gathered(blocks: Sequence[Block], starts: list[int], sizes: list[int], shape: Shape) -> Tensor:
-    """Runs one after the other, as one tensor of a shape. A run is in a block, from an element on, so many elements."""
+def located(runs: list[Run]) -> Places:
+    """Where some runs are."""
+    if native.loops is not None:
+        blocks, owners, starts = native.loops.located(runs)
+        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp))
+    numbers: dict[Block, int] = {}
+    found = [numbers.setdefault(run.block, len(numbers)) for run in runs]
+    return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp))
+
+
+def gathered(places: Places, sizes: int | Indices, shape: Shape) -> Tensor:
+    """Runs of so many elements one after the other, as one tensor of a shape."""
+    blocks, owners, starts = places
     if not math.prod(shape):
         return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
-    if _follow_each_other(blocks, starts, sizes):
-        return reshaped(part(blocks[0], starts[0], sum(sizes), math.prod(shape[1:])), shape)
+    if len(blocks) == 1 and _follow_each_other(starts, sizes):
+        return part(blocks[0], int(starts[0]), shape)
     # Rows as long as all runs allow: the fewer there are to move, the better.
-    unit = math.gcd(*set(starts), *set(sizes), *{b.size for b in blocks}, math.prod(shape[1:]))
-    return reshaped(_picked(*_source(blocks, np.array(starts) // unit, np.array(sizes) // unit, unit)), shape)
+    each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
+    unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
+    rows = starts // unit
+    if not isinstance(sizes, int) or sizes > unit:
+        counts = np.broadcast_to(sizes, starts.shape) // unit
+        rows, owners = _every_row(rows, counts), np.repeat(owners, counts)
+    moves = _moves([block.size // unit for block in blocks], owners, rows)
+    return gather.apply([block.tensor for block in blocks], {"moves": moves, "unit": unit, "shape": shape})
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
     """A tensor in a shape, without an op when it has that."""
-    return x if x.shape == shape else reshape.apply((x,), {"shape": shape})
+    return x if x.shape == shape else reshape(x, shape)
 
 
-def _follow_each_other(blocks: Sequence[Block], starts: list[int], sizes: list[int]) -> bool:
-    if blocks.count(blocks[0]) < len(blocks):
-        return False
-    if sizes.count(sizes[0]) == len(sizes) and sizes[0]:
-        return starts == list(range(starts[0], starts[0] + len(starts) * sizes[0], sizes[0]))
-    return starts == list(accumulate(sizes[:-1], initial=starts[0]))
+def _follow_each_other(starts: Indices, sizes: int | Indices) -> bool:
+    return bool((starts[1:] - starts[:-1] == (sizes if isinstance(sizes, int) else sizes[:-1])).all())
 
 
-def part(block: Block, start: int, size: int, unit: int = 1) -> Tensor:
-    """Elements of a block in rows of `unit`, where they lie in whole rows; else one by one."""
-    if size == block.size:
-        return block.tensor
-    if start % unit or block.size % unit or size % unit:
-        unit = 1
-    rows = reshaped(block.tensor, (block.size // unit, unit))
-    return getitem.apply((rows,), {"key": (slice(start // unit, (start + size) // unit), slice(None))})
+def part(block: Block, start: int, shape: Shape) -> Tensor:
+    """Elements of a block from one on, in a shape: a view."""
+    if math.prod(shape) == block.size:
+        return reshaped(block.tensor, shape)
+    result: Tensor = section.apply((block.tensor,), {"first": start, "shape": shape})
+    return result
 
 
-def _source(blocks: Sequence[Block], starts: Indices, sizes: Indices, unit: int) -> tuple[Tensor, Indices]:
-    """A tensor with all the rows that the runs need, and which of its rows each run has, in order."""
-    numbers: dict[Block, int] = {}
-    owner = np.array([numbers.setdefault(block, len(numbers)) for block in blocks])
-    parts, base = [], 0
-    starts = starts.copy()
-    for block, number in numbers.items():
-        own = owner == number
-        first, end = int(starts[own].min()), int((starts + sizes)[own].max())
-        parts.append(reshaped(part(block, first * unit, (end - first) * unit, unit), (end - first, unit)))
-        starts[own] += base - first
-        base += end - first
-    return parts[0] if len(parts) == 1 else concat.apply(parts, {"axis": 0}), _rows(starts, sizes)
+def _moves(counts: Sequence[int], owners: Indices, rows: Indices) -> tuple[Move, ...]:
+    """Which rows of blocks, that have so many, go where."""
+    if len(counts) == 1:
+        return (Move(*_of_block(rows, counts[0]), EVERY),)
+    order = np.argsort(owners, kind="stable")
+    rows, bounds = rows[order], np.searchsorted(owners[order], range(len(counts) + 1)).tolist()
+    return tuple(
+        [
+            Move(*_of_block(rows[first:end], count), _as_slice(order[first:end]))
+            for count, first, end in zip(counts, bounds[:-1], bounds[1:], strict=True)
+        ]
+    )
 
 
-def _rows(starts: Indices, sizes: Indices) -> Indices:
+def _of_block(rows: Indices, count: int) -> tuple[slice | Indices, bool]:
+    """Rows of a block of so many, and whether they are different ones."""
+    found = _as_slice(rows)
+    if isinstance(found, slice):
+        return found, True
+    met = np.zeros(count, bool)
+    met[rows] = True
+    return rows, np.count_nonzero(met) == len(rows)
+
+
+def _as_slice(indices: Indices) -> slice | Indices:
+    """The indices as a slice, where they follow each other."""
+    count = len(indices)
+    if not count:
+        return slice(0, 0)
+    first = int(indices[0])
+    if int(indices[-1]) - first == count - 1 and (count < 3 or bool((indices[1:] - indices[:-1] == 1).all())):
+        return slice(first, first + count)
+    return indices
+
+
+def _every_row(starts: Indices, counts: Indices) -> Indices:
     """The rows of runs of so many, from these rows on."""
-    if (sizes == 1).all():
-        return starts
-    before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
-
-
-def _picked(source: Tensor, places: Indices) -> Tensor:
-    """source[places]. Where no row is taken twice, its gradient is a `take`, and not the far slower `scatter_add`."""
-    rows, count = len(source), len(places)
-    if not (source.requires_grad and mode.is_grad_enabled()):
-        return take.apply((source, places), {"axis": 0})
-    targets = np.full(rows, -1)
-    targets[places] = np.arange(count)
-    unused = targets < 0
-    spare = int(unused.sum())
-    if spare != rows - count or spare > count:
-        return take.apply((source, places), {"axis": 0})
-    if not spare and np.array_equal(places, np.arange(rows)):
-        return source
-    targets[unused] = np.arange(count, rows)
-    moved = scatter.apply((np.empty(source.shape, source.dtype), targets, source), {"axis": 0})
-    return getitem.apply((moved,), {"key": (slice(0, count), slice(None))}) if spare else moved
+    before = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)

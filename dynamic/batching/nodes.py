@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dynamic.batching.batch import Batch
     from dynamic.batching.signatures import Bundle, Signature
 
-_NEVER = 1 << 62  # later than all who read anything
+NEVER = 1 << 62  # later than all who read anything
 
 
 class Kind:
@@ -89,7 +89,7 @@ class Node:
         self.level = level
         self.signature: Signature = signature  # None for a constant
         self.inputs = inputs
-        self.read = _NEVER
+        self.read = NEVER
 
 
 class View:

@@ -15,34 +15,49 @@ from graphs.op import Attrs, Op
 from graphs.ops.elementwise import negative
 from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape
+from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape, stack
 from graphs.ops.reductions import mean
 
 Shape = tuple[int, ...]
 
 
-class Column(NamedTuple):
-    """One input of every op in a group: a tensor with a new first axis, or the one value that all of them share."""
+class Form(NamedTuple):
+    """One input of every op in a group: its shape, and whether it is on a new first axis, or one that all share."""
 
-    tensor: Tensor
+    shape: Shape
     stacked: bool
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of each input."""
-        return self.tensor.shape[1:] if self.stacked else self.tensor.shape
-
-    def row(self, i: int) -> Tensor:
-        """The input of one op."""
-        return self.tensor[i] if self.stacked else self.tensor
 
 
 Roles = tuple[bool, ...]
-Stacked = Callable[[Op, Sequence[Column], Attrs, int], Tensor]
-"""`rule(op, columns, attrs, count)`: the results of `count` ops on a first axis. Some column is stacked."""
+Runner = Callable[[Sequence[Tensor], int], Tensor]
+"""`run(tensors, count)`: the results of `count` ops on a first axis."""
+Rule = Callable[[Op, Sequence[Form], Attrs], Runner]
+"""`rule(op, forms, attrs)`: how to run the op on inputs of these forms, of which some are stacked."""
 
 
-def stacked_rule(op: Op, attrs: Attrs) -> Stacked | None:
+def runner(op: Op, attrs: Attrs, forms: Sequence[Form], rule: Rule | None) -> Runner:
+    """How to run equal ops on inputs of these forms: once where they share them all, and one by one without a rule."""
+    if not any(form.stacked for form in forms):
+        return plain(op, attrs)
+    return _one_by_one(op, forms, attrs) if rule is None else rule(op, forms, attrs)
+
+
+def plain(op: Op, attrs: Attrs) -> Runner:
+    """The op as it is."""
+    if attrs or (op.prepare is not None and op is not matmul):
+        return lambda tensors, _count: op.apply(tensors, attrs)
+    return lambda tensors, _count: op(*tensors)
+
+
+def _one_by_one(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        rows = [[t[i] if form.stacked else t for t, form in zip(tensors, forms, strict=True)] for i in range(count)]
+        return stack([op.apply(row, attrs) for row in rows])
+
+    return run
+
+
+def stacked_rule(op: Op, attrs: Attrs) -> Rule | None:
     """The rule for an op, or None: such ops run one by one."""
     if op.family == "elementwise":
         return _elementwise
@@ -82,78 +97,119 @@ def _selected(entry: int | slice, size: int) -> tuple[int, int, int]:
     return chosen.start, len(chosen), chosen.step
 
 
-def full(column: Column, count: int) -> Tensor:
-    """A column with its first axis, also where one value is shared."""
-    return column.tensor if column.stacked else broadcast_to(column.tensor, (count, *column.shape))
+def full(tensor: Tensor, form: Form, count: int) -> Tensor:
+    """An input with its first axis, also where one is shared."""
+    return tensor if form.stacked else broadcast_to(tensor, (count, *form.shape))
 
 
-def aligned(column: Column, ndim: int) -> Tensor:
-    """A column whose elements have `ndim` axes, so that they broadcast behind the first one."""
-    shape = column.shape
-    if not column.stacked or len(shape) >= ndim:
-        return column.tensor
-    return reshape(column.tensor, (len(column.tensor), *(1,) * (ndim - len(shape)), *shape))
+def _alignment(form: Form, ndim: int) -> Shape | None:
+    """The shape with `ndim` axes that an input must have to broadcast behind the first axis; None where it does."""
+    missing = ndim - len(form.shape)
+    return (1,) * missing + form.shape if form.stacked and missing > 0 else None
 
 
-def _elementwise(op: Op, columns: Sequence[Column], attrs: Attrs, _count: int) -> Tensor:
-    ndim = max(len(c.shape) for c in columns)
-    return op.apply([aligned(c, ndim) for c in columns], attrs)
+def _aligned(shapes: Sequence[Shape | None], then: Runner) -> Runner:
+    """The same on inputs in these shapes behind the first axis; None for an input that is used as it is."""
+    if not any(shape is not None for shape in shapes):
+        return then
+
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        pairs = zip(tensors, shapes, strict=True)
+        return then([t if shape is None else reshape(t, (count, *shape)) for t, shape in pairs], count)
+
+    return run
 
 
-def _same(op: Op, columns: Sequence[Column], attrs: Attrs, _count: int) -> Tensor:
-    return op.apply([c.tensor for c in columns], attrs)
+def _elementwise(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
+    ndim = max(len(form.shape) for form in forms)
+    return _aligned([_alignment(form, ndim) for form in forms], plain(op, attrs))
 
 
-def _next_axis(op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tensor:
+def _same(op: Op, _forms: Sequence[Form], attrs: Attrs) -> Runner:
+    return plain(op, attrs)
+
+
+def _next_axis(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     """The same along one axis further on, or several."""
     axis = attrs["axis"]
     moved = axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
-    return op.apply([full(c, count) for c in columns], {**attrs, "axis": moved})
+    return _all_stacked(forms, plain(op, {**attrs, "axis": moved}))
 
 
-def _changed(**change: Callable[[Any, int], Any]) -> Stacked:
-    """The same with some attributes changed for the first axis: `change(value, count)`."""
-
-    def rule(op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tensor:
-        return op.apply([c.tensor for c in columns], attrs | {n: f(attrs[n], count) for n, f in change.items()})
-
-    return rule
+def _all_stacked(forms: Sequence[Form], then: Runner) -> Runner:
+    if all(form.stacked for form in forms):
+        return then
+    return lambda tensors, count: then([full(t, form, count) for t, form in zip(tensors, forms, strict=True)], count)
 
 
-def _broadcast_to(op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tensor:
+def _changed(**change: Callable[[Any], Any]) -> Rule:
+    """The same with some attributes changed for the first axis."""
+    return lambda op, _forms, attrs: plain(op, attrs | {name: f(attrs[name]) for name, f in change.items()})
+
+
+def _broadcast_to(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     shape = attrs["shape"]
-    return op.apply([aligned(columns[0], len(shape))], {"shape": (count, *shape)})
-
-
-def _setitem(op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tensor:
-    x, value = columns
-    ndim = len(x.shape) - sum(isinstance(e, int) for e in attrs["key"]) + attrs["key"].count(None)
-    return op.apply([full(x, count), aligned(value, ndim)], {"key": (slice(None), *attrs["key"])})
-
-
-def _matmul(_op: Op, columns: Sequence[Column], _attrs: Attrs, _count: int) -> Tensor:
-    x, y = columns
-    if not y.stacked and len(y.shape) == 2:  # one product of all rows together
-        if len(x.shape) == 1:
-            return matmul(x.tensor, y.tensor)
-        rows = math.prod(x.tensor.shape[:-1])
-        product = matmul(reshape(x.tensor, (rows, x.shape[-1])), y.tensor)
-        return reshape(product, (*x.tensor.shape[:-1], y.shape[-1]))
-    if not x.stacked and len(x.shape) == 2 and len(y.shape) == 1:
-        return matmul(y.tensor, permute_dims(x.tensor))
-    ndim = max(len(x.shape), len(y.shape), 2)
-    left, right = (aligned(_as_matrix(c, at), ndim) for c, at in ((x, -1), (y, -2)))
-    return _without(matmul(left, right), [at for c, at in ((x, -2), (y, -1)) if len(c.shape) == 1])
-
-
-def _as_matrix(column: Column, vector_axis: int) -> Column:
-    """A vector as a row (its elements along axis -1) or a column (along -2); all else as it is."""
-    if len(column.shape) > 1:
-        return column
-    shape = column.tensor.shape
-    return Column(
-        reshape(column.tensor, (*shape, 1) if vector_axis == -2 else (*shape[:-1], 1, shape[-1])), column.stacked
+    return _aligned(
+        [_alignment(forms[0], len(shape))], lambda tensors, count: op.apply(tensors, {"shape": (count, *shape)})
     )
+
+
+def _setitem(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
+    x, value = forms
+    key = attrs["key"]
+    ndim = len(x.shape) - sum(isinstance(e, int) for e in key) + key.count(None)
+    moved = {"key": (slice(None), *key)}
+
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        return op.apply([full(tensors[0], x, count), tensors[1]], moved)
+
+    return _aligned([None, _alignment(value, ndim)], run)
+
+
+def _matmul(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
+    x, y = forms
+    if not y.stacked and len(y.shape) == 2:  # one product of all rows together
+        return plain(op, attrs) if len(x.shape) == 1 else _all_rows(x.shape, y.shape)
+    if not x.stacked and len(x.shape) == 2 and len(y.shape) == 1:
+        return lambda tensors, _count: matmul(tensors[1], permute_dims(tensors[0]))
+    ndim = max(len(x.shape), len(y.shape), 2)
+    left, right = (_as_matrix(form, at) for form, at in ((x, -1), (y, -2)))
+    given = [_matrix_shape(form, matrix, ndim) for form, matrix in ((x, left), (y, right))]
+    dropped = [at for form, at in ((x, -2), (y, -1)) if len(form.shape) == 1]
+
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        u, v = [
+            t if shape is None else reshape(t, (count, *shape) if form.stacked else shape)
+            for t, shape, form in zip(tensors, given, forms, strict=True)
+        ]
+        return _without(matmul(u, v), dropped)
+
+    return run
+
+
+def _all_rows(x: Shape, y: Shape) -> Runner:
+    """The product of stacked x, of two axes or more, and one y for all."""
+    *before, inner = x
+    rows = math.prod(before)
+
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        product = matmul(reshape(tensors[0], (count * rows, inner)), tensors[1])
+        return reshape(product, (count, *before, y[-1]))
+
+    return run
+
+
+def _as_matrix(form: Form, vector_axis: int) -> Shape:
+    """The shape of a vector as a row (its elements along axis -1) or a column (along -2); all else as it is."""
+    if len(form.shape) > 1:
+        return form.shape
+    return (*form.shape, 1) if vector_axis == -2 else (1, *form.shape)
+
+
+def _matrix_shape(form: Form, matrix: Shape, ndim: int) -> Shape | None:
+    """What an operand is reshaped to behind its first axis, if it has one; None where it is used as it is."""
+    aligned = (1,) * (ndim - len(matrix)) + matrix if form.stacked else matrix
+    return None if aligned == form.shape else aligned
 
 
 def _without(x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -161,24 +217,32 @@ def _without(x: Tensor, axes: Sequence[int]) -> Tensor:
     return reshape(x, [s for a, s in enumerate(x.shape) if a not in dropped]) if dropped else x
 
 
-def _take(_op: Op, columns: Sequence[Column], attrs: Attrs, count: int) -> Tensor:
-    x, indices = columns
+def _take(_op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
+    x, indices = forms
     axis = attrs["axis"]
     if not indices.stacked:
-        return take(x.tensor, indices.tensor, axis=axis + 1)
+        return lambda tensors, _count: take(tensors[0], tensors[1], axis=axis + 1)
     if not x.stacked:
-        picked = take(x.tensor, indices.tensor, axis=axis)
-        return permute_dims(picked, [axis, *(a for a in range(picked.ndim) if a != axis)])
+        order = [axis, *(a for a in range(len(x.shape) + len(indices.shape)) if a != axis)]
+        return lambda tensors, _count: permute_dims(take(tensors[0], tensors[1], axis=axis), order)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
-    flat = (count, *(1,) * axis, math.prod(indices.shape), *(1,) * len(after))
-    picked = take_along_axis(x.tensor, reshape(indices.tensor, flat), axis=axis + 1)
-    return reshape(picked, (count, *before, *indices.shape, *after))
+    flat = (*(1,) * axis, math.prod(indices.shape), *(1,) * len(after))
+    shape = (*before, *indices.shape, *after)
+
+    def run(tensors: Sequence[Tensor], count: int) -> Tensor:
+        picked = take_along_axis(tensors[0], reshape(tensors[1], (count, *flat)), axis=axis + 1)
+        return reshape(picked, (count, *shape))
+
+    return run
 
 
-def _nll_loss(_op: Op, columns: Sequence[Column], _attrs: Attrs, count: int) -> Tensor:
-    x, labels = (full(column, count) for column in columns)
-    picked = take_along_axis(x, expand_dims(labels, -1), axis=-1)
-    return negative(mean(picked, axis=range(1, picked.ndim)))
+def _nll_loss(_op: Op, forms: Sequence[Form], _attrs: Attrs) -> Runner:
+    axes = range(1, len(forms[0].shape) + 1)
+
+    def run(tensors: Sequence[Tensor], _count: int) -> Tensor:
+        return negative(mean(take_along_axis(tensors[0], expand_dims(tensors[1], -1), axis=-1), axis=axes))
+
+    return _all_stacked(forms, run)
 
 
 # The other way: ops on rows ----------------------------------------------------------------------------------------
@@ -233,13 +297,13 @@ _ALONG_AXES = (
     *("softmax", "log_softmax", "softmax_gradient"),
 )
 _UNCHANGED = ("astype", "identity", "stop_gradient")
-_RULES: dict[str, Stacked] = {
+_RULES: dict[str, Rule] = {
     **dict.fromkeys(_ALONG_AXES, _next_axis),
     **dict.fromkeys(_UNCHANGED, _same),
     "broadcast_to": _broadcast_to,
-    "permute_dims": _changed(axes=lambda axes, _: (0, *(a + 1 for a in axes))),
-    "pad": _changed(pad_width=lambda widths, _: ((0, 0), *widths)),
-    "getitem": _changed(key=lambda key, _: (slice(None), *key)),
+    "permute_dims": _changed(axes=lambda axes: (0, *(a + 1 for a in axes))),
+    "pad": _changed(pad_width=lambda widths: ((0, 0), *widths)),
+    "getitem": _changed(key=lambda key: (slice(None), *key)),
     "setitem": _setitem,
     "matmul": _matmul,
     "take": _take,

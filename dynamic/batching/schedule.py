@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from dynamic.batching.nodes import Level
+from dynamic import native
+from dynamic.batching.nodes import Level, Node
 from dynamic.batching.signatures import Bundle
 
 Schedule = Callable[[Sequence[Level]], Iterator[list[Level]]]
@@ -58,8 +59,7 @@ class _Agenda:
     def __init__(self, levels: Sequence[Level]) -> None:
         self.ready: defaultdict[Bundle, list[Level]] = defaultdict(list)
         for level in levels:
-            read = {run.level for node in level.nodes for run in node.inputs}
-            sources = [source for source in read if not source.ran]
+            sources = _awaited(level.nodes)
             level.waiting = len(sources)
             for source in sources:
                 source.users.append(level)
@@ -75,6 +75,14 @@ class _Agenda:
                 if not user.waiting:
                     self.ready[user.bundle].append(user)
         return chosen
+
+
+def _awaited(nodes: list[Node]) -> set[Level]:
+    """The levels of what some nodes read that have not run."""
+    if native.loops is not None:
+        found: set[Level] = native.loops.awaited(nodes)
+        return found
+    return {level for node in nodes for run in node.inputs if not (level := run.level).ran}
 
 
 SCHEDULES: dict[str, Schedule] = {"path": by_path, "agenda": by_agenda, "depth": by_depth}

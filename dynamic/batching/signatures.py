@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 
 from dynamic.batching.nodes import Kind, Level
-from dynamic.batching.rules import Roles, row_roles, stacked_rule, view_offset
+from dynamic.batching.rules import Form, Roles, Runner, row_roles, runner, stacked_rule, view_offset
 from graphs.dims import Shape
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec
@@ -33,22 +33,32 @@ class Call:
     view    where the result begins in the first input, when it is a run of that one's elements: no op runs
     roles   where it runs on rows: which inputs have rows
     rule    where it runs stacked: by which rule
+    shapes  those of its inputs
     risky   whether running it may fail, so that the user's line must be known
     """
 
-    __slots__ = ("attrs", "how", "op", "out", "risky", "roles", "rule", "view")
+    __slots__ = ("attrs", "how", "op", "out", "risky", "roles", "rule", "runners", "shapes", "view")
 
     ops = 1
 
     def __init__(self, op: Op, kinds: Sequence[Kind], constant: Roles, attrs: Attrs) -> None:
         self.op, self.attrs = op, attrs
         self.out = kind_of(op.infer(*(k.spec for k in kinds), **attrs))
-        shapes = [k.shape for k in kinds]
+        self.shapes = shapes = [k.shape for k in kinds]
         self.view = view_offset(op, shapes[0], attrs) if kinds else None
         self.roles = row_roles(op, shapes, constant, attrs, self.out.shape) if kinds else None
         self.rule = stacked_rule(op, attrs)
         self.how = self._how(kinds)
         self.risky = op.name in _RISKY or self.how is How.SINGLE
+        self.runners: dict[Roles, Runner] = {}
+
+    def runner(self, stacked: Roles) -> Runner:
+        """How ops of this call run together; `stacked` tells for each input whether it is stacked, or shared by all."""
+        found = self.runners.get(stacked)
+        if found is None:
+            forms = [Form(shape, each) for shape, each in zip(self.shapes, stacked, strict=True)]
+            found = self.runners[stacked] = runner(self.op, self.attrs, forms, self.rule)
+        return found
 
     def _how(self, kinds: Sequence[Kind]) -> How:
         if self.op.name in ("concat", "stack") and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dynamic import native
 from dynamic.batching.deferred import Deferred, settled
+from dynamic.prepared import UnlikeError, preparer
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.op import Attrs, Op
@@ -96,9 +98,13 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def install(op: Op) -> None:
-    """Give an op its shortcut for deferred values, if it needs no preparing."""
+    """Give an op its shortcut for deferred values, if it can have one."""
+    if Deferred in op.shortcuts:
+        return
     if op.prepare is None or op is matmul:
-        op.shortcuts.setdefault(Deferred, _shortcut(op))
+        op.shortcuts[Deferred] = _shortcut(op)
+    elif op.arity == 1 and op.family != "custom":
+        op.shortcuts[Deferred] = _with_options(op)
 
 
 def _shortcut(op: Op) -> Callable[..., Any]:
@@ -110,9 +116,31 @@ def _shortcut(op: Op) -> Callable[..., Any]:
         batch = state.batch
         return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
 
-    return defer_two if op.arity == 2 else defer
+    general = defer_two if op.arity == 2 else defer
+    if native.loops is None or op.arity not in (1, 2):
+        return general
+    made: Callable[..., Any] = native.loops.Deferral(op=op, general=general, arity=op.arity)
+    return made
 
 
+def _with_options(op: Op) -> Callable[..., Any]:
+    """The same for an op of one input and options, which are prepared once for each shape and dtype."""
+    prepared = preparer(op)
+
+    def defer(x: Any, *args: Any, **options: Any) -> Any:
+        batch = state.batch
+        if batch is None:
+            return op.general(x, *args, **options)
+        try:
+            attrs, _ = prepared(x.shape, x.dtype.num, *args, **options)
+        except _UNPREPARED:
+            return op.general(x, *args, **options)
+        return batch.defer(op, (x,), attrs)
+
+    return defer
+
+
+_UNPREPARED = (*dispatch.BROKEN_RULES, OverflowError, UnlikeError)
 _NO_OPTIONS: Attrs = {}
 
 dispatch.interpret(Deferred, _bind)

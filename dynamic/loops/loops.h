@@ -9,6 +9,8 @@
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
+     batch.c       an op, or a call of a cell, put off          dynamic/batching/batch.py, cells.py
+     groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
      step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
@@ -223,6 +225,36 @@ extern PyTypeObject LearnedType;
 /* walk.c */
 PyObject *history(PyObject *module, PyObject *roots);
 PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+/* batch.c */
+/* Where the slots of what waits in a batch lie. */
+typedef struct {
+    Py_ssize_t known, signatures, values, cells;                             /* of a Batch */
+    Py_ssize_t bundle, out, view, risky;                                     /* of a Signature */
+    Py_ssize_t cell_bundle, order, results, build;                           /* of that of a cell */
+    Py_ssize_t levels;                                                       /* of a Bundle */
+    Py_ssize_t batch, depth, nodes, ran;                                     /* of a Level */
+    Py_ssize_t level, signature, inputs, read, viewed, block, start, blocks; /* of a Node */
+    Py_ssize_t view_level, view_node, view_owner, view_offset;               /* of a View */
+    Py_ssize_t part_level, part_owner, index, part_size, part_viewed;        /* of a Part */
+    Py_ssize_t shape, size, parameter;                                       /* of a Kind */
+} Waiting;
+
+extern Waiting waiting;
+extern PyTypeObject *Deferred, *Node, *Several, *View, *Part;
+extern PyTypeObject DeferralType;
+PyObject *rows(PyObject *module, PyObject *value);
+PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
+
+/* groups.c */
+PyObject *located(PyObject *module, PyObject *runs);
+PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *awaited(PyObject *module, PyObject *nodes);
+PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+/* module.c */
+Py_ssize_t offset_of(PyObject *type, const char *name);
 
 /* pool.c */
 PyObject *connect_pool(PyObject *module, PyObject *api);

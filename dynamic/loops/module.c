@@ -15,7 +15,7 @@ __declspec(thread) int is_idle;
 _Thread_local int is_idle;
 #endif
 
-static Py_ssize_t
+Py_ssize_t
 offset_of(PyObject *type, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);
@@ -114,6 +114,13 @@ static PyMethodDef functions[] = {
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
     {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
+    {"rows", rows, METH_O, NULL},
+    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
+    {"located", located, METH_O, NULL},
+    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, NULL},
+    {"awaited", awaited, METH_O, NULL},
+    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
+    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
     {"connect_pool", connect_pool, METH_O, NULL},
     {"pool", new_pool, METH_VARARGS, NULL},
@@ -142,9 +149,9 @@ PyInit__native(void)
         || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL || PyModule_AddType(module, &RecorderType) < 0
-        || PyModule_AddType(module, &RecordType) < 0 || PyModule_AddType(module, &ProgramType) < 0
-        || PyModule_AddType(module, &LearnedType) < 0)
-        Py_CLEAR(module);
+    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType, &DeferralType};
+    for (size_t i = 0; module != NULL && i < Py_ARRAY_LENGTH(types); i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            Py_CLEAR(module);
     return module;
 }

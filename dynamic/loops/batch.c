@@ -1,0 +1,484 @@
+/* Deferring: an op, or a call of a cell, noted to run later with others: dynamic/batching/batch.py, cells.py. */
+
+#include "loops.h"
+
+#define MOST_NESTED 64 /* containers in containers */
+
+PyTypeObject *Deferred, *Node, *Several, *View, *Part;
+static PyTypeObject *Batch, *Result;
+static PyObject *state, *never, *meet, *sign, *row_kind, *batch_name, *level_name, *zero;
+
+Waiting waiting;
+
+/* A deferred value keeps these where a tensor has its data, edge and gradient. */
+#define RUN(value) SLOT(value, at.data)
+#define KIND(value) SLOT(value, at.edge)
+#define SHAPE(value) SLOT(value, at.grad)
+
+static PyObject *
+level_of(PyObject *run)
+{
+    return SLOT(run, Py_IS_TYPE(run, View)   ? waiting.view_level
+                     : Py_IS_TYPE(run, Part) ? waiting.part_level
+                                             : waiting.level);
+}
+
+/* deferred(run, kind, batch.values) */
+static PyObject *
+value_of(PyObject *run, PyObject *kind, PyObject *batch)  /* takes the reference to the run */
+{
+    PyObject *value = run == NULL ? NULL : Deferred->tp_alloc(Deferred, 0);
+    if (value == NULL) {
+        Py_XDECREF(run);
+        return NULL;
+    }
+    RUN(value) = run;
+    KIND(value) = Py_NewRef(kind);
+    SHAPE(value) = Py_NewRef(SLOT(kind, waiting.shape));
+    if (PyList_Append(SLOT(batch, waiting.values), value) < 0)
+        Py_CLEAR(value);
+    return value;
+}
+
+/* View(run, offset) */
+static PyObject *
+view_of(PyObject *run, Py_ssize_t offset)
+{
+    PyObject *view = View->tp_alloc(View, 0), *node = run;
+    if (view == NULL)
+        return NULL;
+    if (Py_IS_TYPE(run, View)) {
+        node = SLOT(run, waiting.view_node);
+        offset += PyLong_AsSsize_t(SLOT(run, waiting.view_offset));
+    }
+    int is_part = Py_IS_TYPE(node, Part);
+    SLOT(view, waiting.view_node) = Py_NewRef(node);
+    SLOT(view, waiting.view_owner) = Py_NewRef(is_part ? SLOT(node, waiting.part_owner) : node);
+    SLOT(view, waiting.view_offset) = PyLong_FromSsize_t(offset);
+    SLOT(view, waiting.view_level) = Py_NewRef(level_of(node));
+    put(node, is_part ? waiting.part_viewed : waiting.viewed, Py_NewRef(Py_True));
+    if (PyErr_Occurred())
+        Py_CLEAR(view);
+    return view;
+}
+
+/* A new node among those of its bundle and depth, whose inputs come from no deeper. */
+static PyObject *
+noted(PyTypeObject *type, PyObject *batch, PyObject *bundle, PyObject *depth, PyObject *signature, PyObject *inputs)
+{
+    PyObject *level = PyDict_GetItemWithError(SLOT(bundle, waiting.levels), depth);
+    if (level == NULL && PyErr_Occurred())
+        return NULL;
+    level = level != NULL ? Py_NewRef(level) : PyObject_CallMethodObjArgs(batch, level_name, bundle, depth, NULL);
+    PyObject *node = level == NULL ? NULL : type->tp_alloc(type, 0);
+    if (node != NULL) {
+        SLOT(node, waiting.level) = Py_NewRef(level);
+        SLOT(node, waiting.signature) = Py_NewRef(signature);
+        SLOT(node, waiting.inputs) = Py_NewRef(inputs);
+        SLOT(node, waiting.read) = Py_NewRef(never);
+        if (PyList_Append(SLOT(level, waiting.nodes), node) < 0)
+            Py_CLEAR(node);
+    }
+    Py_XDECREF(level);
+    return node;
+}
+
+static PyObject *
+deeper(PyObject *depth, PyObject *run)  /* the depth of a run, if that is more; borrowed */
+{
+    PyObject *other = SLOT(level_of(run), waiting.depth);
+    return PyLong_AsLong(other) > PyLong_AsLong(depth) ? other : depth;
+}
+
+/* The value that stands for a tensor or an array which the batch has met, or NULL; borrowed. */
+static PyObject *
+known_of(PyObject *batch, PyObject *arg)
+{
+    if (!Py_IS_TYPE(arg, Tensor) && !Py_IS_TYPE(arg, ndarray))
+        return NULL;
+    PyObject *key = PyLong_FromVoidPtr(arg);
+    PyObject *found = key == NULL ? NULL : PyDict_GetItemWithError(SLOT(batch, waiting.known), key);
+    Py_XDECREF(key);
+    return found;
+}
+
+static PyObject *
+batch_of_thread(void)
+{
+    return PyObject_GetAttr(state, batch_name);
+}
+
+/* Deferral: an op of one or two inputs and no options, on values of which some are deferred. */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *op, *general;
+    int arity;
+} Deferral;
+
+static PyObject *
+noted_op(Deferral *deferral, PyObject *batch, PyObject *const *args)  /* NULL, without an error, to stand aside */
+{
+    PyObject *values[MOST_INPUTS], *depth = zero, *result = NULL;
+    int arity = deferral->arity;
+    for (int i = 0; i < arity; i++) {
+        values[i] = Py_IS_TYPE(args[i], Deferred) ? args[i] : known_of(batch, args[i]);
+        if (values[i] == NULL)
+            return NULL;
+        depth = deeper(depth, RUN(values[i]));
+    }
+    PyObject *key = PyTuple_New(2 + arity), *inputs = PyTuple_New(arity), *signature = NULL;
+    if (key != NULL && inputs != NULL) {
+        PyTuple_SET_ITEM(key, 0, Py_NewRef(deferral->op));
+        PyTuple_SET_ITEM(key, 1, Py_NewRef(is_idle ? Py_False : Py_True));
+        for (int i = 0; i < arity; i++) {
+            PyTuple_SET_ITEM(key, 2 + i, Py_NewRef(KIND(values[i])));
+            PyTuple_SET_ITEM(inputs, i, Py_NewRef(RUN(values[i])));
+        }
+        signature = PyDict_GetItemWithError(SLOT(batch, waiting.signatures), key);
+    }
+    if (signature != NULL && SLOT(signature, waiting.view) == Py_None && SLOT(signature, waiting.risky) == Py_False)
+        result = value_of(noted(Node, batch, SLOT(signature, waiting.bundle), depth, signature, inputs),
+                          SLOT(signature, waiting.out), batch);
+    Py_XDECREF(key);
+    Py_XDECREF(inputs);
+    return result;
+}
+
+static PyObject *
+call_deferral(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Deferral *deferral = (Deferral *)self;
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+    if (positional == deferral->arity && names == NULL) {
+        PyObject *batch = batch_of_thread();
+        PyObject *result = batch == NULL || batch == Py_None ? NULL : noted_op(deferral, batch, args);
+        Py_XDECREF(batch);
+        if (result != NULL || PyErr_Occurred())
+            return result;
+    }
+    return PyObject_Vectorcall(deferral->general, args, (size_t)positional, names);
+}
+
+static PyObject *
+new_deferral(PyTypeObject *type, PyObject *args, PyObject *options)
+{
+    static char *words[] = {"op", "general", "arity", NULL};
+    PyObject *op, *general;
+    int arity;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOi", words, &op, &general, &arity))
+        return NULL;
+    if (arity < 1 || arity > MOST_INPUTS) {
+        PyErr_Format(PyExc_ValueError, "%d inputs, where 1 to %d can be", arity, MOST_INPUTS);
+        return NULL;
+    }
+    Deferral *deferral = (Deferral *)type->tp_alloc(type, 0);
+    if (deferral != NULL) {
+        deferral->vectorcall = call_deferral;
+        deferral->op = Py_NewRef(op);
+        deferral->general = Py_NewRef(general);
+        deferral->arity = arity;
+    }
+    return (PyObject *)deferral;
+}
+
+static int
+traverse_deferral(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Deferral *)self)->op);
+    Py_VISIT(((Deferral *)self)->general);
+    return 0;
+}
+
+static void
+free_deferral(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(((Deferral *)self)->op);
+    Py_XDECREF(((Deferral *)self)->general);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *
+bind_deferral(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
+{
+    return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+PyTypeObject DeferralType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynamic._native.Deferral",
+    .tp_basicsize = sizeof(Deferral),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Deferral, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = new_deferral,
+    .tp_dealloc = free_deferral,
+    .tp_traverse = traverse_deferral,
+    .tp_descr_get = bind_deferral,
+};
+
+/* rows(value): value[0], value[1] and so on, which are views of it. */
+PyObject *
+rows(PyObject *Py_UNUSED(module), PyObject *value)
+{
+    if (!Py_IS_TYPE(value, Deferred) || PyTuple_GET_SIZE(SHAPE(value)) == 0) {
+        PyErr_SetString(PyExc_TypeError, "rows takes a deferred value that has some");
+        return NULL;
+    }
+    PyObject *batch = Py_NewRef(SLOT(level_of(RUN(value)), waiting.batch));
+    PyObject *kind = PyObject_CallFunctionObjArgs(row_kind, batch, KIND(value), NULL);
+    Py_ssize_t count_ = PyLong_AsSsize_t(PyTuple_GET_ITEM(SHAPE(value), 0));
+    PyObject *all = kind == NULL ? NULL : PyList_New(count_);
+    Py_ssize_t size = all == NULL ? 0 : PyLong_AsSsize_t(SLOT(kind, waiting.size));
+    for (Py_ssize_t i = 0; all != NULL && i < count_; i++) {
+        PyObject *row = value_of(view_of(RUN(value), i * size), kind, batch);
+        if (row == NULL)
+            Py_CLEAR(all);
+        else
+            PyList_SET_ITEM(all, i, row);
+    }
+    Py_XDECREF(kind);
+    Py_DECREF(batch);
+    return all;
+}
+
+/* Calls of cells --------------------------------------------------------------------------------------------------- */
+
+/* What is found of a call: the parts of its key, the runs that it reads, and how deep these are. */
+typedef struct {
+    PyObject *batch, *parts, *inputs, *depth;
+} Found;
+
+static int
+add_part(Found *found, PyObject *part)  /* takes the reference */
+{
+    int failed = part == NULL || PyList_Append(found->parts, part) < 0;
+    Py_XDECREF(part);
+    return failed ? -1 : 1;
+}
+
+static int
+add_value(Found *found, PyObject *value)
+{
+    PyObject *kind = KIND(value), *run = RUN(value);
+    if (SLOT(kind, waiting.parameter) != Py_True) {  /* a parameter is the same in all calls of one signature */
+        if (PyList_Append(found->inputs, run) < 0)
+            return -1;
+        found->depth = deeper(found->depth, run);
+    }
+    return add_part(found, Py_NewRef(kind));
+}
+
+static int
+add_array(Found *found, PyObject *array)
+{
+    PyObject *value = known_of(found->batch, array);
+    if (value != NULL)
+        return add_value(found, value);
+    if (PyErr_Occurred() || (value = PyObject_CallFunctionObjArgs(meet, found->batch, array, NULL)) == NULL)
+        return -1;
+    int done = add_value(found, value);  /* the batch holds it */
+    Py_DECREF(value);
+    return done;
+}
+
+static int add_all(Found *found, PyObject *container, int nested);
+
+/* 1 once an argument has been added, 0 where it is none of the commonest, -1 for an error. */
+static int
+add_argument(Found *found, PyObject *arg, int nested)
+{
+    if (Py_IS_TYPE(arg, Deferred))
+        return add_value(found, arg);
+    if (Py_IS_TYPE(arg, Tensor) || Py_IS_TYPE(arg, ndarray))
+        return add_array(found, arg);
+    if (arg == Py_None)
+        return add_part(found, Py_NewRef(arg));
+    if (PyTuple_CheckExact(arg) || PyList_CheckExact(arg) || PyDict_CheckExact(arg))
+        return nested < MOST_NESTED ? add_all(found, arg, nested + 1) : 0;
+    if (!PyLong_CheckExact(arg) && !PyBool_Check(arg) && !PyUnicode_CheckExact(arg) && !PyFloat_CheckExact(arg))
+        return 0;
+    if (add_part(found, Py_NewRef(Py_TYPE(arg))) < 0)
+        return -1;
+    return add_part(found, PyFloat_CheckExact(arg) ? PyObject_Repr(arg) : Py_NewRef(arg));  /* 0.0 is not -0.0 */
+}
+
+static int
+add_all(Found *found, PyObject *container, int nested)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (add_part(found, Py_NewRef(Py_TYPE(container))) < 0
+        || add_part(found, PyLong_FromSsize_t(PyObject_Size(container))) < 0)
+        return -1;
+    int done = 1;
+    if (PyDict_CheckExact(container)) {
+        while (done > 0 && PyDict_Next(container, &position, &key, &value))
+            done = add_part(found, Py_NewRef(key)) < 0 ? -1 : add_argument(found, value, nested);
+        return done;
+    }
+    for (Py_ssize_t i = 0; done > 0 && i < PySequence_Fast_GET_SIZE(container); i++)
+        done = add_argument(found, PySequence_Fast_GET_ITEM(container, i), nested);
+    return done;
+}
+
+/* Results as values: each an input, or a part of what the node makes, or a view of these; what is no value as it is. */
+static PyObject *
+value_for(PyObject *result, PyObject *node, const Found *found)
+{
+    PyObject *offset = PyTuple_GET_ITEM(result, 4), *run;
+    Py_ssize_t input = PyLong_AsSsize_t(PyTuple_GET_ITEM(result, 1));
+    if (input >= 0)
+        run = Py_NewRef(PyList_GET_ITEM(found->inputs, input));
+    else if ((run = Part->tp_alloc(Part, 0)) != NULL) {
+        SLOT(run, waiting.part_owner) = Py_NewRef(node);
+        SLOT(run, waiting.index) = Py_NewRef(PyTuple_GET_ITEM(result, 2));
+        SLOT(run, waiting.part_size) = Py_NewRef(PyTuple_GET_ITEM(result, 3));
+        SLOT(run, waiting.part_level) = Py_NewRef(SLOT(node, waiting.level));
+    }
+    if (run != NULL && offset != Py_None)
+        Py_SETREF(run, view_of(run, PyLong_AsSsize_t(offset)));
+    return value_of(run, PyTuple_GET_ITEM(result, 0), found->batch);
+}
+
+static PyObject *
+returned(PyObject *signature, PyObject *node, const Found *found)
+{
+    PyObject *results = SLOT(signature, waiting.results);
+    PyObject *values = PyList_New(PyList_GET_SIZE(results)), *made_ = NULL;
+    for (Py_ssize_t i = 0; values != NULL && i < PyList_GET_SIZE(results); i++) {
+        PyObject *result = PyList_GET_ITEM(results, i);
+        PyObject *value = Py_IS_TYPE(result, Result) ? value_for(result, node, found) : Py_NewRef(result);
+        if (value == NULL)
+            Py_CLEAR(values);
+        else
+            PyList_SET_ITEM(values, i, value);
+    }
+    if (values != NULL)
+        made_ = PyObject_CallOneArg(SLOT(signature, waiting.build), values);
+    Py_XDECREF(values);
+    return made_;
+}
+
+static PyObject *
+ordered(PyObject *inputs, PyObject *order)
+{
+    PyObject *result = PyTuple_New(PyTuple_GET_SIZE(order));
+    for (Py_ssize_t i = 0; result != NULL && i < PyTuple_GET_SIZE(order); i++)
+        PyTuple_SET_ITEM(result, i,
+                         Py_NewRef(PyList_GET_ITEM(inputs, PyLong_AsSsize_t(PyTuple_GET_ITEM(order, i)))));
+    return result;
+}
+
+static PyObject *
+noted_call(PyObject *signature, const Found *found)
+{
+    PyObject *inputs = ordered(found->inputs, SLOT(signature, waiting.order)), *result = NULL;
+    PyObject *node = inputs == NULL ? NULL : noted(Several, found->batch, SLOT(signature, waiting.cell_bundle),
+                                                   found->depth, signature, inputs);
+    if (node != NULL)
+        result = returned(signature, node, found);
+    Py_XDECREF(node);
+    Py_XDECREF(inputs);
+    return result;
+}
+
+/* The signature of a call, by the parts of its key: a new reference. */
+static PyObject *
+signature_of(PyObject *const *args, const Found *found)
+{
+    PyObject *key = PyList_AsTuple(found->parts), *cells = SLOT(args[0], waiting.cells);
+    PyObject *signature = key == NULL ? NULL : PyDict_GetItemWithError(cells, key);
+    if (signature != NULL)
+        Py_INCREF(signature);
+    else if (key != NULL && !PyErr_Occurred()) {
+        signature = PyObject_CallFunctionObjArgs(sign, args[0], args[1], args[2], args[3], NULL);
+        if (signature != NULL && PyDict_SetItem(cells, key, signature) < 0)
+            Py_CLEAR(signature);
+    }
+    Py_XDECREF(key);
+    return signature;
+}
+
+/* defer_call(batch, f, args, options): what a cell returns, noted to be computed with others; NotImplemented where an
+   argument is none of the commonest. */
+PyObject *
+defer_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 4 || !PyObject_TypeCheck(args[0], Batch) || !PyTuple_CheckExact(args[2])
+        || !PyDict_CheckExact(args[3])) {
+        PyErr_SetString(PyExc_TypeError, "defer_call takes a batch, a function, its arguments and its options");
+        return NULL;
+    }
+    Found found = {args[0], PyList_New(0), PyList_New(0), zero};
+    PyObject *signature = NULL, *result = NULL;
+    int done = found.parts == NULL || found.inputs == NULL ? -1 : add_part(&found, Py_NewRef(args[1]));
+    if (done > 0)
+        done = add_part(&found, Py_NewRef(is_idle ? Py_False : Py_True));
+    for (int i = 2; done > 0 && i < 4; i++)
+        done = add_all(&found, args[i], 0);
+    if (done > 0 && (signature = signature_of(args, &found)) != NULL)
+        result = noted_call(signature, &found);
+    Py_XDECREF(signature);
+    Py_XDECREF(found.parts);
+    Py_XDECREF(found.inputs);
+    return done == 0 ? Py_NewRef(Py_NotImplemented) : result;
+}
+
+/* connect_batches(**names): lend what waits, and who knows more of it. */
+PyObject *
+connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
+{
+    static char *words[] = {"deferred", "node", "several", "view", "part", "result", "batch", "signature",
+                            "cell_signature", "bundle", "level", "kind", "state", "never", "meet", "sign",
+                            "row_kind", NULL};
+    PyObject *deferred, *node, *several, *view, *part, *result, *batch, *signature, *cell, *bundle, *level, *kind;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOOOOOOOO", words, &deferred, &node, &several, &view,
+                                     &part, &result, &batch, &signature, &cell, &bundle, &level, &kind, &state,
+                                     &never, &meet, &sign, &row_kind))
+        return NULL;
+    struct {
+        PyObject *type;
+        const char *name;
+        Py_ssize_t *offset;
+    } slots[] = {
+        {batch, "known", &waiting.known},                     {batch, "signatures", &waiting.signatures},
+        {batch, "values", &waiting.values},                   {batch, "cells", &waiting.cells},
+        {signature, "bundle", &waiting.bundle},               {signature, "out", &waiting.out},
+        {signature, "view", &waiting.view},                   {signature, "risky", &waiting.risky},
+        {cell, "bundle", &waiting.cell_bundle},               {cell, "order", &waiting.order},
+        {cell, "results", &waiting.results},                  {cell, "build", &waiting.build},
+        {bundle, "levels", &waiting.levels},                  {level, "batch", &waiting.batch},
+        {level, "depth", &waiting.depth},                     {level, "nodes", &waiting.nodes},
+        {level, "ran", &waiting.ran},                         {node, "level", &waiting.level},
+        {node, "signature", &waiting.signature},              {node, "inputs", &waiting.inputs},
+        {node, "read", &waiting.read},                        {node, "viewed", &waiting.viewed},
+        {node, "block", &waiting.block},                      {node, "start", &waiting.start},
+        {several, "blocks", &waiting.blocks},                 {view, "level", &waiting.view_level},
+        {view, "node", &waiting.view_node},                   {view, "owner", &waiting.view_owner},
+        {view, "offset", &waiting.view_offset},               {part, "level", &waiting.part_level},
+        {part, "owner", &waiting.part_owner},                 {part, "index", &waiting.index},
+        {part, "size", &waiting.part_size},                   {part, "viewed", &waiting.part_viewed},
+        {kind, "shape", &waiting.shape},                      {kind, "size", &waiting.size},
+        {kind, "parameter", &waiting.parameter},
+    };
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
+        if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
+            return NULL;
+    PyObject *held[] = {batch, deferred, node, several, view, part, result, state, never, meet, sign, row_kind};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
+        Py_INCREF(held[i]);  /* for as long as the process lives */
+    Batch = (PyTypeObject *)batch;
+    Deferred = (PyTypeObject *)deferred;
+    Node = (PyTypeObject *)node;
+    Several = (PyTypeObject *)several;
+    View = (PyTypeObject *)view;
+    Part = (PyTypeObject *)part;
+    Result = (PyTypeObject *)result;
+    if ((batch_name = PyUnicode_InternFromString("batch")) == NULL
+        || (level_name = PyUnicode_InternFromString("level")) == NULL || (zero = PyLong_FromLong(0)) == NULL)
+        return NULL;
+    Py_RETURN_NONE;
+}
