@@ -22,6 +22,7 @@ from graphs import dispatch, promotion
 from graphs.op import Op
 from graphs.ops.linalg import SMALL, matmul
 from graphs.ops.movement import cast
+from graphs.ops.sums import MANY, summed
 
 
 def recorder(loops: ModuleType, op: Op) -> Any:
@@ -102,6 +103,8 @@ def _connect(loops: ModuleType) -> None:
         nothing={},
         watchers=native.watchers,
         reduce=np.add.reduce,
+        summed=summed,
+        many=MANY,
         dtype=np.dtype,
         product=matmul.kernel,
         matmul=np.matmul,

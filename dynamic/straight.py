@@ -21,6 +21,7 @@ from graphs import reverse
 from graphs.op import OUTPUT, Op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import cast, permute_dims
+from graphs.ops.sums import summed
 
 if TYPE_CHECKING:
     from dynamic.entry import Entry
@@ -165,9 +166,8 @@ def total(held: Any, contribution: Any) -> Any:
 
 def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
     """`reverse.unbroadcast` of an array, by the same kernels."""
-    summed = _sum(cotangent, _broadcast_axes(cotangent.shape, shape))
-    return summed if type(summed) is np.ndarray and summed.shape == shape else np.asarray(summed).reshape(shape)
+    total = summed(cotangent, _broadcast_axes(cotangent.shape, shape))
+    return total if type(total) is np.ndarray and total.shape == shape else np.asarray(total).reshape(shape)
 
 
-_sum = np.add.reduce
 _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)

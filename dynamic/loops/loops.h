@@ -45,6 +45,8 @@
 
 extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
 extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
+extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/sums.py */
+extern Py_ssize_t many;
 extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
 extern PyObject *detours, *observers;       /* of dispatch */
@@ -147,12 +149,18 @@ has_shape(PyObject *array, PyObject *shape)
 }
 
 static inline Py_ssize_t
+size_of(PyObject *array)
+{
+    Py_ssize_t size = 1;
+    for (int i = 0; i < ARRAY(array)->ndim; i++)
+        size *= ARRAY(array)->shape[i];
+    return size;
+}
+
+static inline Py_ssize_t
 nbytes_of(PyObject *array)
 {
-    Py_ssize_t nbytes = DTYPE(ARRAY(array)->dtype)->itemsize;
-    for (int i = 0; i < ARRAY(array)->ndim; i++)
-        nbytes *= ARRAY(array)->shape[i];
-    return nbytes;
+    return size_of(array) * DTYPE(ARRAY(array)->dtype)->itemsize;
 }
 
 static inline PyObject *

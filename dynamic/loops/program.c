@@ -25,7 +25,7 @@ typedef struct {
 
 /* The sum over the axes that broadcasting added or stretched. */
 static PyObject *
-summed(PyObject *value, PyObject *shape)
+summed_to(PyObject *value, PyObject *shape)
 {
     int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
     PyObject *axes[MOST_AXES], *args[] = {value, shape};
@@ -39,7 +39,8 @@ summed(PyObject *value, PyObject *shape)
         if (over != NULL)
             PyTuple_SET_ITEM(over, i, axes[i]);
     args[1] = over;
-    PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reduce, args, 2, NULL));
+    PyObject *reducer = size_of(value) < many ? reduce : summed;  /* as that would choose itself */
+    PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reducer, args, 2, NULL));
     Py_XDECREF(over);
     if (sum != NULL && !has_shape(sum, shape))
         Py_SETREF(sum, PyObject_CallMethod(sum, "reshape", "(O)", shape));
@@ -56,7 +57,7 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
         Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
     }
     if (*value != NULL && !has_shape(*value, shape))
-        Py_SETREF(*value, made(summed(*value, shape)));
+        Py_SETREF(*value, made(summed_to(*value, shape)));
     return *value == NULL ? -1 : 0;
 }
 

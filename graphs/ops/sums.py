@@ -13,14 +13,14 @@ import numpy as np
 
 Array = Any
 
-_MANY = 4096  # numbers: fewer are added up before it is found out how they lie
+MANY = 4096  # numbers: fewer are added up before it is found out how they lie
 _SHORTEST, _LONGEST = 16, 4096  # rows that BLAS adds up sooner, and rounds no more often than NumPy its blocks of 128
 _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
 
 
 def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
     """`np.add.reduce`, but that the sum of nothing but -0.0 may be 0.0."""
-    if x.size < _MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
+    if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
     count, length = len(axis), x.shape[-1]
     if axis[-1] == count - 1 and count < x.ndim:
