@@ -1,6 +1,6 @@
 /* Index: x[key] of a tensor and a key of ints, slices, None and Ellipsis, which a view shows. */
 
-#include "loops.h"
+#include "inputs.h"
 
 static int
 is_position(PyObject *value)
