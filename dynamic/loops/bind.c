@@ -1,7 +1,6 @@
 /* Bind: an op on inputs that are ready for its kernel, run, and recorded where a gradient will need it. */
 
-#include "loops.h"
-#include <math.h>
+#include "inputs.h"
 
 #define MOST_WANTS 256
 
@@ -15,17 +14,18 @@ typedef struct {
 
 enum { A_NUMBER = -1, WHATEVER = -2 };  /* in place of the number of axes of an input */
 
-/* What the pullback of an op hangs on. It is compared in words: 0 fills the last of them. */
+/* What the pullback of an op hangs on. In a byte each of the words: how many inputs there are, and the number of axes of
+   each; words are made and compared faster than bytes. */
 typedef struct {
     uint64_t wanted;
-    union {
-        uint64_t words[MOST_INPUTS / 8 + 1];
-        struct {
-            signed char count;
-            signed char ndims[MOST_INPUTS];
-        };
-    };
+    uint64_t words[MOST_INPUTS / 8 + 1];
 } Kind;
+
+static inline int
+byte_of(const Kind *kind, Py_ssize_t i)
+{
+    return (signed char)(kind->words[i / 8] >> i % 8 * 8);
+}
 
 typedef struct Want {
     struct Want *next;
@@ -46,31 +46,7 @@ struct Recorder {
     Want *wants;
 };
 
-/* Inputs ----------------------------------------------------------------------------------------------------------- */
-
-int
-must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
-{
-    return PySet_GET_SIZE(detours) != 0;
-}
-
-/* inplace.precedes_change(edge) */
-int
-precedes_change(PyObject *edge)
-{
-    return Py_IS_TYPE(edge, Entry)
-           && PyLong_AsLongLong(SLOT(edge, at.sequence)) < PyLong_AsLongLong(SLOT(clock_, at.rewritten));
-}
-
-/* A Python number that is one key with no other: -0.0 would be that of 0.0, and NaN is never found again. */
-static int
-is_number(PyObject *value)
-{
-    if (PyFloat_CheckExact(value))
-        return PyFloat_AS_DOUBLE(value) != 0 ? !Py_IS_NAN(PyFloat_AS_DOUBLE(value))
-                                             : copysign(1, PyFloat_AS_DOUBLE(value)) > 0;
-    return PyLong_CheckExact(value) || PyBool_Check(value);
-}
+/* Numbers ----------------------------------------------------------------------------------------------------------- */
 
 /* A Python number among the inputs as the array that it is beside the others: see promotion.py. */
 static PyObject *
@@ -100,55 +76,6 @@ type_numbers(Inputs *inputs)  /* -1 with an error set */
         Py_SETREF(inputs->arrays[i], array);
     }
     return 0;
-}
-
-/* Hold the arrays and edges of some values, and numbers where they may be. 0 where the interpreter has to look. */
-int
-hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbers)
-{
-    inputs->count = inputs->numbers = inputs->tensors = 0;
-    if (count_ > MOST_INPUTS)
-        return 0;
-    for (Py_ssize_t i = 0; i < count_; i++) {
-        PyObject *array = values[i], *edge = Py_None;
-        int is_one = 0;
-        if (Py_IS_TYPE(array, Tensor)) {
-            edge = SLOT(array, at.edge);
-            array = SLOT(array, at.data);
-            if (array == NULL || edge == NULL || precedes_change(edge))
-                return 0;
-            inputs->tensors++;
-        }
-        else if (!Py_IS_TYPE(array, ndarray)) {
-            if (!takes_numbers || !is_number(array))
-                return 0;
-            is_one = 1;
-            inputs->numbers++;
-        }
-        inputs->arrays[i] = Py_NewRef(array);
-        inputs->edges[i] = Py_NewRef(edge);
-        inputs->is_number[i] = (char)is_one;
-        inputs->count++;
-    }
-    return 1;
-}
-
-void
-let_go(Inputs *inputs)
-{
-    for (Py_ssize_t i = 0; i < inputs->count; i++) {
-        Py_DECREF(inputs->arrays[i]);
-        Py_DECREF(inputs->edges[i]);
-    }
-}
-
-int
-is_out_of_the_ordinary(PyObject *result)  /* and whether the interpreter has to look at it */
-{
-    if (result != NULL || PyErr_Occurred() == NULL || !PyErr_ExceptionMatches(broken))
-        return 0;
-    PyErr_Clear();
-    return 1;
 }
 
 /* What is kept ----------------------------------------------------------------------------------------------------- */
@@ -244,7 +171,8 @@ read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fie
     memcpy(want->kind.words, kind->words, (size_t)words * sizeof(uint64_t));
     want->pullback = Py_NewRef(pullback);
     for (; want->count < PyTuple_GET_SIZE(fields); want->count++)
-        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count), kind->count) < 0) {
+        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count),
+                       byte_of(kind, 0)) < 0) {
             free_want(want);
             return NULL;
         }
@@ -258,12 +186,15 @@ find_want(Recorder *recorder, const Kind *kind, Py_ssize_t words)
         PyErr_SetString(PyExc_ValueError, "too many kinds of calls of one op");
         return NULL;
     }
-    PyObject *ndims = kind->ndims[0] == WHATEVER ? Py_NewRef(Py_None) : PyTuple_New(kind->count);
-    for (int i = 0; ndims != NULL && ndims != Py_None && i < kind->count; i++)
-        PyTuple_SET_ITEM(ndims, i, kind->ndims[i] == A_NUMBER ? Py_NewRef(Py_None) : PyLong_FromLong(kind->ndims[i]));
+    int count_ = byte_of(kind, 0), is_any = count_ != 0 && byte_of(kind, 1) == WHATEVER;
+    PyObject *ndims = is_any ? Py_NewRef(Py_None) : PyTuple_New(count_);
+    for (int i = 0; ndims != NULL && !is_any && i < count_; i++) {
+        int ndim = byte_of(kind, i + 1);
+        PyTuple_SET_ITEM(ndims, i, ndim == A_NUMBER ? Py_NewRef(Py_None) : PyLong_FromLong(ndim));
+    }
     PyObject *told = ndims == NULL ? NULL
                                    : PyObject_CallFunction(recorder->find, "KiO", (unsigned long long)kind->wanted,
-                                                           (int)kind->count, ndims);
+                                                           count_, ndims);
     Py_XDECREF(ndims);
     Want *want = told == NULL ? NULL : read_want(kind, words, told);
     Py_XDECREF(told);
@@ -291,15 +222,21 @@ want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
 {
     Kind kind;
     Py_ssize_t words = inputs->count / 8 + 1;
+    uint64_t word = (uint64_t)inputs->count;
     kind.wanted = wanted;
-    kind.words[words - 1] = 0;
-    kind.count = (signed char)inputs->count;
     int is_any = recorder->is_elementwise && inputs->tensors == inputs->count;  /* as in tape.py */
-    for (Py_ssize_t i = 0; i < inputs->count; i++)
-        kind.ndims[i] = (signed char)(is_any                     ? WHATEVER
-                                      : inputs->is_number[i]     ? A_NUMBER
-                                      : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
-                                                                 : ARRAY(inputs->arrays[i])->ndim);
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        int ndim = is_any                     ? WHATEVER
+                   : inputs->is_number[i]     ? A_NUMBER
+                   : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
+                                              : ARRAY(inputs->arrays[i])->ndim;
+        if ((i + 1) % 8 == 0) {
+            kind.words[i / 8] = word;
+            word = 0;
+        }
+        word |= (uint64_t)(unsigned char)ndim << (i + 1) % 8 * 8;
+    }
+    kind.words[words - 1] = word;
     for (Want *want = recorder->wants; want != NULL; want = want->next)
         if (is_same_kind(&want->kind, &kind, words))
             return want;

@@ -3,7 +3,7 @@
    Options are compared by type and value, through tuples and slices, and no code of theirs runs: 1, 1.0 and True are
    three options, and so are 0.0 and -0.0. The call found is moved to the front, so that the next is found sooner. */
 
-#include "loops.h"
+#include "inputs.h"
 
 #define MOST_CALLS 16  /* in a bucket */
 

@@ -1,6 +1,6 @@
 /* Index: x[key] of a tensor and a key of ints, slices, None and Ellipsis, which a view shows. */
 
-#include "loops.h"
+#include "inputs.h"
 
 static int
 is_position(PyObject *value)
@@ -68,7 +68,7 @@ item(Recorder *recorder, PyObject *tensor, PyObject *key)  /* or NULL: with no e
     PyObject *parts = NULL, *result = NULL;
     if (hold(&inputs, &tensor, 1, 0) && inputs.tensors == 1) {
         int ndim = ARRAY(inputs.arrays[0])->ndim;
-        parts = PyTuple_CheckExact(key) ? completed(&PyTuple_GET_ITEM(key, 0), PyTuple_GET_SIZE(key), ndim)
+        parts = PyTuple_CheckExact(key) ? completed(PySequence_Fast_ITEMS(key), PyTuple_GET_SIZE(key), ndim)
                                         : completed(&key, 1, ndim);
     }
     PyObject *attrs = parts == NULL ? NULL : PyDict_New();

@@ -1,6 +1,6 @@
 /* Learned: the pullback that was learned for such a cotangent and such saved values, found and run. */
 
-#include "loops.h"
+#include "inputs.h"
 
 typedef struct {
     PyObject_HEAD

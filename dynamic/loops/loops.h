@@ -180,21 +180,11 @@ PyObject *call_kernel(PyObject *kernel, PyObject *const *args, Py_ssize_t count_
 int fits_into(PyObject *array, PyObject *target);
 PyObject *call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out);
 
-/* The inputs of an op: their arrays, or Python numbers to be made arrays, and their edges. All references are held. */
-typedef struct {
-    Py_ssize_t count, numbers, tensors;  /* how many there are, and how many of each are among them */
-    PyObject *arrays[MOST_INPUTS], *edges[MOST_INPUTS];
-    char is_number[MOST_INPUTS];
-} Inputs;
+typedef struct Inputs Inputs;  /* inputs.h */
 
 /* bind.c */
 typedef struct Recorder Recorder;
 extern PyTypeObject RecorderType;
-int must_stand_aside(void);
-int precedes_change(PyObject *edge);
-int hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbers);
-void let_go(Inputs *inputs);
-int is_out_of_the_ordinary(PyObject *result);
 PyObject *run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs);
 PyObject *recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs);
 PyObject *binder(PyObject *module, PyObject *general);

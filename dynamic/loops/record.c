@@ -1,6 +1,6 @@
 /* Record: an op as a user calls it, with its options worked out once. */
 
-#include "loops.h"
+#include "inputs.h"
 
 typedef struct {
     PyObject_HEAD

@@ -1,6 +1,6 @@
 /* A training step: the value of a function of arrays and its gradients, where nothing is out of the ordinary. */
 
-#include "loops.h"
+#include "inputs.h"
 
 /* What `arguments` found. */
 enum { GIVEN, VARIABLES, EDGES, KEYS };
