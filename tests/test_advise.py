@@ -306,7 +306,7 @@ def test_a_calibration_has_a_price_for_everything(monkeypatch):
     assert len(found.kernels) > 100
     assert all(y > 0 for kernel in found.kernels.values() for _, y in kernel.out.points)
     assert min(found.row, found.block, found.dynamic.call, found.compile.op) >= 0
-    assert found.dynamic.call + found.dynamic.op > 0
+    assert found.dynamic.call + found.dynamic.array + found.dynamic.op > 0  # blocks so short cannot tell them apart
     assert Costs.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
