@@ -6,8 +6,10 @@ import warnings
 import numpy as np
 import pytest
 
+import dynamic
 import graphs as g
 import static
+from graphs.ops.linalg import SMALL, product
 from graphs.ops.select import select
 from static.passes import pipeline
 
@@ -172,3 +174,27 @@ def test_the_short_way_in_lets_nothing_through():
         plain(np.ones(4, np.float32))
     with pytest.raises(g.DTypeError):
         plain(1)
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": np.asfortranarray,
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "every second row": lambda x: np.repeat(x, 2, axis=0)[::2],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("columns", [1, SMALL // 64, SMALL // 64 + 1], ids=["vector", "small", "large"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_small_and_large_are_those_of_matmul(layout, columns, dtype):
+    x, y = (LAYOUTS[layout](drawn(shape, dtype, shape[0])) for shape in ((64, 5), (5, columns)))
+    expected = np.matmul(x, y)
+    out = np.empty(expected.shape, expected.dtype)
+    assert product(x, y, out=out) is out
+    in_dynamic = g.matmul(dynamic.Tensor(x), dynamic.Tensor(y)).numpy()
+    made = [product(x, y), out, static.compile(g.matmul, x, y)(x, y), in_dynamic]
+    for got in made:
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got, expected, rtol=1e-2 if dtype == "float16" else 1e-5, equal_nan=True)
+    assert len({got.tobytes() for got in made}) == 1  # every way makes the same choice

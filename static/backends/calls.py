@@ -11,7 +11,7 @@ from graphs import dims
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
-from graphs.ops.linalg import matmul
+from graphs.ops.linalg import SMALL, matmul
 
 # What the kernels of these call themselves.
 _REDUCERS: dict[Op, np.ufunc] = {
@@ -40,7 +40,8 @@ def kernel(node: Node, out: bool = True) -> Any:
     if _is_method(node, out):
         return _METHODS[node.op][0]
     if is_dot(node):
-        return np.ndarray.dot
+        large = isinstance(node.spec.size, int) and node.spec.size > SMALL
+        return np.matmul if large else np.ndarray.dot
     return node.op.kernel
 
 
@@ -49,7 +50,7 @@ def _is_method(node: Node, out: bool) -> bool:
 
 
 def is_dot(node: Node) -> bool:
-    """Whether a product is one call of BLAS, for which `dot` takes half as long as `matmul` to get ready."""
+    """Whether a product is one call of BLAS, for which `dot` may be called in place of the kernel."""
     specs = [node.spec, *(source.spec for source in node.inputs)]
     return node.op is matmul and all(s.ndim <= 2 and s.dtype == node.spec.dtype and s.dtype.char in "fd" for s in specs)
 
