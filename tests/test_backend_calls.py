@@ -9,7 +9,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.ops.linalg import SMALL, product
+from graphs.ops.linalg import SMALL, matrix_product
 from graphs.ops.select import select
 from static.passes import pipeline
 
@@ -99,7 +99,7 @@ def test_products_have_the_bits_of_matmul(dtype, transposed):
         y = y.T if transposed else y
         return g.tanh(x @ y) + 0.5, x @ y, x[0] @ y, y.T @ x[0] * 3, g.sum(x[0] @ y[:, 0]) * 2
 
-    for m, k, n in itertools.product((1, 2, 33), (1, 5, 64), (1, 9)):
+    for m, k, n in itertools.matrix_product((1, 2, 33), (1, 5, 64), (1, 9)):
         x, y = drawn((m, k), "float64", m), drawn((n, k) if transposed else (k, n), "float64", n)
         x, y = (np.nan_to_num(a * 5).astype(dtype) for a in (x, y))
         exe = static.compile(f, x, y, passes=pipeline.REPLAY)
@@ -127,7 +127,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_matrices_are_multiplied_whatever_their_dtypes_and_layouts(first, second, name):
     layout = LAYOUTS[name]
-    for m, k, n in itertools.product((0, 1, 5), (0, 1, 7), (1, 4)):
+    for m, k, n in itertools.matrix_product((0, 1, 5), (0, 1, 7), (1, 4)):
         x, y = (np.nan_to_num(drawn(shape, d, 3)) for shape, d in (((m, k), first), ((k, n), second)))
         dtype = np.result_type(x, y)
         expected = (x.astype("float64")[:, :, None] * y.astype("float64")).sum(axis=1)
@@ -191,9 +191,9 @@ def test_products_small_and_large_are_those_of_matmul(layout, columns, dtype):
     x, y = (LAYOUTS[layout](drawn(shape, dtype, shape[0])) for shape in ((64, 5), (5, columns)))
     expected = np.matmul(x, y)
     out = np.empty(expected.shape, expected.dtype)
-    assert product(x, y, out=out) is out
+    assert matrix_product(x, y, out=out) is out
     in_dynamic = g.matmul(dynamic.Tensor(x), dynamic.Tensor(y)).numpy()
-    made = [product(x, y), out, static.compile(g.matmul, x, y)(x, y), in_dynamic]
+    made = [matrix_product(x, y), out, static.compile(g.matmul, x, y)(x, y), in_dynamic]
     for got in made:
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=1e-2 if dtype == "float16" else 1e-5, equal_nan=True)

@@ -293,7 +293,7 @@ def test_hosts_have_one_job_at_a_time_and_unlike_ones_are_refused(loopback):
         ends = sorted((start, end) for start, end in spans)
         assert all(before[1] <= after[0] for before, after in pairwise(ends))
         loopback.worker("127.0.0.2", MALLOC_ARENA_MAX="1")
-        loopback.wait_for_workers(3)
+        loopback.wait_until(lambda: len(cluster.client.nthreads()) == 3)  # as this client hears of it
         assert cluster.submit(interval).result()
         assert any("has joined and is not used, as it is not alike: malloc" in text for text in heard)
     with pytest.raises(CompareError, match="the hosts are not alike, and their numbers cannot be pooled: malloc"):

@@ -24,7 +24,7 @@ is_ours(PyObject *array)
            && ARRAY(array)->base == NULL && nbytes_of(array) >= reuse_from;
 }
 
-/* What `product` in graphs/ops/linalg.py chooses for two arrays. */
+/* What `matrix_product` in graphs/ops/linalg.py chooses for two arrays. */
 static PyObject *
 chosen_product(PyObject *x, PyObject *y)
 {

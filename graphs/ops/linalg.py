@@ -102,7 +102,7 @@ def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
     return out.size * x.shape[-1] * 2
 
 
-def product(x: Array, y: Array, out: Array = None) -> Array:
+def matrix_product(x: Array, y: Array, out: Array = None) -> Array:
     """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
     # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices. A
     # large result it would clear before it is written.
@@ -118,7 +118,7 @@ _BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 
 matmul: Op = Op(
     "matmul",
-    product,
+    matrix_product,
     _infer,
     rules=(_left_rule, _right_rule),
     prepare=_prepare,
