@@ -503,12 +503,76 @@ def test_the_loops_refuse_what_they_do_not_know():
     loops = native.loops
     with pytest.raises(ValueError, match="65 inputs, where 1 to 64 can be"):
         loops.Deferral(op=g.where, general=print, arity=65)
+    with pytest.raises(ValueError, match="-1 inputs, where"):
+        loops.Deferral(op=g.stack, general=print, arity=-1)
+    with pytest.raises(ValueError, match="0 inputs, where"):
+        loops.Deferral(op=g.stack, general=print, arity=0, sign=print)
+    with pytest.raises(TypeError, match="held takes a list"):
+        loops.held(())
     with pytest.raises(TypeError, match="rows takes a deferred value that has some"):
         loops.rows(dynamic.tensor([1.0]))
     with pytest.raises(TypeError, match="defer_call takes a batch"):
         loops.defer_call(None, print, [], {})
     with dynamic.batched(), pytest.raises(TypeError, match="rows takes a deferred"):
         loops.rows(g.sum(dynamic.tensor([1.0, 2.0])))
+
+
+OPTIONS = [
+    *[lambda x, v=v: g.pad(x, ((1, 1), (0, 0)), v) for v in (0, 1, True, 0.0, -0.0, 1.0, -1.0)],
+    *[lambda x, a=a: g.sum(x, axis=a) for a in (0, 1, -1, (0,), (0, 1), None)],
+    lambda x: g.sum(x, 0),
+    lambda x: g.sum(x, axis=0, keepdims=True),
+    lambda x: g.sum(x, axis=0, dtype=np.float32),
+    lambda x: g.astype(x, np.float32),
+    lambda x: g.astype(x, np.dtype(np.float32)),
+    lambda x: g.astype(x, "float32"),
+    *[lambda x, k=k: g.getitem(x, k) for k in (1, slice(1, None), (slice(None), 1), (..., None), (None, 1))],
+    *[lambda x, a=a: g.stack((x, x + 1), axis=a) for a in (0, 1, -1)],
+    lambda x: g.stack([x + 1, np.ones((2, 3))], 0),
+    lambda x: g.stack([np.ones((2, 3)), x + 1], 0),
+    lambda x: g.concat([x, x * 2], axis=1),
+    lambda x: g.concat([x]),
+    lambda x: g.take(x, np.array([1, 0, 1]), axis=1),
+    lambda x: g.reshape(x, (3, 2)),
+    lambda x: g.reshape(x, -1),
+]
+
+
+def test_options_are_told_apart():
+    """Each twice in one batch, as the second call finds what the first has left, among those of all others."""
+    inputs = [dynamic.tensor(numbers(2, 3, seed=i)) for i in range(2)]
+    with dynamic.batched():
+        got = [f(x * 1) for x in inputs for f in OPTIONS]
+    for value, expected in zip(got, [f(x * 1) for x in inputs for f in OPTIONS], strict=True):
+        np.testing.assert_array_equal(value.numpy(), expected.numpy())
+        np.testing.assert_array_equal(np.signbit(value.numpy()), np.signbit(expected.numpy()))
+        assert value.dtype == expected.dtype
+
+
+def test_options_that_are_wrong_are_explained_each_time():
+    with dynamic.batched():
+        rows = [leaf(numbers(2)) * 1, leaf(numbers(3)) * 1]
+        for _ in range(2):
+            with pytest.raises(GraphError, match=r"(?s)stack: .*f64\[2\], f64\[3\].*test_cells"):
+                g.stack(rows)
+            with pytest.raises(GraphError, match=r"(?s)sum: .*axis.*test_cells"):
+                g.sum(rows[0], axis=1)
+            with pytest.raises(TypeError):
+                g.sum(rows[0], axes=0)
+            with pytest.raises((GraphError, TypeError)):
+                g.stack([])
+
+
+def test_nothing_is_recorded_of_options_without_gradients():
+    x = leaf(numbers(2, 3))
+    with dynamic.batched():
+        recorded = g.sum(x * 1, axis=0)
+        with dynamic.no_grad():
+            alone = [g.sum(x * 1, axis=0), g.stack([x * 1, x * 2])]
+        stacked = g.stack([x * 1, x * 2])
+    assert recorded.requires_grad
+    assert stacked.requires_grad
+    assert not any(value.requires_grad for value in alone)
 
 
 @compiled

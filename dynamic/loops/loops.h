@@ -227,7 +227,7 @@ PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 /* batch.c */
 /* Where the slots of what waits in a batch lie. */
 typedef struct {
-    Py_ssize_t known, signatures, values, cells;                             /* of a Batch */
+    Py_ssize_t known, signatures, calls, values, cells;                      /* of a Batch */
     Py_ssize_t bundle, out, view, risky;                                     /* of a Signature */
     Py_ssize_t cell_bundle, order, results, build;                           /* of that of a cell */
     Py_ssize_t levels;                                                       /* of a Bundle */
@@ -241,6 +241,7 @@ typedef struct {
 extern Waiting waiting;
 extern PyTypeObject *Deferred, *Node, *Several, *View, *Part;
 extern PyTypeObject DeferralType;
+PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
 PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
