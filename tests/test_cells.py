@@ -17,7 +17,9 @@ import dynamic
 import graphs as g
 from compare.workloads import rnn_text, tree_lstm
 from dynamic import native
+from dynamic.batching import memory
 from dynamic.batching.moves import EVERY, Move, Segments, gather, repeat, scatter, section, segment_sum
+from dynamic.batching.nodes import Block, Node, View
 from dynamic.batching.schedule import SCHEDULES
 from graphs import GraphError, dispatch, tree
 
@@ -599,11 +601,60 @@ def test_the_loops_defer_and_group_as_python_does(workload, strategy, function, 
         np.testing.assert_array_equal(x, y)
 
 
+def memory_of(size, start=0, block=None):
+    """A node that has run."""
+    node = Node(None, None, ())
+    node.block, node.start = block or Block(dynamic.tensor(np.arange(float(size)))), start
+    return node
+
+
+BLOCKS = [Block(dynamic.tensor(np.arange(100.0) + 100 * i)) for i in range(3)]
+RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
+
+
+@given(RUNS, st.booleans(), st.booleans())
+def test_runs_are_found_as_python_finds_them(drawn, in_a_row, with_views):
+    """And what is gathered of them is what they hold, whether in few stretches or in many."""
+    runs, sizes = [], []
+    for end, (number, start, size) in enumerate(drawn):
+        node = memory_of(1, end if in_a_row else start, BLOCKS[0 if in_a_row else number])
+        runs.append(View(node, 0) if with_views else node)
+        sizes.append(1 if in_a_row else size)
+    values = np.concatenate([run.block.tensor.numpy()[run.start :][:n] for run, n in zip(runs, sizes, strict=True)])
+    got = memory.gathered(memory.located(runs, sizes), (len(values),))
+    np.testing.assert_array_equal(got.numpy(), values)
+    found = memory.spans(runs, sizes), memory.spans(runs, 3), memory.are_one(runs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "loops", None)
+        assert found == (memory.spans(runs, sizes), memory.spans(runs, 3), memory.are_one(runs))
+
+
+def test_runs_in_few_stretches_are_told_by_these():
+    first, second, third = BLOCKS
+    found = memory.spans([memory_of(1, start, block) for block in BLOCKS[:2] for start in (4, 6, 8)], 2)
+    assert found == ([first, second], [(0, 4, 6), (1, 4, 6)])
+    assert memory.spans([memory_of(1, 50 - i, third) for i in range(40)], 1) is None
+    assert memory.are_one([memory_of(1, 4, first), memory_of(1, 4, first)])
+    assert not memory.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
+
+
 @compiled
 def test_the_loops_of_groups_check_what_they_are_given():
     loops = native.loops
     with pytest.raises(TypeError, match="located takes a list"):
         loops.located(())
+    with pytest.raises(TypeError, match="spans takes a list of runs"):
+        loops.spans((), 1, 1)
+    with pytest.raises(IndexError):
+        loops.spans([memory_of(1)], [], 1)
+    with pytest.raises(TypeError, match="are_one takes a list"):
+        loops.are_one([])
+    with pytest.raises(TypeError, match="column takes a list of nodes"):
+        loops.column([], -1)
+    with pytest.raises(IndexError, match="a node has fewer inputs"):
+        loops.column([memory_of(1)], 0)
+    with pytest.raises(TypeError, match="let_go takes a list"):
+        loops.let_go(())
     with pytest.raises(TypeError, match="arrange takes groups and a number"):
         loops.arrange([])
     with pytest.raises(TypeError, match="a list of lists of nodes"):
@@ -614,7 +665,12 @@ def test_the_loops_of_groups_check_what_they_are_given():
         loops.place((), None, [])
     with pytest.raises(ValueError, match="each node has one start"):
         loops.place([], None, [0])
-    for check in (loops.located, loops.awaited, lambda a: loops.arrange([a], 1), lambda a: loops.place(a, None, [0])):
+    checks = (
+        *(loops.located, loops.awaited, loops.are_one, loops.let_go),
+        *(lambda a: loops.arrange([a], 1), lambda a: loops.place(a, None, [0])),
+        *(lambda a: loops.spans(a, 1, 1), lambda a: loops.column(a, 0)),
+    )
+    for check in checks:
         with pytest.raises(TypeError, match="a node, not int"):
             check([1])
     with dynamic.batched(), pytest.raises(AttributeError, match="not been computed yet"):

@@ -229,17 +229,20 @@ class Batch:
     def _run(self, group: list[Node]) -> None:
         signature = group[0].signature
         try:
-            with mode.set_grad_enabled(signature.bundle.recording):
+            if signature.bundle.recording is mode.state.recording:
                 groups.run(group)
+            else:
+                with mode.set_grad_enabled(signature.bundle.recording):
+                    groups.run(group)
         except Exception:
             self._failed = True
             self.signatures, self.calls = {}, {}  # so that the next op asks for one
             raise
-        for node in group:
-            node.inputs = ()  # what has been read last is free, as it would be without a batch
-        self.stats.ops += len(group) * signature.call.ops
-        self.stats.groups += signature.call.ops
-        self.stats.single += len(group) if signature.call.how is How.SINGLE else 0
+        groups.let_go(group)  # what has been read last is free, as it would be without a batch
+        stats, call = self.stats, signature.call
+        stats.ops += len(group) * call.ops
+        stats.groups += call.ops
+        stats.single += len(group) if call.how is How.SINGLE else 0
 
     def settle(self, value: Deferred) -> None:
         """Turn a value into the tensor it stands for, in memory of its own; first run all that is pending."""

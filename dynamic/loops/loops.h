@@ -248,6 +248,10 @@ PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
 
 /* groups.c */
 PyObject *located(PyObject *module, PyObject *runs);
+PyObject *spans(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *are_one(PyObject *module, PyObject *runs);
+PyObject *column(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *let_go_of_inputs(PyObject *module, PyObject *nodes);
 PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *awaited(PyObject *module, PyObject *nodes);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
