@@ -99,14 +99,16 @@ def _segment_sum(x: Array, *, segments: Segments, out: Array | None = None) -> A
     return np.add.reduceat(x, segments.starts, axis=0, out=out)
 
 
-def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], arity: int | None = 1) -> Op:
+def _private(
+    name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], *, arity: int | None = 1, family: str = "custom"
+) -> Op:
     return Op(
         name,
         kernel,
         infer,
         rules=[rule],
         cost=lambda *_specs, out, **_attrs: out.size,
-        family="custom",
+        family=family,
         arity=arity,
         listed=False,
     )
@@ -134,6 +136,7 @@ section: Op = _private(
     _section,
     lambda x, *, shape, **_attrs: TensorSpec(shape, x.dtype),
     lambda g, x_shape, first: scatter.apply((g,), {"move": _run(first, g.size), "unit": 1, "shape": x_shape}),
+    family="movement",  # which compiled loops record: most inputs of groups are made by it
 )
 repeat: Op = _private(
     "repeat_rows",
