@@ -29,26 +29,33 @@ class _State(threading.local):
 state = _State()
 
 
+def _defer_to(batch: Batch | None) -> None:
+    state.batch = batch
+    if native.loops is not None:
+        native.loops.defer_to(batch)  # which have a variable for each thread of their own
+
+
 @contextmanager
 def deferring(batch: Batch) -> Iterator[None]:
     """Defer this thread's ops on tensors to a batch, inside the block."""
     _switch.enter()
-    state.batch = batch
+    _defer_to(batch)
     try:
         yield
     finally:
-        state.batch = None
+        _defer_to(None)
         _switch.leave()
 
 
 @contextmanager
 def redirected(batch: Batch | None) -> Iterator[None]:
     """Defer ops to another batch inside the block; run them at once if it is None."""
-    before, state.batch = state.batch, batch
+    before = state.batch
+    _defer_to(batch)
     try:
         yield
     finally:
-        state.batch = before
+        _defer_to(before)
 
 
 @contextmanager

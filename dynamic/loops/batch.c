@@ -6,7 +6,13 @@
 
 PyTypeObject *Deferred, *Node, *Several, *View, *Part;
 static PyTypeObject *Batch, *Result;
-static PyObject *state, *never, *meet, *sign, *row_kind, *batch_name, *level_name, *zero;
+static PyObject *never, *meet, *sign, *row_kind, *level_name, *zero;
+
+#ifdef _MSC_VER
+static __declspec(thread) PyObject *batch_of_thread;
+#else
+static _Thread_local PyObject *batch_of_thread; /* or NULL; a reference is held */
+#endif
 
 Waiting waiting;
 
@@ -102,10 +108,16 @@ known_of(PyObject *batch, PyObject *arg)
     return found;
 }
 
-static PyObject *
-batch_of_thread(void)
+/* defer_to(batch): where this thread's ops go from now on; None to run them. */
+PyObject *
+defer_to(PyObject *Py_UNUSED(module), PyObject *batch)
 {
-    return PyObject_GetAttr(state, batch_name);
+    if (batch != Py_None && (Batch == NULL || !PyObject_TypeCheck(batch, Batch))) {
+        PyErr_SetString(PyExc_TypeError, "defer_to takes a batch");
+        return NULL;
+    }
+    Py_XSETREF(batch_of_thread, batch == Py_None ? NULL : Py_NewRef(batch));
+    Py_RETURN_NONE;
 }
 
 /* What is found of a call: the parts of its key, the runs that it reads, and how deep these are. */
@@ -313,12 +325,11 @@ call_deferral(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *na
 {
     Deferral *deferral = (Deferral *)self;
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
-    if (is_simple(deferral, args, positional, names)) {
-        PyObject *batch = batch_of_thread(), *result = NULL;
-        if (batch != NULL && batch != Py_None)
-            result = deferral->sign == NULL ? noted_op(deferral, batch, args)
-                                            : noted_with_options(deferral, batch, args, positional, names);
-        Py_XDECREF(batch);
+    if (batch_of_thread != NULL && is_simple(deferral, args, positional, names)) {
+        PyObject *batch = Py_NewRef(batch_of_thread);
+        PyObject *result = deferral->sign == NULL ? noted_op(deferral, batch, args)
+                                                  : noted_with_options(deferral, batch, args, positional, names);
+        Py_DECREF(batch);
         if (result != NULL || PyErr_Occurred())
             return result;
     }
@@ -599,12 +610,12 @@ PyObject *
 connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"deferred", "node", "several", "view", "part", "result", "batch", "signature",
-                            "cell_signature", "bundle", "level", "kind", "state", "never", "meet", "sign",
-                            "row_kind", NULL};
+                            "cell_signature", "bundle", "level", "kind", "never", "meet", "sign", "row_kind",
+                            NULL};
     PyObject *deferred, *node, *several, *view, *part, *result, *batch, *signature, *cell, *bundle, *level, *kind;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOOOOOOOO", words, &deferred, &node, &several, &view,
-                                     &part, &result, &batch, &signature, &cell, &bundle, &level, &kind, &state,
-                                     &never, &meet, &sign, &row_kind))
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOOOOOOO", words, &deferred, &node, &several, &view,
+                                     &part, &result, &batch, &signature, &cell, &bundle, &level, &kind, &never,
+                                     &meet, &sign, &row_kind))
         return NULL;
     struct {
         PyObject *type;
@@ -635,7 +646,7 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {batch, deferred, node, several, view, part, result, state, never, meet, sign, row_kind};
+    PyObject *held[] = {batch, deferred, node, several, view, part, result, never, meet, sign, row_kind};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Batch = (PyTypeObject *)batch;
@@ -645,8 +656,7 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     View = (PyTypeObject *)view;
     Part = (PyTypeObject *)part;
     Result = (PyTypeObject *)result;
-    if ((batch_name = PyUnicode_InternFromString("batch")) == NULL
-        || (level_name = PyUnicode_InternFromString("level")) == NULL || (zero = PyLong_FromLong(0)) == NULL)
+    if ((level_name = PyUnicode_InternFromString("level")) == NULL || (zero = PyLong_FromLong(0)) == NULL)
         return NULL;
     Py_RETURN_NONE;
 }

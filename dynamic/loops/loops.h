@@ -241,6 +241,7 @@ typedef struct {
 extern Waiting waiting;
 extern PyTypeObject *Deferred, *Node, *Several, *View, *Part;
 extern PyTypeObject DeferralType;
+PyObject *defer_to(PyObject *module, PyObject *batch);
 PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
 PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);

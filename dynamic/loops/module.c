@@ -114,6 +114,7 @@ static PyMethodDef functions[] = {
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
     {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
+    {"defer_to", defer_to, METH_O, NULL},
     {"held", held, METH_O, NULL},
     {"rows", rows, METH_O, NULL},
     {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
