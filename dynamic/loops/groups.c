@@ -21,7 +21,11 @@ is_run(PyObject *object)
 static PyObject *
 inputs_of(PyObject *node)
 {
-    PyObject *inputs = is_node(node) ? PySequence_Fast(SLOT(node, waiting.inputs), "inputs are a sequence") : NULL;
+    PyObject *inputs = is_node(node) ? SLOT(node, waiting.inputs) : NULL;
+    if (inputs != NULL && PyTuple_CheckExact(inputs))
+        Py_INCREF(inputs);
+    else if (inputs != NULL)
+        inputs = PySequence_Fast(inputs, "inputs are a sequence");
     for (Py_ssize_t i = 0; inputs != NULL && i < PySequence_Fast_GET_SIZE(inputs); i++)
         if (!is_run(PySequence_Fast_GET_ITEM(inputs, i)))
             Py_CLEAR(inputs);
