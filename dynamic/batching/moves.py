@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic import compiled, native
 from dynamic.entry import Entry
 from dynamic.pullback import by_hand
 from dynamic.straight import total
@@ -99,19 +100,20 @@ def _segment_sum(x: Array, *, segments: Segments, out: Array | None = None) -> A
     return np.add.reduceat(x, segments.starts, axis=0, out=out)
 
 
-def _private(
-    name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], *, arity: int | None = 1, family: str = "custom"
-) -> Op:
-    return Op(
+def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], arity: int | None = 1) -> Op:
+    op = Op(
         name,
         kernel,
         infer,
         rules=[rule],
         cost=lambda *_specs, out, **_attrs: out.size,
-        family=family,
+        family="custom",
         arity=arity,
         listed=False,
     )
+    if native.loops is not None:  # which take no other custom ops: what fails is run again, and these do no harm
+        op.recorder = compiled.recorder(native.loops, op)
+    return op
 
 
 EVERY = slice(None)
@@ -136,7 +138,6 @@ section: Op = _private(
     _section,
     lambda x, *, shape, **_attrs: TensorSpec(shape, x.dtype),
     lambda g, x_shape, first: scatter.apply((g,), {"move": _run(first, g.size), "unit": 1, "shape": x_shape}),
-    family="movement",  # which compiled loops record: most inputs of groups are made by it
 )
 repeat: Op = _private(
     "repeat_rows",
