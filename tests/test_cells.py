@@ -509,6 +509,8 @@ def test_the_loops_refuse_what_they_do_not_know():
         loops.Deferral(op=g.stack, general=print, arity=-1)
     with pytest.raises(ValueError, match="0 inputs, where"):
         loops.Deferral(op=g.stack, general=print, arity=0, sign=print)
+    with pytest.raises(TypeError, match="defer_to takes a batch"):
+        loops.defer_to(1)
     with pytest.raises(TypeError, match="held takes a list"):
         loops.held(())
     with pytest.raises(TypeError, match="rows takes a deferred value that has some"):
@@ -636,6 +638,20 @@ def test_runs_in_few_stretches_are_told_by_these():
     assert memory.spans([memory_of(1, 50 - i, third) for i in range(40)], 1) is None
     assert memory.are_one([memory_of(1, 4, first), memory_of(1, 4, first)])
     assert not memory.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
+
+
+@pytest.mark.parametrize("loops", [native.loops, None])
+def test_only_values_that_somebody_holds_are_kept(loops, monkeypatch):
+    x = dynamic.tensor([1.0, 2.0])
+    with dynamic.batched() as batch:
+        kept = x + 1
+        _ = x + 2
+        _ = x + 3
+        monkeypatch.setattr(native, "loops", loops)
+        before = len(batch.values)
+        batch._forget_values()
+        assert (before, len(batch.values)) == (3, 2)
+        assert batch.values[0] is kept
 
 
 @compiled
