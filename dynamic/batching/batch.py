@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from dynamic import mode
+from dynamic import mode, native
 from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
@@ -48,7 +48,15 @@ class BatchStats:
 class Batch:
     """Ops that wait to run together, until somebody needs a value or the block ends."""
 
-    __slots__ = ("__dict__", "__weakref__", "cells", "known", "signatures", "values")  # what compiled loops look at
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "calls",
+        "cells",
+        "known",
+        "signatures",
+        "values",
+    )  # what compiled loops look at
 
     def __init__(self, strategy: str) -> None:
         if strategy not in SCHEDULES:
@@ -65,6 +73,7 @@ class Batch:
         self._kept: list[Any] = []
         self._constant_kinds: dict[Kind, Kind] = {}
         self.signatures: dict[Hashable, Signature] = {}
+        self.calls: dict[Hashable, Signature] = {}  # the same by options as they were given: see `sign`
         self._bundles: dict[Hashable, Bundle] = {}
         self.gathered: dict[Hashable, Tensor] = {}  # by what it is made of, while ops run
         self.cells: dict[Hashable, Any] = {}  # what `cells` knows of the functions that were called
@@ -110,6 +119,13 @@ class Batch:
             node.line = user_line()
         return deferred(node, signature.out, self.values)
 
+    def sign(self, op: Op, values: Sequence[Deferred], attrs: Attrs) -> Signature:
+        """The signature of an op on deferred values."""
+        key: list[Any] = [op, mode.state.recording, *[value.kind for value in values]]
+        if attrs:
+            key.append(frozen(attrs))
+        return self.signatures.get(tuple(key)) or self._signature(op, values, attrs, tuple(key))
+
     def row(self, value: Deferred, index: int) -> Deferred:
         """value[index] for an index from 0 on: some of its elements, and no op."""
         kind = self.row_kind(value.kind)
@@ -132,7 +148,10 @@ class Batch:
 
     def _forget_values(self) -> None:
         """Let go of values that nobody else holds; soon, since memory that is used again is in the cache."""
-        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
+        if native.loops is not None:
+            self.values = native.loops.held(self.values)
+        else:
+            self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
         self._many = 2 * len(self.values) + 1024
 
     def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
@@ -210,17 +229,20 @@ class Batch:
     def _run(self, group: list[Node]) -> None:
         signature = group[0].signature
         try:
-            with mode.set_grad_enabled(signature.bundle.recording):
+            if signature.bundle.recording is mode.state.recording:
                 groups.run(group)
+            else:
+                with mode.set_grad_enabled(signature.bundle.recording):
+                    groups.run(group)
         except Exception:
             self._failed = True
-            self.signatures = {}  # so that the next op asks for one
+            self.signatures, self.calls = {}, {}  # so that the next op asks for one
             raise
-        for node in group:
-            node.inputs = ()  # what has been read last is free, as it would be without a batch
-        self.stats.ops += len(group) * signature.call.ops
-        self.stats.groups += signature.call.ops
-        self.stats.single += len(group) if signature.call.how is How.SINGLE else 0
+        groups.let_go(group)  # what has been read last is free, as it would be without a batch
+        stats, call = self.stats, signature.call
+        stats.ops += len(group) * call.ops
+        stats.groups += call.ops
+        stats.single += len(group) if call.how is How.SINGLE else 0
 
     def settle(self, value: Deferred) -> None:
         """Turn a value into the tensor it stands for, in memory of its own; first run all that is pending."""

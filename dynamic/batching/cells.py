@@ -11,8 +11,8 @@ import numpy as np
 from dynamic import mode, native
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.memory import Indices, gathered, located, part
+from dynamic.batching.groups import RUNNERS, blame, column_of, input_of
+from dynamic.batching.memory import Indices, gathered, located, part, places
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
@@ -142,7 +142,7 @@ def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -
 def _run(group: list[Node]) -> None:
     signature: Any = group[0].signature
     plan: Plan = signature.call
-    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
+    columns = [column_of(input_of(group, j), kind) for j, kind in enumerate(signature.kinds)]
     joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
     lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
     rows = [_segments(np.array(each)) for each in lengths]
@@ -173,15 +173,15 @@ def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
         runs += node.inputs[joined.inputs]
         offsets += joined.offsets
         sizes += joined.sizes
-    places = located(runs)
-    if any(offsets):
-        places = places._replace(starts=places.starts + np.array(offsets))
-    each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else np.array(sizes)
     shape = (len(group), *join.shape)
     if join.rows is not None:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
+    each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
     with mode.set_grad_enabled(join.recording):
-        return gathered(places, each, shape)
+        if not any(offsets):
+            return gathered(located(runs, each), shape)
+        found = places(runs, each)
+        return gathered(found._replace(starts=found.starts + np.array(offsets)), shape)
 
 
 def _blame(node: Node) -> None:

@@ -9,7 +9,6 @@ from dynamic.batching.deferred import Deferred
 from dynamic.batching.nodes import NEVER, Kind, Level, Node, Part, Several, View
 from dynamic.batching.recording import Result
 from dynamic.batching.signatures import Bundle, Signature
-from dynamic.batching.switch import state
 
 
 def connect() -> None:
@@ -29,7 +28,6 @@ def connect() -> None:
         bundle=Bundle,
         level=Level,
         kind=Kind,
-        state=state,
         never=NEVER,
         meet=met,
         sign=sign,

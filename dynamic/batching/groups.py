@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
-
-from dynamic import mode
+from dynamic import mode, native
 from dynamic.batching.layout import place
-from dynamic.batching.memory import gathered, located, part
+from dynamic.batching.memory import are_one, gathered, located, part
 from dynamic.batching.nodes import Block, Kind, Node, Run
 from dynamic.batching.signatures import Call, How
 from dynamic.tensor import Tensor
@@ -58,6 +56,15 @@ def run(group: list[Node]) -> None:
         raise
 
 
+def let_go(group: list[Node]) -> None:
+    """Let a group that has run hold nothing of what it has read."""
+    if native.loops is not None:
+        native.loops.let_go(group)
+        return
+    for node in group:
+        node.inputs = ()
+
+
 def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
     """Run one op on arrays alone, and raise what is wrong with it, if it is this one."""
     arrays = [tensor._data for tensor in inputs]
@@ -74,28 +81,25 @@ def _values(node: Node) -> list[Tensor]:
 
 def column_of(runs: list[Run], kind: Kind) -> Column:
     """One input of all ops in a group."""
-    count = len(runs)
-    if runs.count(runs[0]) == count:
+    if are_one(runs):
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
-    places = located(runs)
-    if len(places.blocks) == 1 and bool((places.starts == places.starts[0]).all()):
-        return Column(part(places.blocks[0], int(places.starts[0]), kind.shape), stacked=False)
+    found = located(runs, kind.size)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
-    known, key = runs[0].level.batch.gathered, (places.key(), kind, mode.is_grad_enabled())
+    known, key = runs[0].level.batch.gathered, (found.key(), kind, mode.is_grad_enabled())
     tensor = known.get(key)
     if tensor is None:
-        tensor = known[key] = gathered(places, kind.size, (count, *kind.shape))
+        tensor = known[key] = gathered(found, (len(runs), *kind.shape))
     return Column(tensor, stacked=True)
 
 
-def _transposed(group: Sequence[Node]) -> Iterable[list[Run]]:
-    """What the nodes of a group read: for each input, that of every node."""
-    return map(list, zip(*[node.inputs for node in group], strict=True))
+def input_of(group: list[Node], j: int) -> list[Run]:
+    """What the nodes of a group read as input j."""
+    return [node.inputs[j] for node in group] if native.loops is None else native.loops.column(group, j)
 
 
 def _stacked(group: list[Node]) -> None:
     signature = group[0].signature
-    columns = [column_of(runs, kind) for runs, kind in zip(_transposed(group), signature.kinds, strict=True)]
+    columns = [column_of(input_of(group, j), kind) for j, kind in enumerate(signature.kinds)]
     each = tuple([column.stacked for column in columns])
     result = signature.call.runner(each)([column.tensor for column in columns], len(group))
     size = signature.out.size
@@ -105,7 +109,8 @@ def _stacked(group: list[Node]) -> None:
 def _rows(group: list[Node]) -> None:
     call = group[0].signature.call
     inputs = []
-    for j, (runs, has_rows) in enumerate(zip(_transposed(group), call.roles or (), strict=True)):
+    for j, has_rows in enumerate(call.roles or ()):
+        runs = input_of(group, j)
         kinds = [node.signature.kinds[j] for node in group]
         inputs.append(_all_rows(runs, kinds, kinds) if has_rows else part(runs[0].block, runs[0].start, kinds[0].shape))
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
@@ -120,8 +125,8 @@ def _joined(group: list[Node]) -> None:
 def _all_rows(runs: list[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
     """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
-    sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else np.array([kind.size for kind in kinds])
-    return gathered(located(runs), sizes, shape)
+    sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else [kind.size for kind in kinds]
+    return gathered(located(runs, sizes), shape)
 
 
 def _starts(group: Sequence[Node]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,44 +19,110 @@ from graphs.ops.movement import reshape
 Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 
+Span = tuple[int, int, int]
+"""A stretch of elements: the number of a block, from which element on, and how many."""
+
+
+class Spans(NamedTuple):
+    """Where runs are that mostly follow each other: the blocks, and the stretches of these that they are together."""
+
+    blocks: list[Block]
+    stretches: list[Span]
+
+    def key(self) -> Hashable:
+        """Equal for the same places."""
+        return tuple(self.blocks), tuple(self.stretches)
+
+    def gathered(self, shape: Shape) -> Tensor:
+        """All of them one after the other, as one tensor of a shape."""
+        if len(self.stretches) == 1:
+            return part(self.blocks[0], self.stretches[0][1], shape)
+        moves, place = [], 0
+        for _, start, length in self.stretches:
+            moves.append(Move(slice(start, start + length), True, slice(place, place + length)))
+            place += length
+        tensors = [self.blocks[number].tensor for number, _, _ in self.stretches]
+        return gather.apply(tensors, {"moves": tuple(moves), "unit": 1, "shape": shape})
+
+
 class Places(NamedTuple):
-    """Where runs are: the blocks, and for each run the number of its block and from which element on it is."""
+    """Where runs are: the blocks, and for each run the number of its block and from which element on it is.
+
+    sizes   of all, or of each
+    """
 
     blocks: list[Block]
     owners: Indices
     starts: Indices
+    sizes: int | Indices
 
     def key(self) -> Hashable:
-        """Equal for the same places."""
+        """Equal for the same places of runs that have the same sizes."""
         return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes()
 
+    def gathered(self, shape: Shape) -> Tensor:
+        """All of them one after the other, as one tensor of a shape."""
+        blocks, owners, starts, sizes = self
+        if len(blocks) == 1 and _follow_each_other(starts, sizes):
+            return part(blocks[0], int(starts[0]), shape)
+        # Rows as long as all runs allow: the fewer there are to move, the better.
+        each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
+        unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
+        rows = starts // unit
+        if not isinstance(sizes, int) or sizes > unit:
+            counts = np.broadcast_to(sizes, starts.shape) // unit
+            rows, owners = _every_row(rows, counts), np.repeat(owners, counts)
+        moves = _moves([block.size // unit for block in blocks], owners, rows)
+        return gather.apply([block.tensor for block in blocks], {"moves": moves, "unit": unit, "shape": shape})
 
-def located(runs: list[Run]) -> Places:
-    """Where some runs are."""
+
+def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
+    """Where some runs are, as few stretches; None where they are many."""
+    if native.loops is not None:
+        told = native.loops.spans(runs, sizes, _FEW)
+        return None if told is None else Spans(*told)
+    numbers: dict[Block, int] = {}
+    found: list[Span] = []
+    for run, size in zip(runs, repeat(sizes) if isinstance(sizes, int) else sizes, strict=False):
+        number, start = numbers.setdefault(run.block, len(numbers)), run.start
+        if found and found[-1][0] == number and found[-1][1] + found[-1][2] == start:
+            found[-1] = (number, found[-1][1], found[-1][2] + size)
+        else:
+            found.append((number, start, size))
+            if len(found) > 2 * len(numbers) + _FEW:
+                return None
+    return Spans(list(numbers), found)
+
+
+def are_one(runs: list[Run]) -> bool:
+    """Whether all runs are the same elements."""
+    if native.loops is not None:
+        return native.loops.are_one(runs)
+    first = runs[0]
+    return all(run.block is first.block and run.start == first.start for run in runs)
+
+
+def located(runs: list[Run], sizes: int | list[int]) -> Spans | Places:
+    """Where some runs of so many elements are."""
+    return spans(runs, sizes) or places(runs, sizes)
+
+
+def places(runs: list[Run], sizes: int | list[int]) -> Places:
+    """Where each run is."""
+    each = sizes if isinstance(sizes, int) else np.array(sizes)
     if native.loops is not None:
         blocks, owners, starts = native.loops.located(runs)
-        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp))
+        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp), each)
     numbers: dict[Block, int] = {}
     found = [numbers.setdefault(run.block, len(numbers)) for run in runs]
-    return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp))
+    return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp), each)
 
 
-def gathered(places: Places, sizes: int | Indices, shape: Shape) -> Tensor:
-    """Runs of so many elements one after the other, as one tensor of a shape."""
-    blocks, owners, starts = places
+def gathered(found: Spans | Places, shape: Shape) -> Tensor:
+    """Runs one after the other, as one tensor of a shape."""
     if not math.prod(shape):
-        return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
-    if len(blocks) == 1 and _follow_each_other(starts, sizes):
-        return part(blocks[0], int(starts[0]), shape)
-    # Rows as long as all runs allow: the fewer there are to move, the better.
-    each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
-    unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
-    rows = starts // unit
-    if not isinstance(sizes, int) or sizes > unit:
-        counts = np.broadcast_to(sizes, starts.shape) // unit
-        rows, owners = _every_row(rows, counts), np.repeat(owners, counts)
-    moves = _moves([block.size // unit for block in blocks], owners, rows)
-    return gather.apply([block.tensor for block in blocks], {"moves": moves, "unit": unit, "shape": shape})
+        return Tensor(np.zeros(shape, found.blocks[0].tensor.dtype))
+    return found.gathered(shape)
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
@@ -108,6 +175,9 @@ def _as_slice(indices: Indices) -> slice | Indices:
     if int(indices[-1]) - first == count - 1 and (count < 3 or bool((indices[1:] - indices[:-1] == 1).all())):
         return slice(first, first + count)
     return indices
+
+
+_FEW = 8  # stretches that are moved in less time than it takes to look at each row
 
 
 def _every_row(starts: Indices, counts: Indices) -> Indices:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic import compiled, native
 from dynamic.entry import Entry
 from dynamic.pullback import by_hand
 from dynamic.straight import total
@@ -100,7 +101,7 @@ def _segment_sum(x: Array, *, segments: Segments, out: Array | None = None) -> A
 
 
 def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], arity: int | None = 1) -> Op:
-    return Op(
+    op = Op(
         name,
         kernel,
         infer,
@@ -110,6 +111,9 @@ def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], 
         arity=arity,
         listed=False,
     )
+    if native.loops is not None:  # which take no other custom ops: what fails is run again, and these do no harm
+        op.recorder = compiled.recorder(native.loops, op)
+    return op
 
 
 EVERY = slice(None)

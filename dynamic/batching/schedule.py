@@ -33,6 +33,7 @@ def by_agenda(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
     for level in levels:
         count(level, 1)
+    _link(levels)
     agenda = _Agenda(levels)
     while agenda.ready:
         chosen = agenda.take(min(agenda.ready, key=lambda bundle: depths[bundle] / counts[bundle]))
@@ -46,34 +47,46 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
     Chains of different lengths then end together, rather than begin together.
     """
-    agenda = _Agenda(levels)
+    _link(levels)
     for level in reversed(levels):
         level.rank = max([user.rank for user in level.users], default=0) + 1
+    agenda = _Agenda(levels)
     while agenda.ready:
-        yield agenda.take(max(agenda.ready, key=lambda bundle: max([level.rank for level in agenda.ready[bundle]])))
+        yield agenda.take(max(agenda.ready, key=agenda.ranks.__getitem__))
+
+
+def _link(levels: Sequence[Level]) -> None:
+    """Tell levels who reads them, and how many they wait for."""
+    for level in levels:
+        sources = _awaited(level.nodes)
+        level.waiting = len(sources)
+        for source in sources:
+            source.users.append(level)
 
 
 class _Agenda:
-    """The levels whose inputs are there, by bundle."""
+    """The levels whose inputs are there, by bundle, and the highest of their ranks."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self.ready: defaultdict[Bundle, list[Level]] = defaultdict(list)
+        self.ranks: defaultdict[Bundle, int] = defaultdict(int)
         for level in levels:
-            sources = _awaited(level.nodes)
-            level.waiting = len(sources)
-            for source in sources:
-                source.users.append(level)
-            if not sources:
-                self.ready[level.bundle].append(level)
+            if not level.waiting:
+                self._add(level)
+
+    def _add(self, level: Level) -> None:
+        self.ready[level.bundle].append(level)
+        self.ranks[level.bundle] = max(self.ranks[level.bundle], level.rank)
 
     def take(self, bundle: Bundle) -> list[Level]:
         """The levels of a bundle that can run; what waits for them alone can run next."""
         chosen = self.ready.pop(bundle)
+        del self.ranks[bundle]
         for level in chosen:
             for user in level.users:
                 user.waiting -= 1
                 if not user.waiting:
-                    self.ready[user.bundle].append(user)
+                    self._add(user)
         return chosen
 
 

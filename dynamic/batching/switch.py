@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
-from dynamic import native
+from dynamic import native, shortcuts
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.prepared import UnlikeError, preparer
+from dynamic.prepared import UnlikeError, attributes, has_options, preparer
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.op import Attrs, Op
@@ -27,26 +29,33 @@ class _State(threading.local):
 state = _State()
 
 
+def _defer_to(batch: Batch | None) -> None:
+    state.batch = batch
+    if native.loops is not None:
+        native.loops.defer_to(batch)  # which have a variable for each thread of their own
+
+
 @contextmanager
 def deferring(batch: Batch) -> Iterator[None]:
     """Defer this thread's ops on tensors to a batch, inside the block."""
     _switch.enter()
-    state.batch = batch
+    _defer_to(batch)
     try:
         yield
     finally:
-        state.batch = None
+        _defer_to(None)
         _switch.leave()
 
 
 @contextmanager
 def redirected(batch: Batch | None) -> Iterator[None]:
     """Defer ops to another batch inside the block; run them at once if it is None."""
-    before, state.batch = state.batch, batch
+    before = state.batch
+    _defer_to(batch)
     try:
         yield
     finally:
-        state.batch = before
+        _defer_to(before)
 
 
 @contextmanager
@@ -99,12 +108,16 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 def install(op: Op) -> None:
     """Give an op its shortcut for deferred values, if it can have one."""
-    if Deferred in op.shortcuts:
+    if op in _tried:
         return
-    if op.prepare is None or op is matmul:
+    _tried.add(op)
+    if not has_options(op):
         op.shortcuts[Deferred] = _shortcut(op)
-    elif op.arity == 1 and op.family != "custom":
-        op.shortcuts[Deferred] = _with_options(op)
+    elif op.family not in ("custom", "control"):
+        op.shortcuts.update(_with_options(op) if native.loops is None else _compiled(native.loops, op))
+
+
+_tried: WeakSet[Op] = WeakSet()
 
 
 def _shortcut(op: Op) -> Callable[..., Any]:
@@ -123,8 +136,10 @@ def _shortcut(op: Op) -> Callable[..., Any]:
     return made
 
 
-def _with_options(op: Op) -> Callable[..., Any]:
+def _with_options(op: Op) -> dict[type, Callable[..., Any]]:
     """The same for an op of one input and options, which are prepared once for each shape and dtype."""
+    if op.arity != 1:
+        return {}
     prepared = preparer(op)
 
     def defer(x: Any, *args: Any, **options: Any) -> Any:
@@ -137,7 +152,22 @@ def _with_options(op: Op) -> Callable[..., Any]:
             return op.general(x, *args, **options)
         return batch.defer(op, (x,), attrs)
 
-    return defer
+    return {Deferred: defer}
+
+
+def _compiled(loops: ModuleType, op: Op) -> dict[type, Callable[..., Any]]:
+    """The same for any op with options, also one whose inputs are a sequence, of which the first is deferred."""
+    worked_out = attributes(op)
+
+    def sign(batch: Batch, values: Sequence[Deferred], *args: Any, **options: Any) -> Any:
+        inputs = [told for value in values for told in (value.shape, value.dtype.num)]
+        return batch.sign(op, values, worked_out(inputs, *args, **options))
+
+    if op.arity is not None:
+        return {Deferred: loops.Deferral(op=op, general=op.general, arity=op.arity, sign=sign)}
+    shortcuts.install(op)  # else that would later take the place of what is put before it here
+    general = op.shortcuts.get(list, op.general)
+    return dict.fromkeys([list, tuple], loops.Deferral(op=op, general=general, arity=-1, sign=sign))
 
 
 _UNPREPARED = (*dispatch.BROKEN_RULES, OverflowError, UnlikeError)

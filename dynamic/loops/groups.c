@@ -21,7 +21,11 @@ is_run(PyObject *object)
 static PyObject *
 inputs_of(PyObject *node)
 {
-    PyObject *inputs = is_node(node) ? PySequence_Fast(SLOT(node, waiting.inputs), "inputs are a sequence") : NULL;
+    PyObject *inputs = is_node(node) ? SLOT(node, waiting.inputs) : NULL;
+    if (inputs != NULL && PyTuple_CheckExact(inputs))
+        Py_INCREF(inputs);
+    else if (inputs != NULL)
+        inputs = PySequence_Fast(inputs, "inputs are a sequence");
     for (Py_ssize_t i = 0; inputs != NULL && i < PySequence_Fast_GET_SIZE(inputs); i++)
         if (!is_run(PySequence_Fast_GET_ITEM(inputs, i)))
             Py_CLEAR(inputs);
@@ -107,6 +111,153 @@ located(PyObject *Py_UNUSED(module), PyObject *runs)
     Py_XDECREF(owners);
     Py_XDECREF(starts);
     return result;
+}
+
+/* Elements of a block, by its number. */
+typedef struct {
+    Py_ssize_t number, start, length;
+} Span;
+
+static PyObject *
+list_of(const Span *spans_, Py_ssize_t count_)
+{
+    PyObject *list = PyList_New(count_);
+    for (Py_ssize_t i = 0; list != NULL && i < count_; i++) {
+        PyObject *span = Py_BuildValue("nnn", spans_[i].number, spans_[i].start, spans_[i].length);
+        if (span == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, span);
+    }
+    return list;
+}
+
+/* The size of the run of this number, of which all have the same, or each its own; -1 for an error. */
+static Py_ssize_t
+size_at(PyObject *sizes, Py_ssize_t i)
+{
+    PyObject *size = PyList_CheckExact(sizes) ? PyList_GetItem(sizes, i) : sizes;
+    return size == NULL ? -1 : PyLong_AsSsize_t(size);
+}
+
+/* Fill in the spans of some runs: how many there are, -1 where they are too many, -2 for an error. */
+static Py_ssize_t
+fill_spans(Span *found, PyObject *runs, PyObject *sizes, Py_ssize_t most, PyObject *numbers, PyObject *blocks)
+{
+    Py_ssize_t count_ = 0, number = -1;
+    PyObject *last = NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(runs); i++) {
+        Py_ssize_t start, size = size_at(sizes, i);
+        PyObject *block = size == -1 && PyErr_Occurred() ? NULL : block_of(PyList_GET_ITEM(runs, i), &start);
+        if (block != NULL && block != last)
+            number = number_of(block, numbers, blocks);
+        if (block == NULL || number < 0)
+            return -2;
+        last = block;
+        if (count_ && found[count_ - 1].number == number
+            && found[count_ - 1].start + found[count_ - 1].length == start)
+            found[count_ - 1].length += size;
+        else {
+            found[count_++] = (Span){number, start, size};
+            if (count_ > 2 * PyList_GET_SIZE(blocks) + most)
+                return -1;
+        }
+    }
+    return count_;
+}
+
+/* spans(runs, sizes, most): the blocks that they are in, and the elements of these that they are together: for each
+   stretch the number of its block, where it begins and how long it is. None if there are more stretches than two for
+   each block, and `most`. */
+PyObject *
+spans(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    if (count_ != 3 || !PyList_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "spans takes a list of runs, their sizes and a number");
+        return NULL;
+    }
+    Py_ssize_t most = PyLong_AsSsize_t(args[2]), filled = -2;
+    if (most == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *blocks = PyList_New(0), *numbers = PyDict_New(), *list = NULL, *result = NULL;
+    Span *found = PyMem_New(Span, PyList_GET_SIZE(args[0]) + 1);
+    if (found == NULL)
+        PyErr_NoMemory();
+    else if (blocks != NULL && numbers != NULL)
+        filled = fill_spans(found, args[0], args[1], most, numbers, blocks);
+    if (filled == -1)
+        result = Py_NewRef(Py_None);
+    else if (filled >= 0 && (list = list_of(found, filled)) != NULL)
+        result = PyTuple_Pack(2, blocks, list);
+    PyMem_Free(found);
+    Py_XDECREF(blocks);
+    Py_XDECREF(numbers);
+    Py_XDECREF(list);
+    return result;
+}
+
+/* are_one(runs): whether all are the same elements. */
+PyObject *
+are_one(PyObject *Py_UNUSED(module), PyObject *runs)
+{
+    if (!PyList_CheckExact(runs) || PyList_GET_SIZE(runs) == 0) {
+        PyErr_SetString(PyExc_TypeError, "are_one takes a list of runs");
+        return NULL;
+    }
+    PyObject *first = PyList_GET_ITEM(runs, 0);
+    Py_ssize_t start, other;
+    PyObject *block = block_of(first, &start);
+    for (Py_ssize_t i = 1; block != NULL && i < PyList_GET_SIZE(runs); i++) {
+        if (PyList_GET_ITEM(runs, i) == first)
+            continue;
+        PyObject *found = block_of(PyList_GET_ITEM(runs, i), &other);
+        if (found == NULL)
+            return NULL;
+        if (found != block || other != start)
+            Py_RETURN_FALSE;
+    }
+    return block == NULL ? NULL : Py_NewRef(Py_True);
+}
+
+/* column(group, j): what each node of a group reads as input j. */
+PyObject *
+column(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
+{
+    Py_ssize_t j = count_ == 2 && PyList_CheckExact(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
+    if (j < 0) {
+        PyErr_SetString(PyExc_TypeError, "column takes a list of nodes and the number of an input");
+        return NULL;
+    }
+    PyObject *runs = PyList_New(PyList_GET_SIZE(args[0]));
+    for (Py_ssize_t i = 0; runs != NULL && i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *fast = inputs_of(PyList_GET_ITEM(args[0], i));
+        if (fast != NULL && j < PySequence_Fast_GET_SIZE(fast))
+            PyList_SET_ITEM(runs, i, Py_NewRef(PySequence_Fast_GET_ITEM(fast, j)));
+        else {
+            if (fast != NULL)
+                PyErr_SetString(PyExc_IndexError, "a node has fewer inputs");
+            Py_CLEAR(runs);
+        }
+        Py_XDECREF(fast);
+    }
+    return runs;
+}
+
+/* let_go(nodes): of what they have read. */
+PyObject *
+let_go_of_inputs(PyObject *Py_UNUSED(module), PyObject *nodes)
+{
+    PyObject *none = PyList_CheckExact(nodes) ? PyTuple_New(0) : NULL;
+    if (none == NULL && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "let_go takes a list of nodes");
+    for (Py_ssize_t i = 0; none != NULL && i < PyList_GET_SIZE(nodes); i++) {
+        if (is_node(PyList_GET_ITEM(nodes, i)))
+            put(PyList_GET_ITEM(nodes, i), waiting.inputs, Py_NewRef(none));
+        else
+            Py_CLEAR(none);
+    }
+    Py_XDECREF(none);
+    return none == NULL ? NULL : Py_NewRef(Py_None);
 }
 
 /* A node, when it is read first, and where it stands. */

@@ -227,7 +227,7 @@ PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 /* batch.c */
 /* Where the slots of what waits in a batch lie. */
 typedef struct {
-    Py_ssize_t known, signatures, values, cells;                             /* of a Batch */
+    Py_ssize_t known, signatures, calls, values, cells;                      /* of a Batch */
     Py_ssize_t bundle, out, view, risky;                                     /* of a Signature */
     Py_ssize_t cell_bundle, order, results, build;                           /* of that of a cell */
     Py_ssize_t levels;                                                       /* of a Bundle */
@@ -241,12 +241,18 @@ typedef struct {
 extern Waiting waiting;
 extern PyTypeObject *Deferred, *Node, *Several, *View, *Part;
 extern PyTypeObject DeferralType;
+PyObject *defer_to(PyObject *module, PyObject *batch);
+PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
 PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
 
 /* groups.c */
 PyObject *located(PyObject *module, PyObject *runs);
+PyObject *spans(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *are_one(PyObject *module, PyObject *runs);
+PyObject *column(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *let_go_of_inputs(PyObject *module, PyObject *nodes);
 PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *awaited(PyObject *module, PyObject *nodes);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
