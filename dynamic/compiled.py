@@ -109,6 +109,8 @@ def _connect(loops: ModuleType) -> None:
         product=matmul.kernel,
         matmul=np.matmul,
         dot=np.ndarray.dot,
+        divide=np.divide,
+        multiply=np.multiply,
         small=SMALL,
         samples=tuple(map(_told, _samples())),
     )

@@ -703,6 +703,27 @@ FAILING = {
 }
 
 
+# Quotients by powers of two ------------------------------------------------------------------------------------------
+
+_EDGES = [0.0, -0.0, 1.0, -3.5, 1e-45, -1e-40, 1.5e-38, 3.4e38, np.inf, -np.inf, np.nan, 0.1]
+_DIVISORS = [1, 2, 4.0, 1024, 2.0**60, 2.0**120, 3, 0.5, 2.0**-3, -2.0, 1.5, 2**-140, np.inf, np.nan, 1e300]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.dtype(">f4")], ids=str)
+@pytest.mark.parametrize("divisor", _DIVISORS)
+def test_quotients_have_the_bits_of_numpys(divisor: float, dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        x = np.resize(np.array(_EDGES, dtype), 5000)
+        y = np.array(divisor, dtype)
+        tensor, leaf = dynamic.Tensor(y), dynamic.Tensor(x, requires_grad=True)
+        assert (leaf / tensor).detach().numpy().tobytes() == np.divide(x, y).tobytes()
+        assert (leaf / divisor).detach().numpy().tobytes() == np.divide(x, divisor).tobytes()
+        with dynamic.pool() if native.module else ExitStack():
+            (leaf / tensor).sum().backward()
+        assert leaf.grad is not None
+        assert leaf.grad.numpy().tobytes() == np.divide(np.ones_like(x), y).tobytes()
+
+
 # A training step in one call -----------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,12 @@
 /* Arrays: who is told of them, and when their memory may take another result. */
 
 #include "loops.h"
+#include <math.h>
+
+#define MANY_QUOTIENTS 4096
+#define LARGEST_DIVISOR 0x1p100 /* whose reciprocal is no subnormal number */
+
+enum { FLOAT32 = 11, FLOAT64 = 12 };
 
 PyObject *
 made(PyObject *value)  /* the same of what has just been made: whoever watches is told of it */
@@ -28,7 +34,6 @@ is_ours(PyObject *array)
 static PyObject *
 chosen_product(PyObject *x, PyObject *y)
 {
-    enum { FLOAT32 = 11, FLOAT64 = 12 };
     if (!Py_IS_TYPE(x, ndarray) || !Py_IS_TYPE(y, ndarray) || ARRAY(x)->ndim != 2 || ARRAY(y)->ndim != 2
         || ARRAY(x)->dtype != ARRAY(y)->dtype || ARRAY(x)->shape[0] * ARRAY(y)->shape[1] > small)
         return matmul;
@@ -36,22 +41,65 @@ chosen_product(PyObject *x, PyObject *y)
     return number == FLOAT32 || number == FLOAT64 ? dot : matmul;
 }
 
+/* 1 / y for a number by which many are divided, if that is 1, 2, 4, ...: a product with it has the same bits, in half the
+   time. NULL, without an error, for any other. */
+static PyObject *
+exact_reciprocal(PyObject *x, PyObject *y)
+{
+    if (!Py_IS_TYPE(x, ndarray) || !Py_IS_TYPE(y, ndarray) || ARRAY(y)->ndim != 0 || size_of(x) < MANY_QUOTIENTS
+        || ARRAY(x)->dtype != ARRAY(y)->dtype)
+        return NULL;
+    int number = DTYPE(ARRAY(x)->dtype)->number, exponent;
+    if (number != FLOAT32 && number != FLOAT64)
+        return NULL;
+    double value = PyFloat_AsDouble(y);
+    if (!(value >= 1 && value <= LARGEST_DIVISOR) || frexp(value, &exponent) != 0.5)
+        return NULL;
+    PyObject *key = Py_BuildValue("(dOi)", 1 / value, (PyObject *)&PyFloat_Type, number);
+    PyObject *found = key == NULL ? NULL : PyObject_GetItem(numbers, key);
+    Py_XDECREF(key);
+    return found;
+}
+
+/* The quicker way to the same bits: a kernel, and perhaps another second argument, to which `held` is the reference. NULL
+   with an error set. */
+static PyObject *
+quicker(PyObject *kernel, PyObject **both, PyObject **held)
+{
+    if (kernel == product)
+        return chosen_product(both[0], both[1]);  /* without the Python around it */
+    if (kernel != divide)
+        return kernel;
+    if ((*held = exact_reciprocal(both[0], both[1])) == NULL)
+        return PyErr_Occurred() ? NULL : kernel;
+    both[1] = *held;
+    return multiply;
+}
+
 PyObject *
 call_kernel(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *attrs)  /* attrs: a dict, or NULL */
 {
-    if (kernel == product && attrs == NULL && count_ == 2)
-        kernel = chosen_product(args[0], args[1]);  /* without the Python around it */
-    return attrs == NULL ? PyObject_Vectorcall(kernel, args, (size_t)count_, NULL)
-                         : PyObject_VectorcallDict(kernel, args, (size_t)count_, attrs);
+    if (attrs != NULL)
+        return PyObject_VectorcallDict(kernel, args, (size_t)count_, attrs);
+    if (count_ != 2)
+        return PyObject_Vectorcall(kernel, args, (size_t)count_, NULL);
+    PyObject *both[] = {args[0], args[1]}, *held = NULL;
+    kernel = quicker(kernel, both, &held);
+    PyObject *out = kernel == NULL ? NULL : PyObject_Vectorcall(kernel, both, 2, NULL);
+    Py_XDECREF(held);
+    return out;
 }
 
 PyObject *
 call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *out)
 {
-    PyObject *all[MOST_ARGUMENTS + 1];
+    PyObject *all[MOST_ARGUMENTS + 1], *held = NULL, *result = NULL;
     memcpy(all, args, (size_t)count_ * sizeof(PyObject *));
     all[count_] = out;
-    return PyObject_Vectorcall(kernel, all, (size_t)count_, out_only);
+    if (count_ != 2 || (kernel = quicker(kernel, all, &held)) != NULL)
+        result = PyObject_Vectorcall(kernel, all, (size_t)count_, out_only);
+    Py_XDECREF(held);
+    return result;
 }
 
 int

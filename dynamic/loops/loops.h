@@ -51,6 +51,7 @@ extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */
 extern PyObject *detours, *observers;       /* of dispatch */
 extern PyObject *product, *matmul, *dot;    /* the kernel of a matrix product, and the two that it chooses from */
+extern PyObject *divide, *multiply;         /* of NumPy */
 extern Py_ssize_t small;                    /* elements of the result that the second is chosen for */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */

@@ -4,7 +4,7 @@
 
 PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
 PyObject *asarray, *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
-PyObject *product, *matmul, *dot;
+PyObject *product, *matmul, *dot, *divide, *multiply;
 Py_ssize_t small, many;
 PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name, *key_name, *whole;
 Slots at;
@@ -46,14 +46,14 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "observers", "numbers", "broken", "count", "nothing",
-                            "watchers", "reduce", "summed", "many", "dtype", "product", "matmul", "dot", "small", "samples", NULL};
+                            "watchers", "reduce", "summed", "many", "dtype", "product", "matmul", "dot", "divide", "multiply", "small", "samples", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array, *kinds, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOnOOOOnO!", words, &tensor, &entry, &leaf,
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOnOOOOOOnO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
                                      &PySet_Type, &detours, &PyList_Type, &observers, &numbers, &broken, &count,
                                      &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &summed, &many,
-                                     &kinds, &product, &matmul, &dot, &small, &PyTuple_Type, &samples))
+                                     &kinds, &product, &matmul, &dot, &divide, &multiply, &small, &PyTuple_Type, &samples))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
@@ -85,7 +85,8 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
     PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
-                        numbers, broken, count, nothing, watchers, reduce, summed, kinds, product, matmul, dot};
+                        numbers, broken, count, nothing, watchers, reduce, summed, kinds, product, matmul, dot,
+                        divide, multiply};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Tensor = (PyTypeObject *)tensor;

@@ -64,6 +64,9 @@ _Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 static int
 highest_bit(size_t number)
 {
+#ifdef __GNUC__
+    return (int)sizeof(unsigned long long) * 8 - 1 - __builtin_clzll(number | 1);
+#else
     int bit = 0;
     for (int half = sizeof(size_t) * 4; half; half /= 2)
         if (number >> half) {
@@ -71,6 +74,7 @@ highest_bit(size_t number)
             bit += half;
         }
     return bit;
+#endif
 }
 
 /* The bytes of the smallest size class that holds so many. */
@@ -79,7 +83,7 @@ size_class(size_t nbytes)
 {
     int bit = highest_bit(nbytes);
     size_t step = (size_t)1 << (bit > 4 ? bit - 4 : 0);
-    return (nbytes + step - 1) / step * step;
+    return (nbytes + step - 1) & ~(step - 1);
 }
 
 static FreeList *
