@@ -19,7 +19,7 @@ from dynamic.prepared import UnlikeError, attributes, has_options
 from dynamic.pullback import Pullback, pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
-from graphs.op import Op
+from graphs.op import SHAPES, Op
 from graphs.ops.linalg import SMALL, matmul
 from graphs.ops.movement import cast
 from graphs.ops.sums import MANY, summed
@@ -45,9 +45,11 @@ def _found(op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None
 def _field(expression: str) -> tuple[int, Any]:
     if expression.isdecimal():
         return _CONSTANT, int(expression)
+    if expression == SHAPES:
+        return _SHAPES, None
     field = _FIELD.fullmatch(expression)
     if field is None:
-        return _SHAPES, None  # the only other expression
+        raise ValueError(f"no loop knows how to fetch {expression}")
     source = _SOURCES[field["source"]] if field["number"] is None else int(field["number"])
     return source, field["key"] or field["attribute"]
 
@@ -76,7 +78,7 @@ def _arity(op: Op) -> int:
     return -1 if op.arity is None else op.arity
 
 
-_MOST_INPUTS = 64
+_MOST_INPUTS = 64  # as loops.h says
 _FIELD = re.compile(r"(?P<source>inputs\[(?P<number>\d+)\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
 _SOURCES = {"out": -1, "attrs": -2}
 _SHAPES, _CONSTANT = -3, -4

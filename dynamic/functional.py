@@ -133,9 +133,9 @@ def _stepped(
     found = None if native.loops is None or has_aux else native.loops.step(_TOOLS, f, args, positions)
     if found is None:
         return _by_parts(f, args, positions, has_aux)
-    if len(found) == 2:
-        return found[0], found[1]
-    output, parts, _ = found
+    output, gradients, parts = found
+    if parts is None:
+        return output, gradients
     call = Arguments.of(parts)
     return transforms.differentiated(*_taped(call, *_leaves(output, call), False, True), has_aux)
 

@@ -34,6 +34,7 @@ Shortcut = Callable[..., Any]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
 OUTPUT = -1
+SHAPES = "tuple([i.shape for i in inputs])"
 
 
 class Rule:
@@ -65,7 +66,7 @@ def _expression(name: str, index: str) -> str:
     stem, _, field = name.partition("_")
     if stem in _INPUTS and field in ("", "shape", "dtype"):
         return f"inputs[{_INPUTS[stem]}]" + (f".{field}" if field else "")
-    known = {"out": "out", "index": index, "shapes": "tuple([i.shape for i in inputs])"}
+    known = {"out": "out", "index": index, "shapes": SHAPES}
     return known.get(name, f"attrs[{name!r}]")
 
 

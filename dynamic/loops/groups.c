@@ -1,6 +1,6 @@
 /* Groups: where in memory their inputs and results lie: dynamic/batching/memory.py, layout.py, schedule.py. */
 
-#include "loops.h"
+#include "waiting.h"
 
 static int
 is_node(PyObject *object)

@@ -9,7 +9,8 @@
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/backward.py
      transform.c   what is done around a transform              dynamic/functional.py
-     batch.c       an op, or a call of a cell, put off          dynamic/batching/batch.py, cells.py
+     batch.c       an op put off                                dynamic/batching/batch.py
+     cells.c       a call of a cell put off                     dynamic/batching/cells.py
      groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
      step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
@@ -17,9 +18,9 @@
      module.c      the module, and what Python lends it         dynamic/compiled.py
 
    Nothing here is needed: without a C compiler at installation the Python runs (PEP 399), and all that is missing is the
-   pool, which NumPy can ask in C alone. Tensors and entries stay
-   Python classes with slots; where in the object a slot lies is read off its member descriptor. Nothing of NumPy's is
-   called but what Python lends, so that this is built without its headers.
+   pool, which NumPy can ask in C alone. Tensors and entries stay Python classes with slots; where in the object a slot
+   lies is read off its member descriptor. Nothing of NumPy's is called but what Python lends, so that this is built
+   without its headers.
 
    The arrays that a kernel reads are dropped after the last kernel that reads them, as in the Python, and never before:
    what a backward pass holds at its peak is one of the things that are measured. */
@@ -36,7 +37,7 @@
 #pragma GCC visibility push(hidden) /* these names are for each other alone */
 #endif
 
-#define MOST_INPUTS 64
+#define MOST_INPUTS 64 /* as compiled.py says */
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
 #define MOST_AXES 5
@@ -226,27 +227,14 @@ PyObject *history(PyObject *module, PyObject *roots);
 PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
 /* batch.c */
-/* Where the slots of what waits in a batch lie. */
-typedef struct {
-    Py_ssize_t known, signatures, calls, values, cells;                      /* of a Batch */
-    Py_ssize_t bundle, out, view, risky;                                     /* of a Signature */
-    Py_ssize_t cell_bundle, order, results, build;                           /* of that of a cell */
-    Py_ssize_t levels;                                                       /* of a Bundle */
-    Py_ssize_t batch, depth, nodes, ran;                                     /* of a Level */
-    Py_ssize_t level, signature, inputs, read, viewed, block, start, blocks; /* of a Node */
-    Py_ssize_t view_level, view_node, view_owner, view_offset;               /* of a View */
-    Py_ssize_t part_level, part_owner, index, part_size, part_viewed;        /* of a Part */
-    Py_ssize_t shape, size, parameter;                                       /* of a Kind */
-} Waiting;
-
-extern Waiting waiting;
-extern PyTypeObject *Deferred, *Node, *Several, *View, *Part;
 extern PyTypeObject DeferralType;
 PyObject *defer_to(PyObject *module, PyObject *batch);
 PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
-PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
+
+/* cells.c */
+PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
 /* groups.c */
 PyObject *located(PyObject *module, PyObject *runs);

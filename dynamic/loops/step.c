@@ -83,7 +83,7 @@ value_and_gradients(PyObject *output, PyObject *parts, PyObject *entries, PyObje
         PyErr_SetString(PyExc_TypeError, "the cotangents that were reached are no dict");
     else if (reached != NULL)
         found = gradients(reached, parts, owned, PyTuple_GET_ITEM(tools, 2));
-    PyObject *result = found == NULL ? NULL : PyTuple_Pack(2, value, found);
+    PyObject *result = found == NULL ? NULL : PyTuple_Pack(3, value, found, Py_None);
     Py_XDECREF(nobody);
     Py_XDECREF(value);
     Py_XDECREF(reached);
@@ -106,8 +106,8 @@ finished(PyObject *output, PyObject *parts, PyObject *tools)
     return result;
 }
 
-/* step(tools, f, args, positions): `(value, gradients)` of `f(*args)`. None where the arguments are more than arrays and
-   dicts of them, or somebody wants to see the ops; and `(output, parts, None)` where f has run and it turns out that
+/* step(tools, f, args, positions): `(value, gradients, None)` of `f(*args)`. None where the arguments are more than arrays and
+   dicts of them, or somebody wants to see the ops; and `(output, None, parts)` where f has run and it turns out that
    more has to be thought of: what it returned, and what `arguments` gave. `tools` are what walks back, copies what is
    not its own, makes zeros for an edge, and the ones of each dtype. */
 PyObject *
@@ -127,7 +127,7 @@ step(PyObject *module, PyObject *const *args, Py_ssize_t count_)
         && !precedes_change(SLOT(output, at.edge)))
         result = finished(output, parts, args[0]);
     if (result == NULL && !PyErr_Occurred())
-        result = PyTuple_Pack(3, output, parts, Py_None);
+        result = PyTuple_Pack(3, output, Py_None, parts);
     Py_XDECREF(output);
     Py_DECREF(parts);
     return result;

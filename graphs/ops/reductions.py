@@ -16,7 +16,7 @@ from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
 from graphs.ops.scans import but_last, cumulative_prod
 from graphs.ops.shapes import Axis, accumulator, as_operand, positive_axis, reduced_shape, shape_of
-from graphs.ops.sums import in_shape, summed
+from graphs.ops.sums import MANY, in_shape, summed
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -50,13 +50,16 @@ def _ufunc(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
-def reducer(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
+def reducer(ufunc: np.ufunc, dtype: np.dtype[Any], size: Any = None) -> Kernel:
     """What reduces arrays of a dtype, called as `ufunc.reduce(x, axis, dtype, out, keepdims)` and with its values.
 
     The largest of floats is looked for from -inf on. NumPy starts with the first element otherwise, which leaves of a
     row of 16, 32, ... elements a remainder that fills no vector register, and takes up to two thirds of the time.
     Rows that fill none at all are turned first: then the largest of each is found beside those of its neighbours.
+    `size`, where it is known, is that of the array: of few numbers the sum is NumPy's.
     """
+    if ufunc is np.add and isinstance(size, int) and size < MANY:
+        return ufunc.reduce
     return _QUICKER.get(ufunc, ufunc.reduce) if dtype.kind == "f" else ufunc.reduce
 
 

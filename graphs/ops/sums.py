@@ -19,7 +19,7 @@ _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32),
 
 
 def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
-    """`np.add.reduce`, but that the sum of nothing but -0.0 may be 0.0."""
+    """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
     if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
     count, length = len(axis), x.shape[-1]

@@ -12,7 +12,6 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import SMALL, matmul
-from graphs.ops.sums import MANY
 
 # What the kernels of these call themselves.
 _REDUCERS: dict[Op, np.ufunc] = {
@@ -37,10 +36,7 @@ _METHODS: dict[Op, tuple[Any, str]] = {
 def kernel(node: Node, out: bool = True) -> Any:
     """The function that generated code calls for a node, with or without a buffer for the result."""
     if is_reducer(node):
-        ufunc, size = _REDUCERS.get(node.op, np.add), node.inputs[0].spec.size
-        if ufunc is np.add and isinstance(size, int) and size < MANY:
-            return ufunc.reduce  # as `summed` chooses for so few
-        return reductions.reducer(ufunc, node.spec.dtype)
+        return reductions.reducer(_REDUCERS.get(node.op, np.add), node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
         return _METHODS[node.op][0]
     if is_dot(node):
