@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynamic.backward import walk
 from dynamic.entry import Entry
 from dynamic.tensor import Tensor
+from dynamic.walk import carry, visit
 from graphs import dispatch
 from graphs.anomaly import anomaly
 from graphs.errors import user_line
 from graphs.op import Attrs, Op
 
-_WALK = walk.__code__  # the frame of backward that is busy with one entry, its local `entry`
+_VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one entry, their local `entry`
 
 
 @contextmanager
@@ -81,7 +81,7 @@ class Lines:
         """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
         frame: FrameType | None = start
         while frame is not None:
-            if frame.f_code is _WALK:
+            if frame.f_code in _VISITS:
                 entry = frame.f_locals["entry"]
                 return f" in the gradient of {entry.op.name}", self._lines.get(entry, "")
             frame = frame.f_back
@@ -89,7 +89,7 @@ class Lines:
 
     def note(self, error: Exception) -> None:
         """Say on an error which forward line backward was busy with; nothing where it was not."""
-        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _WALK]
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code in _VISITS]
         if frames:
             entry = frames[-1].f_locals["entry"]
             error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(entry, 'recorded elsewhere')})")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from dynamic import mode, native
+from dynamic import mode
 from dynamic.entry import Entry, Leaf
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
@@ -30,11 +32,6 @@ class Arguments:
         self.plain, self.inner = True, False
         self.variables: list[Tensor]
         self.edges: list[Any]
-        self._keys: list[tuple[Any, ...] | None] | None = None  # of what is differentiated, if all arguments are simple
-        found = None if native.loops is None else native.loops.arguments(tuple(args), list(positions))
-        if found is not None:
-            self.args, self.variables, self.edges, self._keys = found
-            return
         self.variables, self.edges = [], []
         self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
         self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
@@ -43,10 +40,14 @@ class Arguments:
 
     @classmethod
     def of(cls, parts: tuple[Any, ...]) -> Self:
-        """Those that the compiled loop has taken apart."""
+        """Those that the compiled tape has taken apart: arrays, and dicts of arrays, whose keys it gives."""
         call = cls.__new__(cls)
         call.plain, call.inner = True, False
-        call.args, call.variables, call.edges, call._keys = parts
+        call.args, call.variables, call.edges, keys_of_all = parts
+        call._parts = [
+            (1, operator.itemgetter(0)) if keys is None else (len(keys), functools.partial(_dict, keys))
+            for keys in keys_of_all
+        ]
         return call
 
     def _constants(self, arg: Any) -> Any:
@@ -69,9 +70,6 @@ class Arguments:
 
     def close(self) -> None:
         """Let nobody else ask for the gradients of the variables from now on."""
-        if native.loops is not None:
-            native.loops.close(self.variables)
-            return
         for variable in self.variables:
             if type(variable._edge) is Leaf:
                 variable._edge.closed = True
@@ -79,10 +77,12 @@ class Arguments:
 
     def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
-        if native.loops is not None and self._keys is not None:
-            return native.loops.grouped(self._keys, gradients)
         rest = iter(gradients)
         return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
+
+
+def _dict(keys: tuple[Any, ...], values: list[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, values, strict=True))
 
 
 def _data(leaf: Any) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 
 from graphs.dims import Shape
 from graphs.op import Attrs, Op
+from graphs.pullback import Pullback
 
 if TYPE_CHECKING:
-    from dynamic.pullback import Pullback
     from dynamic.tensor import Tensor
 
 Edge = Union["Entry", "Leaf", None]
@@ -47,7 +47,7 @@ class Entry:
         return self.pullback.op
 
     def release(self) -> None:
-        """Let go of what backward has used."""
+        """Drop what backward has used."""
         self.saved = None
         self.edges = ()
 

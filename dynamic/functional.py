@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import mode, native
+from dynamic import mode, tapes
 from dynamic.arguments import Arguments
-from dynamic.backward import ONES, pulled, walk
-from dynamic.batching.deferred import settled
-from dynamic.entry import Entry, Leaf
-from dynamic.gradients import owned
-from dynamic.tape import history, wrap
+from dynamic.backward import pulled
+from dynamic.entry import Entry
+from dynamic.inplace import owned
+from dynamic.tape import wrap, zeros
 from dynamic.tensor import Tensor
 from graphs import promotion, transforms, tree
 from graphs.ops.movement import identity
@@ -105,7 +104,7 @@ def _taped(
 ) -> tuple[Any, Pull]:
     """The same once the function has run; `seen` is whether ops are recorded around it."""
     edges = call.edges
-    past = history([r._edge for r in results if type(r) is Tensor])
+    past = tapes.history([r._edge for r in results if type(r) is Tensor])
     nested = seen and ((call.inner and bool(past.entries)) or False in map(_is_closed, past.leaves))
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -118,7 +117,7 @@ def _taped(
         again = (nested or (tensors and any(map(_is_recorded, seeds)))) and mode.state.recording
         found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
-            return call.regrouped([found[e] if e in found else wrap(_zeros(e)) for e in edges])
+            return call.regrouped([found[e] if e in found else wrap(zeros(e)) for e in edges])
         arrays = _collected(found, edges)
         return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
@@ -130,7 +129,7 @@ def _stepped(
     f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
-    found = None if native.loops is None or has_aux else native.loops.step(_TOOLS, f, args, positions)
+    found = None if has_aux else tapes.step(f, args, positions)
     if found is None:
         return _by_parts(f, args, positions, has_aux)
     output, gradients, parts = found
@@ -163,12 +162,16 @@ def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | N
 
 def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
-    if type(leaf) is not Tensor:
-        leaf = settled(leaf)  # inside `batched`, what has not run yet
-    if type(leaf) is Tensor:
-        return settled(identity(leaf)) if leaf._edge in edges else leaf
+    if isinstance(leaf, Tensor):
+        return _computed(identity(leaf)) if _computed(leaf)._edge in edges else leaf
     known = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
     return wrap(np.asarray(leaf)) if known else leaf
+
+
+def _computed(tensor: Tensor) -> Tensor:
+    """The tensor itself: one that `batched` has deferred is computed when somebody looks at its values."""
+    _ = tensor._data
+    return tensor
 
 
 def _is_recorded(value: Any) -> bool:
@@ -187,21 +190,8 @@ def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
 
 def _collected(found: dict[Any, Any], edges: list[Any]) -> list[Any]:
     """The cotangents that arrived at the edges, none of which anybody else sees; zeros where nothing arrived."""
-    if native.loops is not None:
-        return native.loops.collect(found, edges, owned, _zeros)
     given: set[int] = set()
-    return [owned(found[edge], given) if edge in found else _zeros(edge) for edge in edges]
+    return [owned(found[edge], given) if edge in found else zeros(edge) for edge in edges]
 
 
-def _zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
-    return np.zeros(edge.shape, edge.dtype)
-
-
-def _walked(entries: list[Entry], cotangents: dict[Any, Any]) -> dict[Any, Any]:
-    """The cotangents of the leaves."""
-    return walk(entries, cotangents, _NOTHING, None, retain=False, create_graph=False)
-
-
-_NOTHING: frozenset[Any] = frozenset()
-_TOOLS = (_walked, owned, _zeros, ONES)
 _is_closed = operator.attrgetter("closed")

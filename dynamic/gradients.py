@@ -82,7 +82,7 @@ def _gradient(
 ) -> Tensor | None:
     found = reached.get(source._edge)
     if found is not None:
-        return found if isinstance(found, Tensor) else wrap(owned(found, given))
+        return found if isinstance(found, Tensor) else wrap(inplace.owned(found, given))
     if zeros:
         return wrap(np.zeros(source.shape, source.dtype))
     if unused:
@@ -120,17 +120,8 @@ def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
     if isinstance(cotangent, Tensor):
         leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
-        leaf.grad = wrap(owned(cotangent, given))
+        leaf.grad = wrap(inplace.owned(cotangent, given))
     elif held.requires_grad:
         leaf.grad = add(held, wrap(cotangent))
     else:
         inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
-
-
-def owned(cotangent: Array, given: set[int]) -> Array:
-    """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
-    shared = cotangent.base is not None and inplace.is_view(cotangent)
-    if shared or id(cotangent) in given or not cotangent.flags.writeable:
-        cotangent = identity(cotangent)
-    given.add(id(cotangent))
-    return cotangent

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from dynamic.tensor import Tensor
 
 
+Array = np.ndarray[Any, Any]
+
+
 class Change(NamedTuple):
     """The last in-place change of one block of memory; `rewritten` is when one last changed a history as well."""
 
@@ -62,6 +65,15 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def is_view(array: np.ndarray[Any, Any]) -> bool:
     """Whether an array looks at memory that something else owns."""
     return array.base is not None
+
+
+def owned(array: Array, given: set[int]) -> Array:
+    """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
+    shared = is_view(array)
+    if shared or id(array) in given or not array.flags.writeable:
+        array = identity(array)
+    given.add(id(array))
+    return array
 
 
 def assign(tensor: Tensor, result: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynamic.entry import Entry
 from dynamic.inplace import owner_of
-from dynamic.tape import history
+from dynamic.tapes import history
 from dynamic.tensor import Tensor
 
 

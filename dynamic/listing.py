@@ -10,7 +10,7 @@ import numpy as np
 
 from dynamic.entry import Edge, Entry, Leaf
 from dynamic.inspect import TapeStats, tape_stats
-from dynamic.tape import history
+from dynamic.tapes import history
 from dynamic.tensor import Tensor
 from graphs.spec import TensorSpec, spec_of
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import TracebackType
-
-from dynamic import native
 
 
 class _Mode(threading.local):
@@ -15,6 +14,8 @@ class _Mode(threading.local):
 
 
 state = _Mode()
+listeners: list[Callable[[bool], None]] = []
+"""Called in a thread whenever it begins or stops recording: the compiled tape has a flag of its own."""
 # One item for each block in any thread that does not record. While it is empty, nobody needs to ask their own thread.
 suspended: list[None] = []
 
@@ -31,8 +32,8 @@ def is_inference_mode_enabled() -> bool:
 
 def _record(whether: bool) -> None:
     state.recording = whether
-    if native.loops is not None:
-        native.loops.record(whether)  # which has a flag for each thread of its own
+    for listener in listeners:
+        listener(whether)
 
 
 class set_grad_enabled(ContextDecorator):  # noqa: N801  (a context manager, named as PyTorch names it)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dynamic import native
 from graphs.errors import GraphError, located
 
 THRESHOLD = 1 << 10  # bytes; below it NumPy reuses memory as well as a pool does
@@ -80,11 +79,12 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
 def _connected() -> ModuleType | None:
     """The compiled part, once it knows how to talk to NumPy; None where it cannot."""
     try:
-        if native.module is not None:
-            native.module.connect_pool(np._core._multiarray_umath._ARRAY_API)  # type: ignore[attr-defined]
+        from dynamic import _native
+
+        _native.connect_pool(np._core._multiarray_umath._ARRAY_API)  # type: ignore[attr-defined]
     except (AttributeError, ImportError, ValueError):
         return None
-    return native.module
+    return _native
 
 
 _allocator = _connected()

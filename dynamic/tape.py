@@ -1,50 +1,40 @@
 """The tape: what is kept of each op that runs on tensors that require gradients.
 
 The tape is no list. Each recorded result points at the entry of the op that made it, and each entry at the entries
-of its inputs, so that dropping a result frees what only it needed.
+of its inputs, so that dropping a result frees what only it needed. `dynamic/walk.py` walks back along them.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import inplace, mode, native, shortcuts
+from dynamic import inplace, mode
 from dynamic.entry import Edge, Entry, Leaf
-from dynamic.pullback import pullback
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.errors import GraphError
 from graphs.op import Attrs, Op
+from graphs.pullback import Ndims, Pullback, pullback
 
 
-def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+def bind(op: Op, args: Sequence[Any], attrs: Attrs, pullback: Callable[..., Pullback] = pullback) -> Any:
     """Run an op at once, and record it when a gradient will need it: the interpreter for tensors.
 
-    An op that has a shortcut comes here the first time only, and when the shortcut stands aside. Compiled loops do the
-    same for all ops, and come here when anything is out of the ordinary.
+    `pullback` makes what an entry holds of its op; the compiled tape has its own.
     """
-    arrays, edges, mixed = [], [], False
-    for arg in args:
-        if type(arg) is not Tensor:
-            mixed = True
-            break
-        arrays.append(arg._data)
-        edges.append(arg._edge)
-    if mixed:
-        values = _lifted(op, args)
-        if values is None:
-            return _other_interpreter(args)(op, args, attrs)
-        arrays = [v._data if type(v) is Tensor else v for v in values]
-        edges = [v._edge if type(v) is Tensor else None for v in values]
-    data = dispatch.execute(op, arrays, attrs)  # the one place where kernels of tensors run, but for `shortcuts`
-    shortcuts.install(op)
+    values = _lifted(op, args)
+    if values is None:
+        return _other_interpreter(args)(op, args, attrs)
+    arrays = [v._data if type(v) is Tensor else v for v in values]
+    edges = [v._edge if type(v) is Tensor else None for v in values]
+    data = dispatch.execute(op, arrays, attrs)
     if not op.rules or not mode.state.recording or data.dtype.kind != "f" or not any(edges):
         return wrap(data)
-    return wrap(data, _entry(op, args, arrays, edges, data, attrs))
+    return wrap(data, _entry(op, args, arrays, edges, data, attrs, pullback))
 
 
 def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
@@ -68,7 +58,13 @@ def _other_interpreter(args: Sequence[Any]) -> dispatch.Interpreter:
 
 
 def _entry(
-    op: Op, args: Sequence[Any], arrays: Sequence[Any], edges: list[Edge], data: Any, attrs: Attrs
+    op: Op,
+    args: Sequence[Any],
+    arrays: Sequence[Any],
+    edges: list[Edge],
+    data: Any,
+    attrs: Attrs,
+    pullback: Callable[..., Pullback],
 ) -> Entry | None:
     """The entry of an op that has just run, with exactly what its rules name; None when no gradient flows."""
     wanted = 0
@@ -95,8 +91,8 @@ def _entry(
     return entry
 
 
-def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> tuple[int | None, ...] | None:
-    """The number of axes of each input, None for a Python number; None where nothing hangs on it."""
+def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> Ndims:
+    """The number of axes of each input, None for a Python number; None where nothing depends on it."""
     if op.family != "elementwise":
         return tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, arrays, strict=True)])
     if all(type(a) is Tensor for a in args):
@@ -117,6 +113,11 @@ def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
 _new = object.__new__
 
 
+def zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
+    """The cotangent of an edge that nothing has reached."""
+    return np.zeros(edge.shape, edge.dtype)
+
+
 class History(NamedTuple):
     """What led to some tensors: entries, the latest last, and leaves."""
 
@@ -126,8 +127,6 @@ class History(NamedTuple):
 
 def history(roots: Iterable[Edge]) -> History:
     """Every entry and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
-    if native.loops is not None:
-        return History(*native.loops.history(roots))
     entries: list[Entry] = []
     leaves: set[Leaf] = set()
     seen: set[Edge] = {None}
@@ -146,6 +145,3 @@ def history(roots: Iterable[Edge]) -> History:
 
 
 _SEQUENCE = operator.attrgetter("sequence")
-
-
-dispatch.interpret(Tensor, bind if native.loops is None else native.loops.binder(bind))

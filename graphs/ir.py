@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.dims import Dim
+from graphs.dims import Dim, Shape
 from graphs.errors import GraphError, VerificationError
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec
@@ -96,6 +96,16 @@ class Node:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a node cannot be changed, and so not its {name}; make another one")
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis of the result."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its elements."""
+        return self.spec.dtype
 
     @property
     def subgraphs(self) -> tuple[Graph, ...]:

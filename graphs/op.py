@@ -38,21 +38,18 @@ SHAPES = "tuple([i.shape for i in inputs])"
 
 
 class Rule:
-    """The VJP of one input: `apply(g, *residuals)`, where `residuals = capture(index, inputs, out, attrs)`.
+    """The VJP of one input: `apply(g, *residuals)`.
 
     `sources[i]` is the number of the input that residual `i` is, `OUTPUT` for the output, and None when it is no
     tensor value.
     """
 
-    __slots__ = ("apply", "capture", "names", "sources")
+    __slots__ = ("apply", "names", "sources")
 
     def __init__(self, apply: Callable[..., Any]) -> None:
         self.apply = apply
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
-        fields = "".join(field + "," for field in self.fields("index"))
-        source = f"lambda index, inputs, out, attrs: ({fields})"
-        self.capture: Callable[[int, Sequence[Any], Any, Attrs], tuple[Any, ...]] = eval(source)  # noqa: S307
 
     def fields(self, index: str) -> tuple[str, ...]:
         """The expression of each residual in `inputs`, `out` and `attrs`, for the input numbered `index`.

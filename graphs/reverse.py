@@ -1,7 +1,8 @@
 """Reverse-mode accumulation, written once: the tape runs it on arrays, a trace runs it on symbols.
 
-Both engines visit recorded ops from the last to the first, apply the same rules in the same order and add
-contributions in the order they arrive, so that the only difference between them is *when* this runs.
+Both engines visit recorded ops from the last to the first, apply rules by `graphs/pullback.py` and add contributions
+in the order they arrive, so that the only difference between them is *when* this runs. The compiled tape repeats it
+in C; tests compare the two bit for bit.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
         if entry in cotangents:
             for source, contribution in pull(entry, cotangents.pop(entry)):
                 arrive(cotangents, source, contribution)
+                del contribution  # while the next rule runs, nothing but `cotangents` holds it
 
 
 def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -> None:

@@ -16,6 +16,7 @@ from graphs.op import Attrs, Op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of
+from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static.symbol import Symbol
 from static.trace import current, node_of
@@ -127,21 +128,14 @@ def _has_rule(node: Node, index: int) -> bool:
 
 def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
     _builder().line = node.source  # the gradient of a line is put down to that line
-    inputs = [Symbol(builder, source) for source in node.inputs]
-    out = Symbol(builder, node)
+    inputs, out = [Symbol(builder, source) for source in node.inputs], Symbol(builder, node)
     if node.op in joint_rules:
         call = Call(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
         found = joint_rules[node.op](call)
-        yield from ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
-        return
-    for index, source in enumerate(node.inputs):
-        rule = node.op.rule(index)
-        if source not in active or rule is None:
-            continue
-        contribution = rule.apply(cotangent, *rule.capture(index, inputs, out, node.attrs))
-        if node.op.broadcasts:
-            contribution = reverse.conform(contribution, source.spec.shape, source.spec.dtype)
-        yield source, contribution
+        return ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
+    wanted = sum(1 << i for i, s in enumerate(node.inputs) if s in active and node.op.rule(i) is not None)
+    rules = pullback(node.op, wanted, len(inputs))
+    return rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent])
 
 
 class Call(NamedTuple):

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
-from dynamic import native
+from dynamic import tapes
 from graphs import dispatch, tree
 from graphs.errors import GraphError, ShapeError
 from tests.random_graphs import random_program
 
-pytestmark = pytest.mark.skipif(native.module is None, reason="needs the compiled part")
+pytestmark = pytest.mark.skipif(pool_module._allocator is None, reason="needs the compiled part")
 
 HEAD = 111  # bytes of a block that are no array's, at most
 pool_of_all = partial(dynamic.pool, threshold=64)  # but for numbers, which NumPy makes into arrays now and then
@@ -128,7 +128,7 @@ def test_what_backward_writes_over_was_seen_by_nobody(seed):
     assert all(array.tobytes() == before for array, before in held)
 
 
-@pytest.mark.skipif(not native.is_compiled(), reason="the tape in Python writes over nothing")
+@pytest.mark.skipif(not tapes.is_compiled(), reason="the tape in Python writes over nothing")
 def test_backward_writes_over_dying_cotangents():
     x = np.random.default_rng(0).normal(size=(50, 50))
 
@@ -156,7 +156,7 @@ def saving(leaf):
     return value, g.sum(value * g.exp(-value))
 
 
-@pytest.mark.skipif(not native.is_compiled(), reason="the tape in Python writes over nothing")
+@pytest.mark.skipif(not tapes.is_compiled(), reason="the tape in Python writes over nothing")
 def test_backward_writes_over_what_was_saved_for_it_alone():
     x = np.random.default_rng(0).normal(size=(50, 50))
     with pool_of_all():

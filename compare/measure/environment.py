@@ -42,7 +42,7 @@ def environment() -> dict[str, Any]:
     """The environment of this process, in JSON values."""
     import psutil
 
-    from dynamic import native
+    from dynamic import tapes
 
     return {
         "cpu": cpu_model(),
@@ -62,7 +62,7 @@ def environment() -> dict[str, Any]:
         "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
         "hash_seed": os.environ.get("PYTHONHASHSEED"),
         "gc": GC_POLICY,
-        "tape": "compiled" if native.is_compiled() else "python",
+        "tape": "compiled" if tapes.is_compiled() else "python",
         "load": load(),
     }
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from dynamic import mode, native
-from dynamic.batching import groups
+from dynamic import mode
+from dynamic.batching import groups, loops
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
 from dynamic.batching.memory import part
@@ -148,8 +148,8 @@ class Batch:
 
     def _forget_values(self) -> None:
         """Let go of values that nobody else holds; soon, since memory that is used again is in the cache."""
-        if native.loops is not None:
-            self.values = native.loops.held(self.values)
+        if loops.compiled is not None:
+            self.values = loops.compiled.held(self.values)
         else:
             self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
         self._many = 2 * len(self.values) + 1024

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dynamic import mode, native
+from dynamic import mode
+from dynamic.batching import loops
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of, input_of
@@ -81,8 +82,8 @@ class _Joined:
 
 
 def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    if native.loops is not None:
-        returned = native.loops.defer_call(batch, f, args, options)
+    if loops.compiled is not None:
+        returned = loops.compiled.defer_call(batch, f, args, options)
         if returned is not NotImplemented:
             return returned
     leaves, structure = tree.flatten_as_inserted((args, options))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamic import native
+from dynamic.batching import loops
 from dynamic.batching.batch import Batch
 from dynamic.batching.cells import CellSignature, met, sign
 from dynamic.batching.deferred import Deferred
@@ -13,9 +13,9 @@ from dynamic.batching.signatures import Bundle, Signature
 
 def connect() -> None:
     """Lend them, where there are compiled loops."""
-    if native.loops is None:
+    if loops.compiled is None:
         return
-    native.loops.connect_batches(
+    loops.compiled.connect_batches(
         deferred=Deferred,
         node=Node,
         several=Several,

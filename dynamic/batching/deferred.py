@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from dynamic import native
+from dynamic.batching import loops
 from dynamic.batching.nodes import Kind, Run, View
 from dynamic.tensor import Tensor
 from graphs.errors import InplaceError, located
@@ -64,8 +64,8 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
         return cast("Self", super().__getitem__(key))
 
     def __iter__(self) -> Iterator[Self]:
-        if native.loops is not None and self.shape:
-            return iter(native.loops.rows(self))
+        if loops.compiled is not None and self.shape:
+            return iter(loops.compiled.rows(self))
         return iter([self[i] for i in range(len(self))])
 
     def _assign(self, result: Any) -> Self:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from dynamic import mode, native
+from dynamic import mode
+from dynamic.batching import loops
 from dynamic.batching.layout import place
 from dynamic.batching.memory import are_one, gathered, located, part
 from dynamic.batching.nodes import Block, Kind, Node, Run
@@ -58,8 +59,8 @@ def run(group: list[Node]) -> None:
 
 def let_go(group: list[Node]) -> None:
     """Let a group that has run hold nothing of what it has read."""
-    if native.loops is not None:
-        native.loops.let_go(group)
+    if loops.compiled is not None:
+        loops.compiled.let_go(group)
         return
     for node in group:
         node.inputs = ()
@@ -94,7 +95,7 @@ def column_of(runs: list[Run], kind: Kind) -> Column:
 
 def input_of(group: list[Node], j: int) -> list[Run]:
     """What the nodes of a group read as input j."""
-    return [node.inputs[j] for node in group] if native.loops is None else native.loops.column(group, j)
+    return [node.inputs[j] for node in group] if loops.compiled is None else loops.compiled.column(group, j)
 
 
 def _stacked(group: list[Node]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from dynamic import native
+from dynamic.batching import loops
 from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Node, Run
 from dynamic.tensor import Tensor
@@ -20,8 +20,8 @@ _WORTH_CUTTING = 1 << 28
 
 def arrange(groups: list[list[Node]]) -> None:
     """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
-    if native.loops is not None:
-        native.loops.arrange(groups, _PLACES)
+    if loops.compiled is not None:
+        loops.compiled.arrange(groups, _PLACES)
         return
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
@@ -36,8 +36,8 @@ def arrange(groups: list[list[Node]]) -> None:
 def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
     """Tell the nodes of a group where in its result they lie."""
     block = Block(result)
-    if native.loops is not None:
-        native.loops.place(group, block, starts)
+    if loops.compiled is not None:
+        loops.compiled.place(group, block, starts)
     else:
         for node, start in zip(group, starts, strict=True):
             node.block = block

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import native
+from dynamic.batching import loops
 from dynamic.batching.moves import EVERY, Move, gather, section
 from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
@@ -78,8 +78,8 @@ class Places(NamedTuple):
 
 def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
     """Where some runs are, as few stretches; None where they are many."""
-    if native.loops is not None:
-        told = native.loops.spans(runs, sizes, _FEW)
+    if loops.compiled is not None:
+        told = loops.compiled.spans(runs, sizes, _FEW)
         return None if told is None else Spans(*told)
     numbers: dict[Block, int] = {}
     found: list[Span] = []
@@ -96,8 +96,8 @@ def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
 
 def are_one(runs: list[Run]) -> bool:
     """Whether all runs are the same elements."""
-    if native.loops is not None:
-        return native.loops.are_one(runs)
+    if loops.compiled is not None:
+        return loops.compiled.are_one(runs)
     first = runs[0]
     return all(run.block is first.block and run.start == first.start for run in runs)
 
@@ -110,8 +110,8 @@ def located(runs: list[Run], sizes: int | list[int]) -> Spans | Places:
 def places(runs: list[Run], sizes: int | list[int]) -> Places:
     """Where each run is."""
     each = sizes if isinstance(sizes, int) else np.array(sizes)
-    if native.loops is not None:
-        blocks, owners, starts = native.loops.located(runs)
+    if loops.compiled is not None:
+        blocks, owners, starts = loops.compiled.located(runs)
         return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp), each)
     numbers: dict[Block, int] = {}
     found = [numbers.setdefault(run.block, len(numbers)) for run in runs]

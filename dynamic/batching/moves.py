@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import compiled, native
+from dynamic import tapes
 from dynamic.entry import Entry
-from dynamic.pullback import by_hand
-from dynamic.straight import total
 from graphs import dispatch
 from graphs.op import Infer, Kernel, Op
 from graphs.spec import TensorSpec
@@ -111,8 +109,10 @@ def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], 
         arity=arity,
         listed=False,
     )
-    if native.loops is not None:  # which take no other custom ops: what fails is run again, and these do no harm
-        op.recorder = compiled.recorder(native.loops, op)
+    if tapes.is_compiled():  # which takes no other custom ops: what fails is run again, and these do no harm
+        from dynamic.fast.records import recorder
+
+        op.recorder = recorder(op)
     return op
 
 
@@ -185,7 +185,7 @@ def _arrive(cotangents: dict[Any, Any], edge: Any, g: Array, move: Move, unit: i
         cotangents[edge] = held
         return
     made = dispatch.execute(scatter, (g,), {"move": move, "unit": unit, "shape": edge.shape})
-    cotangents[edge] = made if held is None else total(held, made)
+    cotangents[edge] = made if held is None else np.asarray(np.add(held, made))
 
 
 def _may_change(held: Array, g: Array) -> bool:
@@ -205,5 +205,7 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-by_hand[gather] = _pull_gather
-by_hand[section] = _pull_section
+if tapes.is_compiled():
+    from dynamic.fast.pullbacks import by_hand
+
+    by_hand |= {gather: _pull_gather, section: _pull_section}

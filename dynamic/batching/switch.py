@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from dynamic import native, shortcuts
+from dynamic.batching import loops
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.prepared import UnlikeError, attributes, has_options, preparer
+from dynamic.options import attributes, has_options
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.op import Attrs, Op
@@ -31,8 +31,8 @@ state = _State()
 
 def _defer_to(batch: Batch | None) -> None:
     state.batch = batch
-    if native.loops is not None:
-        native.loops.defer_to(batch)  # which have a variable for each thread of their own
+    if loops.compiled is not None:
+        loops.compiled.defer_to(batch)  # which have a variable for each thread of their own
 
 
 @contextmanager
@@ -113,8 +113,8 @@ def install(op: Op) -> None:
     _tried.add(op)
     if not has_options(op):
         op.shortcuts[Deferred] = _shortcut(op)
-    elif op.family not in ("custom", "control"):
-        op.shortcuts.update(_with_options(op) if native.loops is None else _compiled(native.loops, op))
+    elif loops.compiled is not None and op.family not in ("custom", "control"):
+        op.shortcuts.update(_compiled(loops.compiled, op))
 
 
 _tried: WeakSet[Op] = WeakSet()
@@ -130,33 +130,16 @@ def _shortcut(op: Op) -> Callable[..., Any]:
         return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
 
     general = defer_two if op.arity == 2 else defer
-    if native.loops is None or op.arity not in (1, 2):
+    if loops.compiled is None or op.arity not in (1, 2):
         return general
-    made: Callable[..., Any] = native.loops.Deferral(op=op, general=general, arity=op.arity)
+    made: Callable[..., Any] = loops.compiled.Deferral(op=op, general=general, arity=op.arity)
     return made
-
-
-def _with_options(op: Op) -> dict[type, Callable[..., Any]]:
-    """The same for an op of one input and options, which are prepared once for each shape and dtype."""
-    if op.arity != 1:
-        return {}
-    prepared = preparer(op)
-
-    def defer(x: Any, *args: Any, **options: Any) -> Any:
-        batch = state.batch
-        if batch is None:
-            return op.general(x, *args, **options)
-        try:
-            attrs, _ = prepared(x.shape, x.dtype.num, *args, **options)
-        except _UNPREPARED:
-            return op.general(x, *args, **options)
-        return batch.defer(op, (x,), attrs)
-
-    return {Deferred: defer}
 
 
 def _compiled(loops: ModuleType, op: Op) -> dict[type, Callable[..., Any]]:
     """The same for any op with options, also one whose inputs are a sequence, of which the first is deferred."""
+    from dynamic.fast.records import install as install_record
+
     worked_out = attributes(op)
 
     def sign(batch: Batch, values: Sequence[Deferred], *args: Any, **options: Any) -> Any:
@@ -165,12 +148,11 @@ def _compiled(loops: ModuleType, op: Op) -> dict[type, Callable[..., Any]]:
 
     if op.arity is not None:
         return {Deferred: loops.Deferral(op=op, general=op.general, arity=op.arity, sign=sign)}
-    shortcuts.install(op)  # else that would later take the place of what is put before it here
+    install_record(op)  # else that would later take the place of what is put before it here
     general = op.shortcuts.get(list, op.general)
     return dict.fromkeys([list, tuple], loops.Deferral(op=op, general=general, arity=-1, sign=sign))
 
 
-_UNPREPARED = (*dispatch.BROKEN_RULES, OverflowError, UnlikeError)
 _NO_OPTIONS: Attrs = {}
 
 dispatch.interpret(Deferred, _bind)

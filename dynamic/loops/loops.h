@@ -44,7 +44,7 @@
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-extern PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
+extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *ndarray, *dtype_type;
 extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
 extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/sums.py */
 extern Py_ssize_t many;

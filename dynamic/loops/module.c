@@ -2,7 +2,7 @@
 
 #include "loops.h"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
+PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *ndarray, *dtype_type;
 PyObject *asarray, *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
 PyObject *product, *matmul, *dot, *divide, *multiply;
 Py_ssize_t small, many;
@@ -84,7 +84,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {tensor, entry, leaf, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
+    PyObject *held[] = {tensor, entry, leaf, pullback, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
                         numbers, broken, count, nothing, watchers, reduce, summed, kinds, product, matmul, dot,
                         divide, multiply};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
@@ -92,6 +92,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Tensor = (PyTypeObject *)tensor;
     Entry = (PyTypeObject *)entry;
     Leaf = (PyTypeObject *)leaf;
+    Pullback = (PyTypeObject *)pullback;
     ndarray = (PyTypeObject *)array;
     dtype_type = (PyTypeObject *)kinds;
     Py_RETURN_NONE;

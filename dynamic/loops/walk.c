@@ -141,9 +141,11 @@ visit_last(PyObject *const *args)
     }
     if (arrived > 0 && !failed && PySet_GET_SIZE(wanted) != 0 && PySet_Contains(wanted, entry) > 0)
         failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
-    if (arrived > 0 && !failed)
-        failed = pass_back(PySet_GET_SIZE(detours) ? args[7] : SLOT(SLOT(entry, at.pullback), at.apply), entry,
-                           cotangents, args[4]);
+    if (arrived > 0 && !failed) {
+        PyObject *pullback = SLOT(entry, at.pullback);
+        int is_known = !PySet_GET_SIZE(detours) && Py_IS_TYPE(pullback, Pullback);
+        failed = pass_back(is_known ? SLOT(pullback, at.apply) : args[7], entry, cotangents, args[4]);
+    }
     Py_DECREF(entry);
     return failed || arrived < 0 ? -1 : 0;
 }

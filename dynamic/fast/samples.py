@@ -10,6 +10,7 @@ import numpy as np
 from graphs import dispatch, promotion
 from graphs.errors import GraphError
 from graphs.op import Attrs, Op
+from graphs.pullback import Pullback
 
 
 class Call(NamedTuple):
@@ -68,6 +69,16 @@ def _is_like(arg: Sample, out: Any) -> bool:
 
 
 dispatch.interpret(Sample, _write_down)
+
+
+def traced(pullback: Pullback, cotangent: Sample, saved: Sequence[Any]) -> list[Trace]:
+    """What each rule of a pullback calls, on samples that write their calls into one list."""
+    traces = []
+    for step in pullback.steps:
+        before = len(cotangent.calls)
+        result = step.rule.apply(cotangent, *[saved[place] for place in step.places])
+        traces.append(Trace(cotangent.calls[before:], result.name))
+    return traces
 
 
 class Typed(dict[int, np.ndarray[Any, Any]]):

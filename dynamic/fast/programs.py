@@ -1,19 +1,16 @@
-"""Pullbacks as numbered kernel calls, for the compiled loop that runs them: the same calls as those of `straight`."""
+"""Pullbacks as numbered kernel calls, which a compiled `Program` runs in turn, dropping each value after its last use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.sample import Call, Trace, Typed
+from dynamic.fast.loops import Program
+from dynamic.fast.samples import Call, Trace, Typed
 from graphs.ops.movement import permute_dims
-
-if TYPE_CHECKING:
-    from dynamic.pullback import Pullback
-
+from graphs.pullback import Pullback
 
 _MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the numbers of rows
 
@@ -33,7 +30,7 @@ class Instruction(NamedTuple):
     into: int = 0
 
 
-def program(loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: bool) -> Any:
+def program(pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: bool) -> Any:
     """The compiled loop's program for what the rules of a pullback call.
 
     typed    whether numbers are brought to the dtype of the cotangent
@@ -50,8 +47,8 @@ def program(loops: ModuleType, pullback: Pullback, traces: Sequence[Trace], *, t
         step._replace(dropped=tuple([v for v in dict.fromkeys(step.args) if last.get(v) == i]))
         for i, step in enumerate(code)
     ]
-    return loops.Program(
-        otherwise=pullback.by_rules,
+    return Program(
+        otherwise=pullback.by_rules,  # type: ignore[attr-defined]  # of the compiled tape
         constants=tuple(constants),
         typed=typed,
         conforms=pullback.op.broadcasts,

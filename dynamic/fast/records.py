@@ -1,0 +1,116 @@
+"""Ops recorded by the compiled tape: a `Recorder` runs and records an op, a `Record` is the op as a user calls it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from dynamic.fast.loops import Record, Recorder
+from dynamic.options import attributes, has_options
+from dynamic.fast.pullbacks import Compiled, pullback
+from dynamic.tensor import Tensor
+from graphs.op import SHAPES, Op
+from graphs.ops import elementwise
+from graphs.ops.linalg import matmul
+from graphs.ops.slicing import getitem
+
+OPERATORS = {
+    elementwise.abs: ("__abs__",),
+    elementwise.add: ("__add__", "__radd__"),
+    elementwise.divide: ("__truediv__", "__rtruediv__"),
+    elementwise.equal: ("__eq__",),
+    elementwise.greater: ("__gt__",),
+    elementwise.greater_equal: ("__ge__",),
+    elementwise.less: ("__lt__",),
+    elementwise.less_equal: ("__le__",),
+    matmul: ("__matmul__", "__rmatmul__"),
+    elementwise.multiply: ("__mul__", "__rmul__"),
+    elementwise.negative: ("__neg__",),
+    elementwise.not_equal: ("__ne__",),
+    elementwise.subtract: ("__sub__", "__rsub__"),
+}
+"""The operators of a tensor that are an op, and the same with the operands the other way round."""
+
+
+def operators() -> dict[str, Any]:
+    """The methods of a tensor that the compiled tape replaces."""
+    found: dict[str, Any] = {"__getitem__": record(getitem, item=Tensor.__getitem__)}
+    for op, (plain, *reflected) in OPERATORS.items():
+        found[plain] = record(op)
+        found |= {name: record(op, swapped=True) for name in reflected}
+    return found
+
+
+def install(op: Op) -> None:
+    """Let the compiled tape record an op, as soon as it is first used."""
+    if op in _installed:
+        return
+    _installed.add(op)
+    if op.arity != 0 and op.family not in ("custom", "control"):
+        op.recorder = recorder(op)
+        op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], record(op)))
+
+
+_installed: WeakSet[Op] = WeakSet()
+
+
+def recorder(op: Op) -> Any:
+    """What the loops know of an op: how it is run, and what is kept of it."""
+    return Recorder(
+        kernel=op.kernel,
+        arity=_arity(op),
+        find=functools.partial(_found, op),
+        ruled=sum(1 << i for i in range(_MOST_INPUTS if op.arity is None else op.arity) if op.rule(i)),
+        is_elementwise=op.family == "elementwise",
+    )
+
+
+def _found(op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None) -> tuple[Compiled, Any]:
+    """The pullback for the inputs in a bit set, and what it saves: pairs of a source and a name."""
+    found = pullback(op, wanted, count, ndims)
+    return found, tuple(map(_field, found.fields))
+
+
+def _field(expression: str) -> tuple[int, Any]:
+    if expression.isdecimal():
+        return _CONSTANT, int(expression)
+    if expression == SHAPES:
+        return _SHAPES, None
+    field = _FIELD.fullmatch(expression)
+    if field is None:
+        raise ValueError(f"no loop knows how to fetch {expression}")
+    source = _SOURCES[field["source"]] if field["number"] is None else int(field["number"])
+    return source, field["key"] or field["attribute"]
+
+
+def record(
+    op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """The shortcut of an op, with its two operands the other way round if `swapped`.
+
+    Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
+    """
+    made: Callable[..., Any] = Record(
+        recorder=op.recorder or recorder(op),
+        op=op,
+        general=item or op.general,
+        arity=_arity(op),
+        prepared=attributes(op) if has_options(op) else None,
+        swapped=swapped,
+        takes_numbers=op.prepare is None,
+        is_item=item is not None,
+    )
+    return made
+
+
+def _arity(op: Op) -> int:
+    return -1 if op.arity is None else op.arity
+
+
+_MOST_INPUTS = 64  # as loops.h says
+_FIELD = re.compile(r"(?P<source>inputs\[(?P<number>\d+)\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
+_SOURCES = {"out": -1, "attrs": -2}
+_SHAPES, _CONSTANT = -3, -4

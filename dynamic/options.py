@@ -1,0 +1,74 @@
+"""The attributes of a call, from its options and the shapes and dtypes of its inputs alone.
+
+Most of what an op with options costs is checking and completing them, the same ones in every step of a training: the
+compiled tape remembers the result of `attributes` for each choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from graphs import dispatch, promotion
+from graphs.op import Attrs, Op
+
+class UnlikeError(Exception):
+    """A call depends on more than the shapes and dtypes of its inputs and on options that are plain values."""
+
+
+class _Shaped:
+    """Stands for an operand in `prepare`, which so can look at nothing but shape and dtype."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnlikeError
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise UnlikeError
+
+
+dispatch.interpret(_Shaped, _refuse)  # a prepare that runs ops on its operand
+
+
+def attributes(op: Op) -> Callable[..., Attrs]:
+    """`attributes((shape, number of the dtype, of each input in turn), *args, **options)`, which remembers nothing.
+
+    Raises UnlikeError, or what `prepare` raises.
+    """
+
+    def worked_out(inputs: Sequence[Any], *args: Any, **options: Any) -> Attrs:
+        if not all(_is_plain(value) for value in (*args, *options.values())):
+            raise UnlikeError
+        pairs = zip(inputs[::2], inputs[1::2], strict=True)
+        given = tuple([_Shaped(shape, promotion.dtype_of_number(num)) for shape, num in pairs])
+        operands = (given,) if op.arity is None else given
+        found, attrs = op.prepare(*operands, *args, **options)  # type: ignore[misc]  # has one
+        if len(found) != len(given) or any(a is not b for a, b in zip(found, given, strict=True)):
+            raise UnlikeError
+        return attrs
+
+    return worked_out
+
+
+def has_options(op: Op) -> bool:
+    """Whether an op takes more than its inputs."""
+    return op.prepare is not None and op.name != "matmul"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is of these kinds, or None, or made of such: nothing can change what it means."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    if type(value) is slice:
+        return all(map(_is_plain, (value.start, value.stop, value.step)))
+    return value is None or value is Ellipsis or isinstance(value, _KINDS)
+
+
+_KINDS = int, float, str, type, np.dtype

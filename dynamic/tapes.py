@@ -1,0 +1,51 @@
+"""Which tape runs, chosen once: the compiled one of `dynamic/fast/` where it was built, else the one in Python.
+
+`GRAPHDUEL_TAPE=python` in the environment chooses the one in Python. Both keep the same values and call the same
+kernels in the same order, so that they give the same bits. The rest of this package calls what stands here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from dynamic import tape
+from dynamic import walk as back
+from dynamic.tensor import Tensor
+from graphs import dispatch
+
+
+def _compiled() -> Any:
+    """The compiled tape; None where it was not built, or is not wanted."""
+    if os.environ.get("GRAPHDUEL_TAPE") == "python":
+        return None
+    try:
+        from dynamic import fast
+    except ImportError:
+        return None
+    return fast
+
+
+def _no_step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> None:
+    """The tape in Python has no quicker way from a function to its gradients."""
+
+
+watchers: list[Callable[[Any], None]] = []
+"""Called with every array that the compiled tape makes; the one in Python runs all kernels by `dispatch.execute`."""
+
+_fast: Any = _compiled()
+if _fast is None:
+    bind, history, walk, step = tape.bind, tape.history, back.walk, _no_step
+else:
+    bind, history, walk, step = _fast.bind, _fast.history, _fast.walk, _fast.step
+    watchers = _fast.watchers
+    for _name, _method in _fast.operators().items():
+        setattr(Tensor, _name, _method)
+
+dispatch.interpret(Tensor, bind)
+
+
+def is_compiled() -> bool:
+    """Whether the compiled tape runs."""
+    return _fast is not None
