@@ -14,6 +14,7 @@ import numpy as np
 from graphs import dispatch, promotion
 from graphs.op import Attrs, Op
 
+
 class UnlikeError(Exception):
     """A call depends on more than the shapes and dtypes of its inputs and on options that are plain values."""
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dynamic
 import graphs as g
 from compare.workloads import rnn_text, tree_lstm
-from dynamic import native
+from dynamic.batching import loops as batch_loops
 from dynamic.batching import memory
 from dynamic.batching.moves import EVERY, Move, Segments, gather, repeat, scatter, section, segment_sum
 from dynamic.batching.nodes import Block, Node, View
@@ -497,12 +497,12 @@ def test_large_parts_with_a_pool():
 
 # The compiled loops -------------------------------------------------------------------------------------------------
 
-compiled = pytest.mark.skipif(native.loops is None, reason="without compiled loops")
+compiled = pytest.mark.skipif(batch_loops.compiled is None, reason="without compiled loops")
 
 
 @compiled
 def test_the_loops_refuse_what_they_do_not_know():
-    loops = native.loops
+    loops = batch_loops.compiled
     with pytest.raises(ValueError, match="65 inputs, where 1 to 64 can be"):
         loops.Deferral(op=g.where, general=print, arity=65)
     with pytest.raises(ValueError, match="-1 inputs, where"):
@@ -596,7 +596,7 @@ def test_the_loops_defer_and_group_as_python_does(workload, strategy, function, 
         return total
 
     by_loops = dynamic.value_and_grad(loss)(case.params)
-    monkeypatch.setattr(native, "loops", None)
+    monkeypatch.setattr(batch_loops, "compiled", None)
     by_python = dynamic.value_and_grad(loss)(case.params)
     assert stats[0] == stats[1]
     for x, y in zip(tree.leaves(by_loops), tree.leaves(by_python), strict=True):
@@ -627,7 +627,7 @@ def test_runs_are_found_as_python_finds_them(drawn, in_a_row, with_views):
     np.testing.assert_array_equal(got.numpy(), values)
     found = memory.spans(runs, sizes), memory.spans(runs, 3), memory.are_one(runs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "loops", None)
+        patch.setattr(batch_loops, "compiled", None)
         assert found == (memory.spans(runs, sizes), memory.spans(runs, 3), memory.are_one(runs))
 
 
@@ -640,14 +640,14 @@ def test_runs_in_few_stretches_are_told_by_these():
     assert not memory.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
 
 
-@pytest.mark.parametrize("loops", [native.loops, None])
+@pytest.mark.parametrize("loops", [batch_loops.compiled, None])
 def test_only_values_that_somebody_holds_are_kept(loops, monkeypatch):
     x = dynamic.tensor([1.0, 2.0])
     with dynamic.batched() as batch:
         kept = x + 1
         _ = x + 2
         _ = x + 3
-        monkeypatch.setattr(native, "loops", loops)
+        monkeypatch.setattr(batch_loops, "compiled", loops)
         before = len(batch.values)
         batch._forget_values()
         assert (before, len(batch.values)) == (3, 2)
@@ -656,7 +656,7 @@ def test_only_values_that_somebody_holds_are_kept(loops, monkeypatch):
 
 @compiled
 def test_the_loops_of_groups_check_what_they_are_given():
-    loops = native.loops
+    loops = batch_loops.compiled
     with pytest.raises(TypeError, match="located takes a list"):
         loops.located(())
     with pytest.raises(TypeError, match="spans takes a list of runs"):

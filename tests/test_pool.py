@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 import dynamic
 import graphs as g
 from dynamic import tapes
+from dynamic.pool import _allocator
 from graphs import dispatch, tree
 from graphs.errors import GraphError, ShapeError
 from tests.random_graphs import random_program
 
-pytestmark = pytest.mark.skipif(pool_module._allocator is None, reason="needs the compiled part")
+pytestmark = pytest.mark.skipif(_allocator is None, reason="needs the compiled part")
 
 HEAD = 111  # bytes of a block that are no array's, at most
 pool_of_all = partial(dynamic.pool, threshold=64)  # but for numbers, which NumPy makes into arrays now and then

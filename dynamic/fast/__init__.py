@@ -60,9 +60,7 @@ def walk(
     """Visit the entries, the latest first; the cotangents of the leaves, and of the entries that are `wanted`."""
     reached: dict[Any, Any] = {}
     is_plain = not create_graph and useful is None
-    if is_plain and loops.walk(
-        entries, cotangents, reached, wanted, bool(retain), _attend, textbook.hooked, _carry
-    ):
+    if is_plain and loops.walk(entries, cotangents, reached, wanted, bool(retain), _attend, textbook.hooked, _carry):
         return reached
     return reached | textbook.walk(entries, cotangents, wanted, useful, retain=retain, create_graph=create_graph)
 

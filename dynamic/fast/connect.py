@@ -10,8 +10,8 @@ import numpy as np
 from dynamic import inplace
 from dynamic.entry import Entry, Leaf
 from dynamic.fast import loops
-from dynamic.options import UnlikeError
 from dynamic.fast.pullbacks import Compiled
+from dynamic.options import UnlikeError
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
 from graphs.ops.linalg import SMALL, matmul

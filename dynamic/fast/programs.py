@@ -1,4 +1,4 @@
-"""Pullbacks as numbered kernel calls, which a compiled `Program` runs in turn, dropping each value after its last use."""
+"""Pullbacks as numbered kernel calls: a compiled `Program` runs them in turn and drops each value after its last use."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 from weakref import WeakSet
 
 from dynamic.fast.loops import Record, Recorder
-from dynamic.options import attributes, has_options
 from dynamic.fast.pullbacks import Compiled, pullback
+from dynamic.options import attributes, has_options
 from dynamic.tensor import Tensor
 from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
@@ -86,9 +86,7 @@ def _field(expression: str) -> tuple[int, Any]:
     return source, field["key"] or field["attribute"]
 
 
-def record(
-    op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None
-) -> Callable[..., Any]:
+def record(op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The shortcut of an op, with its two operands the other way round if `swapped`.
 
     Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
