@@ -27,8 +27,9 @@ def _compiled() -> Any:
     return fast
 
 
-def _no_step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> None:
-    """The tape in Python has no quicker way from a function to its gradients."""
+def _no_step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:
+    """None: the tape in Python has no quicker way from a function to its gradients."""
+    return None
 
 
 watchers: list[Callable[[Any], None]] = []

@@ -69,9 +69,8 @@ def _typed(trace: Trace, dtype: np.dtype[Any]) -> Trace:
     """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads sooner."""
     if dtype.kind != "f":
         return trace
-    return trace._replace(
-        calls=[
-            call._replace(args=tuple([Typed(a)[dtype.num] if isinstance(a, (int, float)) else a for a in call.args]))
-            for call in trace.calls
-        ]
-    )
+    return trace._replace(calls=[call._replace(args=tuple(_arrays(call.args, dtype))) for call in trace.calls])
+
+
+def _arrays(args: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
+    return [Typed(arg)[dtype.num] if isinstance(arg, (int, float)) else arg for arg in args]

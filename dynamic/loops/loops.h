@@ -1,29 +1,28 @@
-/* The inner loops of the tape, compiled. Each says what Python beside it says, and stands aside where that knows more:
+/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do, and batches. It calls Python where a case is unusual.
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
-     record.c      the same of an op as a user calls it         dynamic/shortcuts.py
+     record.c      the same of an op as a user calls it         graphs/op.py
      index.c       a tensor indexed                             dynamic/tensor.py
-     calls.c       what is known of the calls before            dynamic/prepared.py, dynamic/learned.py
-     program.c     the pullback of an op as kernel calls        dynamic/straight.py, dynamic/learned.py
-     learned.c     the one for a cotangent and what is saved    dynamic/learned.py
+     calls.c       what is known of the calls before            dynamic/options.py
+     program.c     the pullback of an op as kernel calls        graphs/pullback.py
+     learned.c     the one for a cotangent and what is saved    graphs/pullback.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
-                   and the pass back along them                 dynamic/backward.py
-     transform.c   what is done around a transform              dynamic/functional.py
+                   and the pass back along them                 dynamic/walk.py
+     transform.c   what is done around a transform              dynamic/arguments.py
+     step.c        a training step from one end to the other    dynamic/functional.py
      batch.c       an op put off                                dynamic/batching/batch.py
      cells.c       a call of a cell put off                     dynamic/batching/cells.py
      groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
-     step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
-     module.c      the module, and what Python lends it         dynamic/compiled.py
+     module.c      the module, and what Python lends it         dynamic/fast/connect.py
 
-   Nothing here is needed: without a C compiler at installation the Python runs (PEP 399), and all that is missing is the
-   pool, which NumPy can ask in C alone. Tensors and entries stay Python classes with slots; where in the object a slot
-   lies is read off its member descriptor. Nothing of NumPy's is called but what Python lends, so that this is built
-   without its headers.
+   Without a C compiler at installation the tape in Python runs, and there is no pool, which NumPy can ask in C alone.
+   Tensors and entries stay Python classes with slots; where in the object a slot lies is read off its member
+   descriptor. Nothing of NumPy's is called but what Python lends, so that this is built without its headers.
 
-   The arrays that a kernel reads are dropped after the last kernel that reads them, as in the Python, and never before:
-   what a backward pass holds at its peak is one of the things that are measured. */
+   The arrays that a kernel reads are dropped after the last kernel that reads them, and never before: what a backward
+   pass holds at its peak is one of the things that are measured. */
 
 #ifndef GRAPHDUEL_LOOPS_H
 #define GRAPHDUEL_LOOPS_H
@@ -37,7 +36,7 @@
 #pragma GCC visibility push(hidden) /* these names are for each other alone */
 #endif
 
-#define MOST_INPUTS 64 /* as compiled.py says */
+#define MOST_INPUTS 64 /* as fast/records.py says */
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
 #define MOST_AXES 5
