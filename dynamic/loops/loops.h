@@ -225,26 +225,6 @@ extern PyTypeObject LearnedType;
 PyObject *history(PyObject *module, PyObject *roots);
 PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
-/* batch.c */
-extern PyTypeObject DeferralType;
-PyObject *defer_to(PyObject *module, PyObject *batch);
-PyObject *held(PyObject *module, PyObject *values);
-PyObject *rows(PyObject *module, PyObject *value);
-PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
-
-/* cells.c */
-PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-
-/* groups.c */
-PyObject *located(PyObject *module, PyObject *runs);
-PyObject *spans(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *are_one(PyObject *module, PyObject *runs);
-PyObject *column(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *let_go_of_inputs(PyObject *module, PyObject *nodes);
-PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *awaited(PyObject *module, PyObject *nodes);
-PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-
 /* module.c */
 Py_ssize_t offset_of(PyObject *type, const char *name);
 

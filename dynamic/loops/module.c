@@ -1,6 +1,6 @@
 /* The module, and what Python lends it. */
 
-#include "loops.h"
+#include "waiting.h"
 
 PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *ndarray, *dtype_type;
 PyObject *asarray, *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;

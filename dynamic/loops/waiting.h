@@ -27,6 +27,26 @@ extern PyTypeObject *Batch, *Deferred, *Node, *Several, *View, *Part, *Result;
 extern PyObject *never, *meet, *sign, *row_kind; /* what `connect_batches` was lent */
 extern PyObject *level_name, *zero;
 
+/* batch.c */
+extern PyTypeObject DeferralType;
+PyObject *defer_to(PyObject *module, PyObject *batch);
+PyObject *held(PyObject *module, PyObject *values);
+PyObject *rows(PyObject *module, PyObject *value);
+PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);
+
+/* cells.c */
+PyObject *defer_call(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
+/* groups.c */
+PyObject *located(PyObject *module, PyObject *runs);
+PyObject *spans(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *are_one(PyObject *module, PyObject *runs);
+PyObject *column(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *let_go_of_inputs(PyObject *module, PyObject *nodes);
+PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+PyObject *awaited(PyObject *module, PyObject *nodes);
+PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count_);
+
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop
 #endif
