@@ -34,6 +34,7 @@ from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip
     argmax,
     argmin,
     cat,
+    cross,
     log_softmax,
     logsumexp,
     mean,
