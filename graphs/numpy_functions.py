@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import numpy_linalg, ops
 from graphs.ops.shapes import positive_axis
 
 Array = Any
@@ -115,12 +115,6 @@ def _where(condition: Array, *branches: Array) -> Array:
 
 def _einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
     return ops.einsum(subscripts, *operands)
-
-
-def _norm(x: Array, ord: float | None = None, axis: Any = None, keepdims: bool = False) -> Array:
-    if ord is not None and (np.ndim(x) > 1 if axis is None else np.iterable(axis)):
-        raise TypeError("there is no norm of matrices with an order")
-    return ops.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
 
 
 def _first_axes(function: Function) -> Function:
@@ -249,15 +243,6 @@ FUNCTIONS: dict[Function, Function] = {
     np.tensordot: lambda a, b, axes=2: ops.tensordot(a, b, axes=axes),
     np.trace: _first_axes(ops.trace),
     np.diagonal: _first_axes(ops.diagonal),
-    np.linalg.norm: _norm,
-    np.linalg.vector_norm: ops.vector_norm,
-    np.linalg.matmul: ops.matmul,
-    np.linalg.matrix_transpose: ops.matrix_transpose,
-    np.linalg.outer: ops.outer,
-    np.linalg.tensordot: ops.tensordot,
-    np.linalg.vecdot: ops.vecdot,
-    np.linalg.trace: ops.trace,
-    np.linalg.diagonal: ops.diagonal,
     # Signals and numbers that are none
     np.sinc: lambda x: ops.sinc(x),
     np.gradient: ops.gradient,
@@ -270,6 +255,7 @@ FUNCTIONS: dict[Function, Function] = {
     np.result_type: ops.result_type,
 }
 
+FUNCTIONS.update(numpy_linalg.FUNCTIONS)
 # Functions of NumPy 2.1, under the standard's names.
 FUNCTIONS.update(
     (getattr(np, name), getattr(ops, name))

@@ -33,6 +33,16 @@ def _classes(v: Values) -> Any:
     return v.ints((4,), 0, 3)
 
 
+def _matrix(*shapes: tuple[int, ...], **options: Any) -> Make:
+    """Matrices of full rank."""
+    return lambda v: (tuple(v.matrix(shape) for shape in shapes), options)
+
+
+def _definite(v: Values) -> tuple[Arguments, Options]:
+    x = v.matrix((3, 3))
+    return (x @ x.T,), {}
+
+
 _KEY = ops.random_key(0)
 _ACTIVATIONS = ("elu", "gelu", "leaky_relu", "logsumexp", "silu", "softplus")
 _STATISTICS = ("std", "var", "vector_norm", "count_nonzero", "diff", "tril", "triu", "batch_statistics")
@@ -52,6 +62,12 @@ CALLS: dict[str, Make] = {
     **dict.fromkeys(("gradient", "nan_to_num", "sinc"), _real((3, 4))),
     **dict.fromkeys(("append", "dot", "inner", "kron"), _real((3, 3), (3, 3))),
     **dict.fromkeys(("vstack", "hstack"), lambda v: (([v.real((2, 3)), v.real((2, 3))],), {})),
+    **dict.fromkeys(("linalg.slogdet", "linalg.matrix_norm", "linalg.matrix_rank"), _matrix((3, 3))),
+    **dict.fromkeys(("linalg.pinv", "linalg.qr", "linalg.svdvals"), _matrix((4, 3))),
+    **dict.fromkeys(("linalg.cholesky", "linalg.eigh", "linalg.eigvalsh"), _definite),
+    "linalg.matrix_power": lambda v: ((v.matrix((3, 3)), -2), {}),
+    "linalg.solve": lambda v: ((v.matrix((3, 3)), v.real((3, 2))), {}),
+    "linalg.svd": _matrix((4, 3), full_matrices=False),
     "__array_namespace_info__": _exactly(),
     "astype": _then((2, 3), np.float64),
     "attention": _real((4, 3), (5, 3), (5, 2)),
