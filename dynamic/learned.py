@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynamic.pullback import Pullback
 
 _MOST = 4096  # kinds of cotangents and saved values to remember for one op
-_FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "sorting", "window"}
+_FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solver", "sorting", "window"}
 
 
 class Link(NamedTuple):

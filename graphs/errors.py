@@ -31,6 +31,10 @@ class DTypeError(GraphError, TypeError):
     """An op does not take these dtypes."""
 
 
+class LinAlgError(GraphError, np.linalg.LinAlgError):
+    """A matrix has no such solution or factors: it is singular, not positive definite, not symmetric, or not finite."""
+
+
 class NotDifferentiableError(GraphError, RuntimeError):
     """A gradient was asked for that does not exist or is no longer held."""
 

@@ -102,6 +102,31 @@ SIGNATURES = {
     "diff": "x, /, *, axis=-1, n=1, prepend=None, append=None",
     "__array_namespace_info__": "",
 }
+LINALG = {
+    "cholesky": "x, /, *, upper=False",
+    "cross": "x1, x2, /, *, axis=-1",
+    "det": "x, /",
+    "diagonal": "x, /, *, offset=0",
+    "eigh": "x, /",
+    "eigvalsh": "x, /",
+    "inv": "x, /",
+    "matmul": "x1, x2, /",
+    "matrix_norm": "x, /, *, keepdims=False, ord='fro'",
+    "matrix_power": "x, n, /",
+    "matrix_rank": "x, /, *, rtol=None",
+    "matrix_transpose": "x, /",
+    "outer": "x1, x2, /",
+    "pinv": "x, /, *, rtol=None",
+    "qr": "x, /, *, mode='reduced'",
+    "slogdet": "x, /",
+    "solve": "x1, x2, /",
+    "svd": "x, /, *, full_matrices=True",
+    "svdvals": "x, /",
+    "tensordot": "x1, x2, /, *, axes=2",
+    "trace": "x, /, *, offset=0, dtype=None",
+    "vecdot": "x1, x2, /, *, axis=-1",
+    "vector_norm": "x, /, *, axis=None, keepdims=False, ord=2",
+}
 _OPERATORS = (
     "abs add and eq floordiv ge getitem gt invert le lshift lt matmul mod mul ne neg or pos pow rshift sub truediv xor"
 )
@@ -116,10 +141,13 @@ def parameters(function):
     return {f"x{i}": inspect.Parameter(f"x{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(function.arity)}
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_every_function_takes_what_the_standard_says(name):
-    wanted = inspect.signature(eval(f"lambda {SIGNATURES[name]}: None")).parameters.values()
-    ours = parameters(getattr(g, name))
+@pytest.mark.parametrize(
+    ("space", "name", "signature"),
+    [(g, *item) for item in SIGNATURES.items()] + [(g.linalg, *item) for item in LINALG.items()],
+)
+def test_every_function_takes_what_the_standard_says(space, name, signature):
+    wanted = inspect.signature(eval(f"lambda {signature}: None")).parameters.values()
+    ours = parameters(getattr(space, name))
     by_position = [p for p in ours.values() if p.kind is not p.KEYWORD_ONLY]
     for i, parameter in enumerate(wanted):
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -138,7 +166,9 @@ def test_every_function_takes_what_the_standard_says(name):
 def test_every_name_is_public_and_documented():
     names = [*SIGNATURES, *STANDARD, "e", "pi", "inf", "nan", "newaxis", "__array_api_version__"]
     assert set(names) <= set(g.__all__)
+    assert set(LINALG) <= set(g.linalg.__all__)
     assert all(getattr(g, name).__doc__.rstrip().endswith(".") for name in SIGNATURES)
+    assert all(getattr(g.linalg, name).__doc__.rstrip().endswith(".") for name in LINALG)
     assert (g.newaxis, g.__array_api_version__) == (None, "2024.12")
 
 

@@ -297,9 +297,12 @@ _ALONG_AXES = (
     *("softmax", "log_softmax", "softmax_gradient"),
 )
 _UNCHANGED = ("astype", "identity", "stop_gradient")
+# Ops on the matrices along the last two axes, of one operand; each matrix of a batch is worked out by itself.
+_OF_MATRICES = ("inv", "pinv", "det", "cofactor", "slogdet", "cholesky", "eigh", "svd", "qr", "complement")
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_ALONG_AXES, _next_axis),
-    **dict.fromkeys(_UNCHANGED, _same),
+    **dict.fromkeys((*_UNCHANGED, *_OF_MATRICES), _same),
+    "solve": _elementwise,  # batches broadcast, and each operand is of matrices
     "broadcast_to": _broadcast_to,
     "permute_dims": _changed(axes=lambda axes: (0, *(a + 1 for a in axes))),
     "pad": _changed(pad_width=lambda widths: ((0, 0), *widths)),

@@ -167,6 +167,20 @@ minimum: Op = elementwise(
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
 )
+fmax: Op = elementwise(
+    "fmax",
+    np.fmax,
+    lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), g, 0),
+    lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), 0, g),
+    doc="The larger of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
+)
+fmin: Op = elementwise(
+    "fmin",
+    np.fmin,
+    lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), g, 0),
+    lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), 0, g),
+    doc="The smaller of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
+)
 
 
 def _halved_on_ties(g: Array, x: Array, y: Array) -> Array:
