@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import DTypeError, GraphError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, OutOfRangeError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
 if TYPE_CHECKING:
@@ -122,11 +122,14 @@ def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) ->
 BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError)
 
 
+_KINDS = {IndexError: OutOfRangeError, TypeError: DTypeError, ValueError: ShapeError}
+
+
 def as_graph_error(error: Exception) -> GraphError:
     """One of `BROKEN_RULES` as an error of ours, in NumPy's words."""
     if isinstance(error, GraphError):
         return error
-    kind = DTypeError if isinstance(error, TypeError) else ShapeError
+    kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
     return kind(f"{type(error).__name__}: {error}")
 
 

@@ -126,7 +126,7 @@ from graphs.ops.elementwise import (
     trunc,
     where,
 )
-from graphs.ops.indexing import add_along_axis, index, scatter, scatter_add, setitem, take, take_along_axis
+from graphs.ops.indexing import add_along_axis, flat_index, index, scatter, scatter_add, setitem, take, take_along_axis
 from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
 from graphs.ops.manipulation import astype, broadcast_arrays, diff, meshgrid, repeat, tile, tril, triu
 from graphs.ops.movement import (
@@ -266,6 +266,7 @@ __all__ = [
     "expm1",
     "eye",
     "finfo",
+    "flat_index",
     "flatten",
     "flip",
     "float16",
