@@ -122,14 +122,13 @@ def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) ->
 BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError)
 
 
-_KINDS = {IndexError: OutOfRangeError, TypeError: DTypeError, ValueError: ShapeError}
-
-
 def as_graph_error(error: Exception) -> GraphError:
     """One of `BROKEN_RULES` as an error of ours, in NumPy's words."""
     if isinstance(error, GraphError):
         return error
-    kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
+    if isinstance(error, IndexError):
+        return OutOfRangeError(f"IndexError: {error}")
+    kind = DTypeError if isinstance(error, TypeError) else ShapeError
     return kind(f"{type(error).__name__}: {error}")
 
 

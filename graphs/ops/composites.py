@@ -59,11 +59,15 @@ def silu(x: Array, /) -> Array:
 
 
 def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The variance over `axis`, divided by the number of elements less `correction`."""
+    """The variance over `axis`, divided by the number of elements less `correction`, or by 0 where that is negative.
+
+    So it is infinite or NaN where no degree of freedom is left, as in NumPy, and its gradient is NaN there.
+    """
     shape = shape_of(x)
     count = dims.product(shape[a] for a in positive_axes(axis, len(shape)))
     squares = square(subtract(x, mean(x, axis=axis, keepdims=True)))
-    return divide(_sum(squares, axis=axis, keepdims=keepdims), count - correction)  # type: ignore[operator]
+    freedom = dims.maximum(count - correction, 0)  # type: ignore[operator,arg-type]
+    return divide(_sum(squares, axis=axis, keepdims=keepdims), freedom)
 
 
 def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
