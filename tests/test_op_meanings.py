@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special
@@ -42,6 +44,33 @@ KINKS = [
 def test_subgradients(engine, f, x, expected):
     (found,) = gradients(engine, lambda x: g.sum(f(x)), np.array(x))
     np.testing.assert_array_equal(found, expected)
+
+
+# What PyTorch gives: the gradients of x ** y in x and in y, where x is zero of either sign, or negative.
+INF, NAN = math.inf, math.nan
+POWERS = [
+    (0.0, -2.0, -INF, -INF), (0.0, -1.0, -INF, -INF), (0.0, -0.5, -INF, -INF), (0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.5, INF, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, 2.0, 0.0, 0.0), (-0.0, -2.0, INF, -INF), (-0.0, -1.0, -INF, INF),
+    (-0.0, 0.0, 0.0, 0.0), (-0.0, 2.0, 0.0, 0.0), (0.0, NAN, NAN, NAN), (0.0, INF, NAN, 0.0), (0.0, -INF, -INF, -INF),
+    (-2.0, 2.0, -4.0, NAN), (-2.0, 0.0, 0.0, NAN), (1.0, 3.0, 3.0, 0.0),
+]  # fmt: skip
+
+
+@each_engine
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_gradients_of_a_power_at_zero(engine, dtype):
+    x, y, in_x, in_y = np.array(POWERS, dtype).T
+    found = gradients(engine, lambda x, y: g.sum(x**y), x, y)
+    np.testing.assert_array_equal(found[0], in_x)
+    np.testing.assert_array_equal(found[1], in_y)
+
+
+@each_engine
+@pytest.mark.filterwarnings("error")
+def test_a_power_of_zero_that_is_finite_warns_of_nothing(engine):
+    found = gradients(engine, lambda x, y: g.sum(x**y), np.zeros(3), np.array([0.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(found, [[0, 1, 0], [0, 0, 0]])
 
 
 @each_engine
