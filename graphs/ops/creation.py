@@ -55,9 +55,10 @@ def _prepare_arange(
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
-    values = np.arange(start, stop, step, dtype=dtype)
+    # In few bits NumPy would add up a rounded step, and end far from where it should.
+    values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
     if out is None:
-        return values
+        return values.astype(dtype, copy=False)
     out[...] = values
     return out
 
@@ -133,7 +134,7 @@ def linspace(
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, with or without the last."""
     check_device(device)
-    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype or np.float64)
+    return np.linspace(float(start), float(stop), num, endpoint=endpoint, dtype=dtype or np.float64)
 
 
 def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Array:
