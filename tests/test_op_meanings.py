@@ -179,6 +179,45 @@ def test_an_index_may_be_a_tensor(engine):
     np.testing.assert_array_equal(run(engine, lambda x, i, j: x[i, j], Y, rows, columns), Y[rows, columns])
 
 
+# No elements, and no axes ------------------------------------------------------------------------------------------
+
+
+@each_engine
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_the_logsumexp_of_nothing_is_the_log_of_nothing(engine, keepdims):
+    x = np.zeros((0, 3), np.float32)
+    found = run(engine, lambda x: g.logsumexp(x, axis=0, keepdims=keepdims), x)
+    np.testing.assert_array_equal(found, np.full((1, 3) if keepdims else 3, -np.inf, np.float32), strict=True)
+    assert gradients(engine, lambda x: g.sum(g.logsumexp(x, axis=0)), x)[0].shape == (0, 3)
+
+
+OF_ONE_AXIS = [
+    g.sum, g.mean, g.prod, g.max, g.min, g.any, g.all, g.argmax, g.argmin, g.var, g.std, g.logsumexp, g.vector_norm,
+    g.count_nonzero, g.softmax, g.log_softmax, g.sort, g.argsort, g.cumulative_sum, g.cumulative_prod, g.flip,
+    g.squeeze, g.unstack, g.diff,
+]  # fmt: skip
+
+
+@each_engine
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("function", OF_ONE_AXIS, ids=lambda f: f.__name__)
+def test_no_axes_have_no_axis_0(engine, function, axis):
+    """As the array API has it; NumPy lets some reductions pass, and PyTorch most."""
+    with pytest.raises(IndexError) as caught:
+        run(engine, lambda x: function(x, axis=axis), np.array(2.0))
+    assert str(caught.value).startswith(f"{function.__name__}: axis {axis} is out of range for 0 axes")
+    assert isinstance(caught.value, ValueError)
+
+
+@each_engine
+@pytest.mark.parametrize("join", [g.concat, g.roll, g.repeat, g.take], ids=lambda f: f.__name__)
+def test_joining_and_moving_along_no_axis(engine, join):
+    others = {g.concat: (), g.roll: (1,), g.repeat: (2,), g.take: (np.array(0),)}[join]
+    with pytest.raises(IndexError, match="axis 0 is out of range for 0 axes"):
+        run(engine, lambda x: join([x] if join is g.concat else x, *others, axis=0), np.array(2.0))
+
+
 # Composites --------------------------------------------------------------------------------------------------------
 
 LABELS = np.array([1, 0, 3])
