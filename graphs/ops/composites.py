@@ -69,7 +69,7 @@ def silu(x: Array, /) -> Array:
 def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The variance over `axis`, divided by the number of elements less `correction`, or by 0 where that is negative.
 
-    So it is infinite or NaN where no degree of freedom is left, as in NumPy, and its gradient is NaN there.
+    Where no degree of freedom is left it is infinite or NaN, as in NumPy, and its gradient is NaN.
     """
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
