@@ -151,9 +151,9 @@ def dropout(x: Array, rate: float, key: Array, /) -> Array:
 def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> Array:
     """softmax(query @ key.T / sqrt(D)) @ value: f[..., T, D], f[..., S, D], f[..., S, E] -> f[..., T, E].
 
-    `mask` bool[..., T, S] is True where attention is allowed; one of floats is added to what softmax takes, so that -inf
-    allows none. A row without any gives 0. Both as in PyTorch (Vaswani et al., 2017). A mask of floats has a gradient.
-    Raises DTypeError for a mask of ints, which could mean either.
+    `mask` bool[..., T, S] is True where attention is allowed; one of floats is added to what softmax takes, so that
+    -inf allows none. A row without any gives 0. Both as in PyTorch (Vaswani et al., 2017). A mask of floats has a
+    gradient. Raises DTypeError for a mask of ints, which could mean either.
     """
     width = shape_of(query)[-1]
     scores = matmul(multiply(query, _inverse_root(width, dtype_of(query))), matrix_transpose(key))
