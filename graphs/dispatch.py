@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import DTypeError, GraphError, LinAlgError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def as_graph_error(error: Exception) -> GraphError:
     """One of `BROKEN_RULES` as an error of ours, in NumPy's words."""
     if isinstance(error, GraphError):
         return error
+    if isinstance(error, IndexError):
+        return OutOfRangeError(f"IndexError: {error}")
     kind: type[GraphError] = DTypeError if isinstance(error, TypeError) else ShapeError
     if isinstance(error, np.linalg.LinAlgError):
         kind = LinAlgError

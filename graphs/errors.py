@@ -27,6 +27,10 @@ class ShapeError(GraphError, ValueError):
     """Shapes, axes or sizes break the rule of an op."""
 
 
+class OutOfRangeError(ShapeError, IndexError):
+    """An index or an axis that is not there; like NumPy's AxisError a ValueError and an IndexError."""
+
+
 class DTypeError(GraphError, TypeError):
     """An op does not take these dtypes."""
 

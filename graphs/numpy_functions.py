@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,7 +78,10 @@ def _nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
 
 
 def _spread(function: Function) -> Function:
-    return lambda a, axis=None, *, ddof=0, keepdims=False: function(a, axis=axis, correction=ddof, keepdims=keepdims)
+    def call(a: Array, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Array:
+        return function(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    return call
 
 
 def _running(function: Function) -> Function:
@@ -113,14 +118,27 @@ def _where(condition: Array, *branches: Array) -> Array:
     return ops.where(condition, *branches) if branches else ops.nonzero(condition)
 
 
-def _einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
-    return ops.einsum(subscripts, *operands)
+def _einsum(*operands: Any, optimize: Any = None) -> Array:
+    return ops.einsum(*operands) if isinstance(operands[0], str) else ops.einsum(*_lettered(operands))
+
+
+def _lettered(operands: Sequence[Any]) -> list[Any]:
+    """`x, [0, 1], y, [1, 2], [0, 2]` as `"AB,BC->AC", x, y`: NumPy's other way to write labels."""
+    pairs = len(operands) // 2
+    labels = ["".join(map(_letter, part)) for part in operands[1 : 2 * pairs : 2]]
+    output = ["->" + "".join(map(_letter, operands[-1]))] if len(operands) % 2 else []
+    return [",".join(labels) + "".join(output), *operands[: 2 * pairs : 2]]
+
+
+def _letter(label: Any) -> str:
+    return "..." if label is Ellipsis else string.ascii_letters.swapcase()[operator.index(label)]
 
 
 def _first_axes(function: Function) -> Function:
     """np.trace and np.diagonal are about the first two axes, the standard's about the last two."""
 
-    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Array:
+    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+        options = {} if dtype is None else {"dtype": dtype}
         return function(ops.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, **options)
 
     return call
@@ -208,7 +226,7 @@ FUNCTIONS: dict[Function, Function] = {
     np.tile: ops.tile,
     np.tril: lambda m, k=0: ops.tril(m, k=k),
     np.triu: lambda m, k=0: ops.triu(m, k=k),
-    np.diff: lambda a, n=1, axis=-1, **ends: ops.diff(a, axis=axis, n=n, **ends),
+    np.diff: lambda a, n=1, axis=-1, prepend=None, append=None: ops.diff(a, axis, n, prepend, append),
     np.pad: _pad,
     np.concatenate: ops.concat,
     np.stack: ops.stack,

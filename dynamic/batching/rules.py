@@ -310,12 +310,14 @@ _RULES: dict[str, Rule] = {
     "setitem": _setitem,
     "matmul": _matmul,
     "take": _take,
+    "flat_index": _elementwise,
     "nll_loss": _nll_loss,
 }
 _ROW_WISE: dict[str, Callable[..., Roles | None]] = {
     "elementwise": _elementwise_rows,
     "matmul": _matmul_rows,
     "take": _take_rows,
+    "flat_index": _elementwise_rows,
     "permute_dims": _rows_unless(lambda attrs: attrs["axes"][0] != 0),
     "getitem": _rows_unless(lambda attrs: attrs["key"][0] != slice(None)),
     "pad": _rows_unless(lambda attrs: attrs["pad_width"][0] != (0, 0)),

@@ -128,7 +128,7 @@ from graphs.ops.elementwise import (
     trunc,
     where,
 )
-from graphs.ops.indexing import add_along_axis, index, scatter, scatter_add, setitem, take, take_along_axis
+from graphs.ops.indexing import add_along_axis, flat_index, index, scatter, scatter_add, setitem, take, take_along_axis
 from graphs.ops.joining import (
     append,
     atleast_1d,
@@ -290,6 +290,7 @@ __all__ = [
     "expm1",
     "eye",
     "finfo",
+    "flat_index",
     "flatten",
     "flip",
     "fliplr",

@@ -33,10 +33,10 @@ pow: Op = elementwise(
     np.power,
     # The inner `where` keeps x ** (0 - 1) and log(0) from being computed, so that no warning is raised for nothing.
     lambda g, x, y: multiply(g, multiply(y, pow(x, subtract(where(equal(y, 0), 1, y), 1)))),
-    lambda g, x, out: multiply(g, multiply(out, log(where(equal(x, 0), 1, x)))),
+    lambda g, x, out: multiply(g, multiply(out, log(where(logical_and(equal(x, 0), isfinite(out)), 1, x)))),
     infix=" ** ",
     flops=10,
-    doc="x ** y. The gradient in y is 0 where x is 0.",
+    doc="x ** y. Where x is 0 the gradient in y is 0, but infinite where y is negative.",
 )
 floor_divide: Op = elementwise("floor_divide", np.floor_divide, infix=" // ", doc="The largest integer at most x / y.")
 remainder: Op = elementwise(
