@@ -41,7 +41,7 @@ def advise(
     """Predict which engine will win for a function of your own, by how much, and after how many calls.
 
     A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
-    it; no call of it is timed. Where it branches on values, it is run once in the dynamic engine to see which way.
+    it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
     """
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
@@ -110,7 +110,8 @@ def _tell(when: str, rate: dict[str, Any]) -> None:
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
-    always = f"naming static each time: {rate['always_static']}"
+    static = rate["always_static"]
+    always = f"naming static each time: {static}, naming dynamic: {rate['called'] - static}"
     click.echo(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 

@@ -31,6 +31,7 @@ MEASURES = {
     "parts": "compare.parts.measure:measure",
     "ledger": "compare.ledger.measure:measure",
     "environment": "compare.measure.environment:measure",
+    "returned memory": "compare.advice.returned:measure",
     "selftest time": "compare.selftest.measure:measure_time",
     "selftest memory": "compare.selftest.measure:measure_memory",
 }
