@@ -25,6 +25,7 @@ MEASURES = {
     "time": "compare.measure.timing:measure",
     "memory": "compare.measure.memory:measure",
     "lengths": "compare.lengths.measure:measure",
+    "lengths probe": "compare.lengths.probe:measure",
     "crossover": "compare.crossover.measure:measure",
     "crossover memory": "compare.crossover.measure:measure_memory",
     "ladder": "compare.ladder.measure:measure",
