@@ -88,6 +88,7 @@ def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool 
 def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, Any]:
     from compare import progress, tables
     from compare.advice import evaluation
+    from compare.advice.prediction import counted
     from compare.measure import environment
     from compare.own import origin
 
@@ -100,7 +101,7 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, An
         click.echo(f"left out: {name}: {why}", err=True)
     _tell("once warm", found)
     for calls, rate in found["over_calls"].items():
-        _tell(f"over {calls} calls with the compilation", rate)
+        _tell(f"over {counted(int(calls), 'call')} with the compilation", rate)
     return found
 
 

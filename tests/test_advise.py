@@ -518,6 +518,17 @@ def test_the_cells_of_the_evaluation_are_chosen_as_those_of_a_run():
 # The command
 
 
+def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, saved):
+    rows = evaluation.summary([row("a", 4.0, 2.0), row("b", 2.0, 0.9), row("c", 0.5, 0.9)])
+    monkeypatch.setattr(evaluation, "evaluate", lambda *_: {**rows, "left_out": {}})
+    done = advise("--evaluate", "--calibration", saved)
+    assert done.exit_code == 0, done.output
+    assert "Right once warm: 2 of 3, 67%" in done.stdout
+    assert "naming static each time: 1, naming dynamic: 2." in done.stdout
+    assert "Right over 1 call with the compilation: " in done.stdout
+    assert "Right over 10 calls with the compilation: " in done.stdout
+
+
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "costs.json"
