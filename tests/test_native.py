@@ -990,7 +990,7 @@ FATAL: list[tuple[str, str]] = [
     ("native.loops.grouped([('a',)], [])", "ValueError"),
     ("native.loops.close(None)", "TypeError"),
     ("native.loops.close([1])", "TypeError"),
-    ("native.loops.record(np.ones(2))", "ValueError"),
+    ("native.loops.follow(np.ones(2))", "TypeError"),
     ("native.loops.walk([1], {1: 2}, {}, set(), True, None, None, None)", "TypeError"),
 ]
 
