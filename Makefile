@@ -36,7 +36,7 @@ bench: $(VENV)/installed-test  ## run the benchmarks
 	$(BIN)/python -m pytest benchmarks --benchmark-json .benchmarks/latest.json
 
 clean:  ## remove the environment, caches and the quick report
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
+	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Editable, so that an edit needs no new install; a changed pyproject.toml or C file

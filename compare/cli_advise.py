@@ -41,7 +41,7 @@ def advise(
     """Predict which engine will win for a function of your own, by how much, and after how many calls.
 
     A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
-    it; no call of it is timed. Where it branches on values, it is run once in the dynamic engine to see which way.
+    it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
     """
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
@@ -88,6 +88,7 @@ def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool 
 def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, Any]:
     from compare import progress, tables
     from compare.advice import evaluation
+    from compare.advice.prediction import counted
     from compare.measure import environment
     from compare.own import origin
 
@@ -100,7 +101,7 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, An
         click.echo(f"left out: {name}: {why}", err=True)
     _tell("once warm", found)
     for calls, rate in found["over_calls"].items():
-        _tell(f"over {calls} calls with the compilation", rate)
+        _tell(f"over {counted(int(calls), 'call')} with the compilation", rate)
     return found
 
 
@@ -110,7 +111,8 @@ def _tell(when: str, rate: dict[str, Any]) -> None:
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
-    always = f"naming static each time: {rate['always_static']}"
+    static = rate["always_static"]
+    always = f"naming static each time: {static}, naming dynamic: {rate['called'] - static}"
     click.echo(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 

@@ -209,8 +209,15 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> Iterator[tuple[Cell, 
         yield cell, replace(_job("ledger", cell, settings), arms=LEDGER_ARMS)
 
 
-def lengths_job(model: str, lengths: str, settings: Settings, process: int, source: str = "") -> Job:
-    """One process of a model under every strategy, for a distribution of lengths or those in the file `source`."""
+def lengths_job(
+    model: str,
+    lengths: str,
+    settings: Settings,
+    process: int,
+    examples: tuple[int, ...] = (),
+    budget: Budget | None = None,
+) -> Job:
+    """One process of a model under every strategy, for a distribution of lengths or given ones of that name."""
     limits = settings.limits
     return Job(
         "lengths",
@@ -218,9 +225,9 @@ def lengths_job(model: str, lengths: str, settings: Settings, process: int, sour
         limits.tables.size,
         process,
         lengths=lengths,
-        source=source,
+        examples=examples,
         seed=settings.seed,
-        budget=limits.tables.lengths_budget,
+        budget=budget or limits.tables.lengths_budget,
         memory=limits.memory,
     )
 

@@ -15,8 +15,10 @@ WIDE = 120
 """A terminal with fewer columns than this gets fewer in its tables."""
 
 
-def show(columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = ()) -> None:
-    """Print a table on stdout; the columns in `whole` are never wrapped. NO_COLOR is respected."""
+def show(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = (), width: int = PLAIN_WIDTH
+) -> None:
+    """Print a table on stdout, at most so wide; the columns in `whole` are never wrapped. NO_COLOR is respected."""
     from rich import box
     from rich.table import Table
 
@@ -27,7 +29,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[
         table.add_column(column, no_wrap=column in whole)
     for row in rows:
         table.add_row(*map(_literal, row))
-    console.print(table)
+    console.print(table, width=min(width, console.width))
 
 
 def verdicts(found: Iterable[Mapping[str, Any]]) -> None:

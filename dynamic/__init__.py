@@ -24,6 +24,7 @@ from dynamic.creation import (  # type: ignore[assignment]  # isort: skip
     zeros,
     zeros_like,
 )
+from dynamic import linalg
 from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.gradients import backward, grad_of
@@ -34,6 +35,7 @@ from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip
     argmax,
     argmin,
     cat,
+    cross,
     log_softmax,
     logsumexp,
     mean,
@@ -99,6 +101,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "is_inference_mode_enabled",
     "jacobian",
     "jvp",
+    "linalg",
     "linspace",
     "no_grad",
     "ones",

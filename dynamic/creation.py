@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamic.tensor import Tensor, as_array
+from graphs import ops
 
 
 def tensor(data: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
@@ -55,12 +56,12 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
     """Evenly spaced values; int64 when all three numbers are ints, float32 otherwise."""
     first, last = (0, start) if stop is None else (start, stop)
     whole = all(isinstance(v, int) for v in (first, last, step))
-    return Tensor(np.arange(first, last, step, dtype=dtype or (np.int64 if whole else np.float32)))
+    return Tensor(ops.arange(first, last, step, dtype=dtype or (np.int64 if whole else np.float32)))
 
 
 def linspace(start: float, stop: float, steps: int, dtype: npt.DTypeLike = np.float32) -> Tensor:
     """`steps` evenly spaced values, both ends included."""
-    return Tensor(np.linspace(start, stop, steps, dtype=dtype))
+    return Tensor(ops.linspace(start, stop, steps, dtype=dtype))
 
 
 def zeros_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:

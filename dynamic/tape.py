@@ -6,6 +6,7 @@ of its inputs, so that dropping a result frees what only it needed. `dynamic/wal
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -26,13 +27,19 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs, pullback: Callable[..., Pull
 
     `pullback` makes what an entry holds of its op; the compiled tape has its own.
     """
+    run_ = functools.partial(run, pullback=pullback)
+    return (dispatch.by_detours(run_) if dispatch.detours else run_)(op, args, attrs)
+
+
+def run(op: Op, args: Sequence[Any], attrs: Attrs, pullback: Callable[..., Pullback] = pullback) -> Any:
+    """The same where nobody detours ops."""
     values = _lifted(op, args)
     if values is None:
         return _other_interpreter(args)(op, args, attrs)
     arrays = [v._data if type(v) is Tensor else v for v in values]
     edges = [v._edge if type(v) is Tensor else None for v in values]
     data = dispatch.execute(op, arrays, attrs)
-    if not op.rules or not mode.state.recording or data.dtype.kind != "f" or not any(edges):
+    if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
         return wrap(data)
     return wrap(data, _entry(op, args, arrays, edges, data, attrs, pullback))
 

@@ -27,7 +27,7 @@ def _compiled() -> Any:
     return fast
 
 
-def _no_step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:
+def _no_step(_f: Callable[..., Any], _args: tuple[Any, ...], _positions: list[int]) -> tuple[Any, ...] | None:
     """None: the tape in Python has no quicker way from a function to its gradients."""
     return None
 

@@ -6,7 +6,7 @@ Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are r
 
 import builtins
 
-from graphs import errors, optim, tree
+from graphs import errors, linalg, optim, tree
 from graphs.custom import custom_op
 from graphs.dims import Dim, dim
 from graphs.errors import (
@@ -16,7 +16,9 @@ from graphs.errors import (
     DTypeError,
     GraphError,
     InplaceError,
+    LinAlgError,
     NotDifferentiableError,
+    OutOfRangeError,
     ShapeError,
     ShapeLimitError,
     VerificationError,
@@ -45,9 +47,11 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "Graph",
     "GraphError",
     "InplaceError",
+    "LinAlgError",
     "Node",
     "NotDifferentiableError",
     "Op",
+    "OutOfRangeError",
     "ShapeError",
     "ShapeLimitError",
     "TensorSpec",
@@ -56,6 +60,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "dim",
     "errors",
     "isomorphic",
+    "linalg",
     "optim",
     "tree",
     "tree_map",

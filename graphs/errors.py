@@ -27,8 +27,16 @@ class ShapeError(GraphError, ValueError):
     """Shapes, axes or sizes break the rule of an op."""
 
 
+class OutOfRangeError(ShapeError, IndexError):
+    """An index or an axis that is not there; like NumPy's AxisError a ValueError and an IndexError."""
+
+
 class DTypeError(GraphError, TypeError):
     """An op does not take these dtypes."""
+
+
+class LinAlgError(GraphError, np.linalg.LinAlgError):
+    """A matrix has no such solution or factors: it is singular, not positive definite, not symmetric, or not finite."""
 
 
 class NotDifferentiableError(GraphError, RuntimeError):

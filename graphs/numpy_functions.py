@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import numpy_linalg, ops
 from graphs.ops.shapes import positive_axis
 
 Array = Any
@@ -31,12 +33,55 @@ UFUNC_NAMES = {
 }
 
 
+_JOINED: dict[Function, Function] = {
+    ops.sum: ops.add,
+    ops.prod: ops.multiply,
+    ops.max: ops.maximum,
+    ops.min: ops.minimum,
+}
+
+
 def _accumulating(function: Function) -> Function:
-    return lambda a, axis=None, dtype=None, *, keepdims=False: function(a, axis=axis, dtype=dtype, keepdims=keepdims)
+    """A sum or product, of the elements that `where` selects, and of `initial`."""
+
+    def call(
+        a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Array:
+        found = function(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+        return found if initial is None else _JOINED[function](found, initial)
+
+    return call
+
+
+def _extremum(function: Function) -> Function:
+    """The same of a maximum or minimum, which has no value for no elements: `where` needs `initial`."""
+
+    def call(a: Array, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+        if initial is None and where is not None:
+            raise TypeError("where needs initial, since it may select nothing")
+        chosen = a if where is None else ops.where(where, a, initial)
+        found = function(chosen, axis=axis, keepdims=keepdims)
+        return found if initial is None else _JOINED[function](found, initial)
+
+    return call
+
+
+def _mean(a: Array, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
+    if where is None:
+        return ops.mean(a, axis=axis, keepdims=keepdims)
+    total = ops.sum(a, axis=axis, keepdims=keepdims, where=where)
+    return ops.divide(total, ops.sum(ops.broadcast_to(where, np.shape(a)), axis=axis, keepdims=keepdims))
+
+
+def _nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    return ops.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def _spread(function: Function) -> Function:
-    return lambda a, axis=None, *, ddof=0, keepdims=False: function(a, axis=axis, correction=ddof, keepdims=keepdims)
+    def call(a: Array, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Array:
+        return function(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    return call
 
 
 def _running(function: Function) -> Function:
@@ -73,34 +118,36 @@ def _where(condition: Array, *branches: Array) -> Array:
     return ops.where(condition, *branches) if branches else ops.nonzero(condition)
 
 
-def _einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
-    return ops.einsum(subscripts, *operands)
+def _einsum(*operands: Any, optimize: Any = None) -> Array:
+    return ops.einsum(*operands) if isinstance(operands[0], str) else ops.einsum(*_lettered(operands))
 
 
-def _dot(a: Array, b: Array) -> Array:
-    ndims = np.ndim(a), np.ndim(b)
-    if 0 in ndims:
-        return ops.multiply(a, b)
-    return ops.matmul(a, b) if ndims[1] <= 2 else ops.tensordot(a, b, axes=((-1,), (-2,)))
+def _lettered(operands: Sequence[Any]) -> list[Any]:
+    """`x, [0, 1], y, [1, 2], [0, 2]` as `"AB,BC->AC", x, y`: NumPy's other way to write labels."""
+    pairs = len(operands) // 2
+    labels = ["".join(map(_letter, part)) for part in operands[1 : 2 * pairs : 2]]
+    output = ["->" + "".join(map(_letter, operands[-1]))] if len(operands) % 2 else []
+    return [",".join(labels) + "".join(output), *operands[: 2 * pairs : 2]]
 
 
-def _inner(a: Array, b: Array) -> Array:
-    return ops.tensordot(a, b, axes=((-1,), (-1,))) if np.ndim(a) and np.ndim(b) else ops.multiply(a, b)
-
-
-def _norm(x: Array, ord: float | None = None, axis: Any = None, keepdims: bool = False) -> Array:
-    if ord is not None and (np.ndim(x) > 1 if axis is None else np.iterable(axis)):
-        raise TypeError("there is no norm of matrices with an order")
-    return ops.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+def _letter(label: Any) -> str:
+    return "..." if label is Ellipsis else string.ascii_letters.swapcase()[operator.index(label)]
 
 
 def _first_axes(function: Function) -> Function:
     """np.trace and np.diagonal are about the first two axes, the standard's about the last two."""
 
-    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Array:
+    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+        options = {} if dtype is None else {"dtype": dtype}
         return function(ops.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, **options)
 
     return call
+
+
+def _cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+    ends = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    product = ops.cross(ops.moveaxis(a, ends[0], -1), ops.moveaxis(b, ends[1], -1))
+    return ops.moveaxis(product, -1, ends[2])
 
 
 def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
@@ -108,15 +155,6 @@ def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     first, second = (positive_axis(axis, len(order)) for axis in (axis1, axis2))
     order[first], order[second] = second, first
     return ops.permute_dims(a, order)
-
-
-def _vstack(tup: Sequence[Array]) -> Array:
-    return ops.concat([a if np.ndim(a) > 1 else ops.reshape(a, (1, -1)) for a in tup])
-
-
-def _hstack(tup: Sequence[Array]) -> Array:
-    arrays = [a if np.ndim(a) else ops.reshape(a, (1,)) for a in tup]
-    return ops.concat(arrays, axis=0 if np.ndim(arrays[0]) == 1 else 1)
 
 
 def _column_stack(tup: Sequence[Array]) -> Array:
@@ -147,11 +185,9 @@ FUNCTIONS: dict[Function, Function] = {
     # Reductions and scans
     np.sum: _accumulating(ops.sum),
     np.prod: _accumulating(ops.prod),
-    np.mean: ops.mean,
-    np.max: ops.max,
-    np.min: ops.min,
-    np.amax: ops.max,
-    np.amin: ops.min,
+    np.mean: _mean,
+    **dict.fromkeys((np.max, np.amax), _extremum(ops.max)),
+    **dict.fromkeys((np.min, np.amin), _extremum(ops.min)),
     np.any: ops.any,
     np.all: ops.all,
     np.argmax: ops.argmax,
@@ -163,7 +199,10 @@ FUNCTIONS: dict[Function, Function] = {
     np.std: _spread(ops.std),
     # Shapes
     np.reshape: ops.reshape,
-    np.ravel: ops.flatten,
+    np.ravel: lambda a: ops.ravel(a),
+    np.atleast_1d: ops.atleast_1d,
+    np.atleast_2d: ops.atleast_2d,
+    np.atleast_3d: ops.atleast_3d,
     np.transpose: ops.permute_dims,
     np.matrix_transpose: ops.matrix_transpose,
     np.swapaxes: _swapaxes,
@@ -178,17 +217,22 @@ FUNCTIONS: dict[Function, Function] = {
     np.size: lambda a: a.size,
     # Moving and joining elements
     np.flip: ops.flip,
+    np.flipud: lambda m: ops.flipud(m),
+    np.fliplr: lambda m: ops.fliplr(m),
+    np.rot90: lambda m, k=1, axes=(0, 1): ops.rot90(m, k=k, axes=axes),
+    np.diag: lambda v, k=0: ops.diag(v, k=k),
     np.roll: ops.roll,
     np.repeat: ops.repeat,
     np.tile: ops.tile,
     np.tril: lambda m, k=0: ops.tril(m, k=k),
     np.triu: lambda m, k=0: ops.triu(m, k=k),
-    np.diff: lambda a, n=1, axis=-1, **ends: ops.diff(a, axis=axis, n=n, **ends),
+    np.diff: lambda a, n=1, axis=-1, prepend=None, append=None: ops.diff(a, axis, n, prepend, append),
     np.pad: _pad,
     np.concatenate: ops.concat,
     np.stack: ops.stack,
-    np.vstack: _vstack,
-    np.hstack: _hstack,
+    np.vstack: lambda tup: ops.vstack(tup),
+    np.hstack: lambda tup: ops.hstack(tup),
+    np.append: lambda arr, values, axis=None: ops.append(arr, values, axis=axis),
     np.column_stack: _column_stack,
     np.split: _split,
     np.copy: ops.identity,
@@ -209,21 +253,18 @@ FUNCTIONS: dict[Function, Function] = {
     np.unique_values: ops.unique_values,
     # Products
     np.einsum: _einsum,
-    np.dot: _dot,
-    np.inner: _inner,
-    np.outer: ops.outer,
+    np.dot: lambda a, b: ops.dot(a, b),
+    np.inner: lambda a, b: ops.inner(a, b),
+    np.outer: lambda a, b: ops.outer(a, b),
+    np.kron: lambda a, b: ops.kron(a, b),
+    np.cross: _cross,
     np.tensordot: lambda a, b, axes=2: ops.tensordot(a, b, axes=axes),
     np.trace: _first_axes(ops.trace),
     np.diagonal: _first_axes(ops.diagonal),
-    np.linalg.norm: _norm,
-    np.linalg.vector_norm: ops.vector_norm,
-    np.linalg.matmul: ops.matmul,
-    np.linalg.matrix_transpose: ops.matrix_transpose,
-    np.linalg.outer: ops.outer,
-    np.linalg.tensordot: ops.tensordot,
-    np.linalg.vecdot: ops.vecdot,
-    np.linalg.trace: ops.trace,
-    np.linalg.diagonal: ops.diagonal,
+    # Signals and numbers that are none
+    np.sinc: lambda x: ops.sinc(x),
+    np.gradient: ops.gradient,
+    np.nan_to_num: _nan_to_num,
     # Creation and dtypes
     np.zeros_like: ops.zeros_like,
     np.ones_like: ops.ones_like,
@@ -232,6 +273,7 @@ FUNCTIONS: dict[Function, Function] = {
     np.result_type: ops.result_type,
 }
 
+FUNCTIONS.update(numpy_linalg.FUNCTIONS)
 # Functions of NumPy 2.1, under the standard's names.
 FUNCTIONS.update(
     (getattr(np, name), getattr(ops, name))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +36,9 @@ def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
     if function is None:
         raise _no_counterpart(name)
     try:
+        words = _words(func)
+        if words is not None and not (len(args) <= words.same and kwargs.keys() <= words.options):
+            args, kwargs = _translated(words, args, kwargs)
         return function(*args, **kwargs)
     except GraphError:
         raise
@@ -40,7 +46,59 @@ def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
         raise TypeError(located(f"np.{name}: {error}; its counterpart in graphs has fewer options")) from None
 
 
+class _Words(NamedTuple):
+    """What NumPy calls the arguments of a function, and what its counterpart does.
+
+    theirs   the parameters of NumPy's function
+    options  the names by which the counterpart takes arguments
+    places   how many it takes by position alone
+    same     how many of the first mean the same to both by position
+    """
+
+    theirs: inspect.Signature
+    options: frozenset[str]
+    places: int
+    same: int
+
+
+@functools.cache
+def _words(func: Function) -> _Words | None:
+    """The words of a NumPy function and of its counterpart; None where NumPy does not tell its own."""
+    try:
+        theirs = inspect.signature(func)
+    except ValueError:
+        return None
+    ours = inspect.signature(FUNCTIONS[func]).parameters.values()
+    options = frozenset(p.name for p in ours if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+    places = _ANY if any(p.kind is p.VAR_POSITIONAL for p in ours) else sum(p.kind is p.POSITIONAL_ONLY for p in ours)
+    alike = [a.kind is a.POSITIONAL_ONLY or a.name == b for a, b in zip(ours, theirs.parameters, strict=False)]
+    return _Words(theirs, options, places, _ANY if places == _ANY else [*alike, False].index(False))
+
+
+_ANY = 1 << 30  # arguments
+
+
+def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call as the counterpart takes it. Raises TypeError for an option that it lacks, but not for NumPy's default."""
+    given: list[Any] = []
+    options: dict[str, Any] = {}
+    for name, value in words.theirs.bind(*args, **kwargs).arguments.items():
+        parameter = words.theirs.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            options |= value
+        elif len(given) < words.places and parameter.kind is not parameter.KEYWORD_ONLY:
+            given.append(value)
+        elif name in words.options:
+            options[name] = value
+        elif not (value is parameter.default or (isinstance(value, (int, str)) and value == parameter.default)):
+            raise TypeError(f"takes no {name} here")
+    return tuple(given), options
+
+
 def _no_counterpart(name: str) -> TypeError:
-    near = difflib.get_close_matches(name, ops.__all__, n=1, cutoff=0.5)
+    # A name that is less alike is another function: inv is no isnan, and kron no round.
+    near = difflib.get_close_matches(name.rpartition(".")[2], ops.__all__, n=1, cutoff=0.85)
     hint = f"; the nearest is graphs.{near[0]}" if near else "; write it with the functions in graphs"
     return TypeError(located(f"np.{name} has no counterpart in graphs, and would lose the graph{hint}"))

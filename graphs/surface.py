@@ -292,9 +292,13 @@ class Surface(TorchNames):
             raise ValueError(f"there is no version {api_version!r} of the array API here; use one of {VERSIONS}")
         return importlib.import_module("graphs")
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """The values for another library, without a copy; as for np.asarray, detach a tensor with a history first."""
-        return np.asarray(self).__dlpack__(**options)
+        options: dict[str, Any] = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # of NumPy 2.1
+        given = {name: value for name, value in options.items() if value is not None}
+        return np.asarray(self).__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.asarray(self).__dlpack_device__()

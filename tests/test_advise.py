@@ -11,32 +11,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import compare
+import dynamic
 import graphs as g
 import static
 from compare import advice, machines
-from compare.advice import calibration, evaluation, prediction, synthetic, work
-from compare.advice.costs import Costs, Curve, Kernel, Overhead, load, save
-from compare.advice.structures import structure
+from compare.advice import calibration, evaluation, memory, prediction, returned, synthetic, work
+from compare.advice.costs import Costs, Curve, Kernel, Overhead, Returned, load, save
+from compare.advice.structures import Predicted, output_of, structure
 from compare.advice.work import Parts
 from compare.cli import graphduel
 from compare.errors import CompareError, InputsError
 from compare.measure.environment import environment
+from compare.measure.job import Job
+from compare.own.case import differentiates
 from compare.progress import Reporter
 from graphs.spec import TensorSpec
+from static.memory import ALIGNMENT
 from tests.fake_workloads import BRANCH, STREAM, TINY
 
 US = 1e-6
 FLAT = Kernel(Curve(((1.0, US),)))
+FREE = Curve(((0.0, 0.0),))
 MACHINE = {"cpu": "one", "numpy": "2"}
 
 
 def costs(**change):
     """A machine on which every kernel takes a microsecond, and nothing else anything."""
     nothing = Overhead(0.0, 0.0, 0.0)
-    names = ("add", "sum:rows", "matmul", "matmul:thin", "concat")
+    names = ("add", "sum:rows", "matmul", "matmul:thin", "matmul:vector", "concat")
     given = {
-        "machine": MACHINE, "kernels": dict.fromkeys(names, FLAT), "fresh": Curve(((1.0, 0.0),)), "row": 0.0,
-        "block": 0.0, "dynamic": nothing, "plain": nothing, "static": nothing, "compile": nothing, "spread": 0.1,
+        "machine": MACHINE, "kernels": dict.fromkeys(names, FLAT), "fresh": FREE, "returned": (), "moved": FREE,
+        "planned": FREE, "row": 0.0, "lane": 0.0, "block": 0.0, "dynamic": nothing, "plain": nothing,
+        "static": nothing, "compile": nothing, "spread": 0.1,
     }  # fmt: skip
     return Costs(**{**given, **change})
 
@@ -80,8 +86,8 @@ def test_a_rising_curve_never_falls_and_keeps_what_rose(seconds):
         (lambda x, y: x + y, [(4, 6), (4, 1)], "add", 24, 4),
         (lambda x, y: x + y, [(4, 6), ()], "add", 24, 1),
         (lambda x, y: x + y, [(4, 6, 5), (6, 5)], "add", 120, 4),
-        (lambda x: g.sum(x, axis=1), [(128, 32)], "sum:rows", 4096, 64),
-        (lambda x: g.sum(x, axis=0), [(4, 64)], "sum:columns", 256, 0),
+        (lambda x: g.sum(x, axis=1), [(128, 32)], "sum:rows", 4096, 128 - 4096 / synthetic.LANE),
+        (lambda x: g.sum(x, axis=0), [(4, 64)], "sum:columns", 256, 4 - 256 / synthetic.LANE),
         (lambda x, y: x @ y, [(2, 3), (3, 5)], "matmul", 60, 0),
         (lambda x, y: x @ y, [(7, 2, 3), (7, 3, 5)], "matmul", 60, 0),
         (lambda x: g.astype(x, "float64"), [(10,)], "astype", 20, 0),
@@ -101,9 +107,23 @@ def test_a_batch_of_products_takes_the_call_once_and_each_product():
 
 def test_a_thin_product_takes_what_reading_its_matrix_does():
     thin = Kernel(Curve(((0.0, 0.0), (1e6, 1.0))))
-    (node,) = static.trace(g.matmul, TensorSpec((1000, 1000), "float32"), TensorSpec((1000, 1), "float32")).calls
+    (node,) = static.trace(g.matmul, TensorSpec((1000, 1000), "float32"), TensorSpec((1000, 2), "float32")).calls
     priced = costs(kernels={"matmul": FLAT, "matmul:thin": thin})
     assert work.kernel_seconds(node, priced) == 1.0
+
+
+@pytest.mark.parametrize("shapes", [((30, 20), (20,)), ((30,), (30, 20)), ((30, 20), (20, 1)), ((1, 30), (30, 20))])
+def test_a_product_with_a_vector_takes_what_reading_its_matrix_does(shapes):
+    line = Kernel(Curve(((0.0, 0.0), (1e6, 1.0))))
+    (node,) = static.trace(g.matmul, *[TensorSpec(shape, "float32") for shape in shapes]).calls
+    priced = costs(kernels={"matmul": FLAT, "matmul:thin": FLAT, "matmul:vector": line})
+    assert work.kernel_seconds(node, priced) == pytest.approx(600e-6)
+
+
+def test_short_rows_cost_reductions_by_their_own_class():
+    (node,) = static.trace(lambda x: g.sum(x, axis=1), TensorSpec((4096, 2), "float32")).calls
+    rows = 4096 - 8192 / synthetic.LANE
+    assert work.kernel_seconds(node, costs(row=1.0, lane=US)) == pytest.approx(US + rows * US)
 
 
 def test_an_op_that_was_not_calibrated_is_priced_as_its_family():
@@ -128,6 +148,83 @@ def test_new_arrays_cost_dynamic_alone():
     step = structure(square_sum, (X,), None)
     found = step.predicted(costs(fresh=Curve(((0.0, 1.0),))))
     assert (found.dynamic.new, found.static.new) == (2.0, 0.0)
+
+
+# Memory
+
+
+def chain(depth):
+    def f(x):
+        for _ in range(depth):
+            x = g.tanh(x)
+        return g.sum(x)
+
+    return f
+
+
+def test_a_tape_holds_what_backward_reads():
+    step = structure(chain(10), (np.ones(1000, np.float32),), 0)
+    found = memory.touched(step.dynamic)
+    assert found.largest == 4000
+    # ten results, the cotangent, and the factor of one step while it is made
+    assert 11 * 4000 <= found.held <= 13 * 4000
+    assert memory.touched(structure(chain(10), (np.ones(1000, np.float32),), None).dynamic).held == 8000
+
+
+def test_what_was_touched_last_is_near_and_what_the_tape_kept_is_far():
+    graph = static.trace(lambda x: g.tanh(g.tanh(x)) * x, TensorSpec((100,), "float32"))
+    found = memory.touched(graph)
+    first, second, product = graph.calls
+    whole = 400 * 3  # what the step holds at most, with its input
+    assert found.by_op[first] == [(400, whole), (400, whole)]  # both were touched in the step before
+    assert found.by_op[second] == [(400, 0), (400, whole)]
+    assert found.by_op[product] == [(400, 0), (400, 800), (400, 0)]  # into the memory of the first, let go of just now
+
+
+def test_a_view_is_memory_of_what_it_shows():
+    graph = static.trace(lambda x: g.sum((x * 2)[:10]), TensorSpec((100,), "float32"))
+    *_, total = graph.calls
+    assert memory.touched(graph).by_op[total][0] == (40, 0)
+
+
+def test_bytes_out_of_cache_bound_a_kernel_from_below():
+    step = structure(chain(1), (np.ones(1000, np.float32),), None)
+    found = step.predicted(costs(moved=Curve(((0.0, 1.0),)), planned=Curve(((0.0, 10.0),))))
+    assert found.dynamic.kernels == 4000 * 3 + 4  # tanh reads and writes, sum reads, and writes one number
+    assert found.static.kernels == 10 * (4000 * 3 + 4)
+    assert step.predicted(costs(moved=Curve(((0.0, 1e-12),)))).dynamic.kernels == pytest.approx(2 * US)
+
+
+def test_memory_that_a_step_gives_back_costs_dynamic_by_what_it_holds():
+    step = structure(chain(10), (np.ones(1000, np.float32),), 0)
+    held = memory.touched(step.dynamic).held
+    line = Curve(((0.0, 0.0), (1e6, 1.0)))
+    known = Returned(1000.0, FREE), Returned(4000.0, line), Returned(8000.0, FREE)
+    found = step.predicted(costs(returned=known))
+    assert found.dynamic.new == pytest.approx(held / 1e6)  # by the next size below that of its arrays
+    assert found.static.new == 0
+    assert step.predicted(costs(returned=known[2:])).dynamic.new == 0
+
+
+def test_steps_that_hold_equally_many_of_their_largest_array_are_alike():
+    priced = costs(returned=(Returned(1000.0, Curve(((1000.0, 0.0), (2000.0, 0.0), (4000.0, 8.0)))),))
+    assert [priced.faulted(1500.0, held) for held in (1500.0, 3000.0, 6000.0)] == [0.0, 0.0, 12.0]
+    assert priced.faulted(10.0, 4000.0) == 8.0  # smaller ones share what the process keeps
+    assert priced.faulted(0.0, 0.0) == 0.0
+
+
+def test_what_a_worker_finds_of_returned_memory_never_falls_below_nothing():
+    record = returned.measure(Job("returned memory", size=str(returned.LEAST), seed=3))
+    assert [held for held, _ in record["points"]] == [2**n for n in range(16, 27)]
+    assert all(seconds >= 0 for _, seconds in record["points"])
+
+
+def test_calibrated_arrays_lie_as_buffers_of_a_plan_do():
+    for shape in ((), (3,), (5, 7)):
+        made = calibration.aligned(np.full(shape, 2, np.int32))
+        assert made.ctypes.data % ALIGNMENT == 0
+        assert (made.shape, made.dtype) == (shape, np.int32)
+        assert (made == 2).all()
 
 
 def test_without_gradients_other_overheads_hold():
@@ -221,7 +318,7 @@ def test_the_engine_with_less_overhead_is_advised_with_reasons():
     assert found.break_even == int(np.ceil(1e-3 / saved))
     assert found.confidence == pytest.approx(NormalDist(0, 0.1).cdf(np.log(found.ratio)))
     assert "recording is 75% of it" in found.reasons[0]
-    assert f"is paid back after {found.break_even:,} calls" in found.reasons[2]
+    assert f"paid back after {found.break_even:,} calls" in found.reasons[2]
     assert json.loads(json.dumps(found.to_dict()))["tie_zone"] == [0.8, 1.25]
 
 
@@ -230,6 +327,59 @@ def test_equal_engines_are_too_close_to_call():
     assert found.ratio == 1.0
     assert "Too close to call" in str(found)
     assert found.break_even is None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "compile", "said", "never"),
+    [
+        (
+            1.1,
+            1.0,
+            ["Too close to call", "static is faster with probability 83%", "too close to call whether"],
+            "after",
+        ),
+        (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 85%"], "after"),
+        (2.0, 1.0, ["Take static", "static is faster with probability over 99%", "paid back after 1 call "], "1 calls"),
+        (2.0, 1.5, ["Take static", "paid back after 2 calls"], "Too close"),
+        (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability over 99%", "never paid back"], "after"),
+    ],
+)
+def test_the_words_say_what_the_numbers_do(monkeypatch, ratio, compile, said, never):
+    step = structure(square_sum, (X,), None)
+    monkeypatch.setattr(type(step), "predicted", lambda *_: Predicted(parts(ratio), parts(1.0), compile))
+    found = prediction.weigh([step], costs())
+    words = " ".join(str(found).split()) + " "
+    assert [one for one in said if one not in words] == []
+    assert never not in words
+    assert (found.break_even is None) == (found.winner != "static")
+    assert max(map(len, str(found).splitlines())) < 80
+
+
+def test_a_function_is_traced_and_not_run():
+    vast = np.broadcast_to(np.float32(0.5), (1 << 20, 1 << 20))  # of 4 TiB, if anything were computed of it
+    found = advice.advise(lambda x: g.sum(g.tanh(x) * 2), [(vast,)], costs=costs())
+    assert found.ran is False
+    assert "was traced, not run" in str(found)
+    assert found.dynamic.count > 4  # gradients and all
+
+
+def test_a_function_that_branches_on_values_is_run_and_says_so():
+    runs = []
+
+    def f(x):
+        runs.append(isinstance(x, dynamic.Tensor))
+        return g.sum(x) if g.sum(x) > 0 else g.sum(-x)
+
+    found = advice.advise(f, [(X,)], costs=costs())
+    assert True in runs
+    assert found.ran is True
+    assert "your function was run, as it branches on values" in " ".join(str(found).split())
+
+
+def test_gradients_are_taken_where_a_run_would_say_so():
+    for f in (g.sum, lambda x: x * 2, lambda x: (g.sum(x), 1.0), lambda _: 2.0, g.argmax):
+        for x in (X, np.arange(3)):
+            assert differentiates(f, (x,), None, output_of) is differentiates(f, (x,), None)
 
 
 def test_a_stream_compiles_once_for_each_shape():
@@ -298,6 +448,8 @@ def test_the_kernels_of_a_step_are_calibrated():
 def test_a_calibration_has_a_price_for_everything(monkeypatch):
     monkeypatch.setattr(synthetic, "SIZES", (1, 256))
     monkeypatch.setattr(synthetic, "SIDES", (4, 8))
+    monkeypatch.setattr(synthetic, "TOUCHED", (1 << 18, 1 << 19))
+    monkeypatch.setattr(calibration, "PASSES", 1)
     monkeypatch.setattr(synthetic, "larger", lambda: synthetic.tiny()[:2])
     monkeypatch.setattr(synthetic, "thin_products", lambda: list(thin())[:2])
     monkeypatch.setattr(calibration, "BLOCK_SECONDS", 1e-6)
@@ -364,6 +516,17 @@ def test_the_cells_of_the_evaluation_are_chosen_as_those_of_a_run():
 
 
 # The command
+
+
+def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, saved):
+    rows = evaluation.summary([row("a", 4.0, 2.0), row("b", 2.0, 0.9), row("c", 0.5, 0.9)])
+    monkeypatch.setattr(evaluation, "evaluate", lambda *_: {**rows, "left_out": {}})
+    done = advise("--evaluate", "--calibration", saved)
+    assert done.exit_code == 0, done.output
+    assert "Right once warm: 2 of 3, 67%" in done.stdout
+    assert "naming static each time: 1, naming dynamic: 2." in done.stdout
+    assert "Right over 1 call with the compilation: " in done.stdout
+    assert "Right over 10 calls with the compilation: " in done.stdout
 
 
 @pytest.fixture

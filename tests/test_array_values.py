@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -132,6 +134,39 @@ def test_variance_and_deviation(engine, drawn, correction):
     np.testing.assert_allclose(found, np.var(x, axis=axis, ddof=correction), rtol=1e-12)
     found = run(engine, lambda x: g.std(x, axis=axis, correction=correction), x)
     np.testing.assert_allclose(found, np.std(x, axis=axis, ddof=correction), rtol=1e-12)
+
+
+@each_engine
+@few
+@given(along(min_side=1), st.sampled_from([0, 1, 1.5, 2, 3, 7.5, 200]), st.booleans())
+def test_variance_without_degrees_of_freedom(engine, drawn, correction, keepdims):
+    """As many elements as the correction, or fewer: infinite, or NaN where no element differs from the mean."""
+    shape, axis = drawn
+    x = np.random.default_rng(0).normal(size=shape)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ours, theirs in ((g.var, np.var), (g.std, np.std)):
+            found = run(engine, lambda x, f=ours: f(x, axis=axis, correction=correction, keepdims=keepdims), x)
+            expected = theirs(x, axis=axis, ddof=correction, keepdims=keepdims)
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+            called = run(engine, lambda x, f=theirs: f(x, axis=axis, ddof=correction, keepdims=keepdims), x)
+            np.testing.assert_array_equal(called, found)
+
+
+@pytest.mark.parametrize("correction", [2, 3, 3.5, 5])
+def test_variance_of_a_symbolic_size_and_its_gradient(correction):
+    def f(x):
+        return g.sum(g.std(x, axis=0, correction=correction))
+
+    sized = static.compile(static.value_and_grad(f), g.TensorSpec(("n", 2), np.float64))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (np.array([[1.0, 5.0], [2.0, 1.0], [4.0, 4.0]]), np.ones((1, 2))):
+            value, slope = sized(x)
+            np.testing.assert_allclose(value, np.std(x, axis=0, ddof=correction).sum())
+            for engine in (dynamic, static):
+                np.testing.assert_allclose(engine.grad(f)(x), slope, rtol=1e-12)
+            assert np.isnan(slope).all() == (len(x) <= correction)
 
 
 # Sorting and searching ----------------------------------------------------------------------------------------------

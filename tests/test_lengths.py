@@ -6,9 +6,8 @@ import pytest
 from compare import jobs
 from compare import lengths as named
 from compare.claims.length_table import tables
-from compare.errors import CompareError
 from compare.lengths import distributions, measure, models
-from compare.lengths.distributions import DISTRIBUTIONS, drawn, read
+from compare.lengths.distributions import DISTRIBUTIONS, drawn
 from compare.lengths.strategies import STRATEGIES, Strategy, collated
 from compare.lengths.table import HEADERS, percentile, rows
 from compare.measure.job import Budget, Job
@@ -43,7 +42,12 @@ def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expecte
     assert sum(call["examples"] for call in row["stream"]) == len(LENGTHS)
     assert sum(call["compiled"] for call in row["stream"]) == arm.compiles == COMPILES[name]
     assert sum(arm.sizes) == COMPUTED[name]
-    assert (arm.held > 0) == (STRATEGIES[name].engine == "static")
+    assert (sum(arm.plans.values()) > 0) == (STRATEGIES[name].engine == "static")
+    laid = STRATEGIES[name].layout(LENGTHS, 3)
+    assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], arm.groups)
+    assert laid.hits == 1 - sum(call["compiled"] for call in row["stream"]) / len(row["stream"])
+    assert len(arm.plans) == laid.compiles
+    assert set(arm.plans) == set(laid.shapes)
 
 
 COMPILES = {name: int(s.engine == "static") for name, s in STRATEGIES.items()} | {
@@ -91,6 +95,14 @@ def test_a_batch_is_padded_with_zeros_and_masked():
     assert mask.tolist() == [[True] * 3, [True, False, False]]
 
 
+def test_a_worker_times_the_lengths_it_is_given(monkeypatch):
+    monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
+    job = Job("lengths", "encoder_text", "small", 0, lengths="mine", examples=(1, 4, 1), arms=("dynamic",), budget=FAST)
+    record = measure.measure(Job.from_dict(job.to_dict()))
+    assert record["examples"] == [1, 4, 1]
+    assert record["arms"]["dynamic"]["useful"] == 6
+
+
 @pytest.mark.parametrize("model", models.MODELS)
 def test_one_process_measures_all_that_is_right(model, monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
@@ -117,7 +129,7 @@ def test_a_percentile_counts_examples_and_not_calls():
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_lengths_are_as_many_and_as_long_as_asked_and_hang_on_the_seed(name):
+def test_lengths_are_as_many_and_as_long_as_asked_and_depend_on_the_seed(name):
     lengths = drawn(name, 40, 1, 30)
     assert len(lengths) == 40
     assert all(distributions.SHORTEST <= n <= 30 for n in lengths)
@@ -133,44 +145,3 @@ def test_names_for_jobs_are_those_there_are():
         assert preset.tables.size in measure.SIZES
         assert {model for model, _ in preset.tables.lengths} <= set(models.MODELS)
         assert {name for _, name in preset.tables.lengths} <= set(DISTRIBUTIONS)
-
-
-@pytest.mark.parametrize(
-    ("text", "lengths"),
-    [
-        ("5\n7\n9\n", (5, 7, 9)),
-        ("length\n5\n7\n", (5, 7)),
-        ("id,Length \na,5\nb, 7\n\n", (5, 7)),
-        ("words,count\n5,1\n7,2\n", (5, 7)),
-        ("\ufeff5\n7\n", (5, 7)),
-    ],
-)
-def test_a_file_of_lengths(tmp_path, text, lengths):
-    path = tmp_path / "mine.csv"
-    path.write_text(text, encoding="utf-8")
-    assert read(path) == lengths
-    assert drawn(str(path), 100, 0, 3) == lengths
-    assert sorted(drawn(str(path), 2, 0, 3)) in [sorted(lengths[:2]), sorted(lengths[1:]), sorted(lengths[::2])]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "has 0 lengths"),
-        ("length\n5\n", "has 1 lengths"),
-        ("5\n0\n7\n", "mine.csv:2: '0' is no length"),
-        ("5\n-1\n", "mine.csv:2"),
-        ("length\n5\n6.5\n", "mine.csv:3: '6.5'"),
-        ("id,length\na,5\nb\n", "mine.csv:3: ''"),
-    ],
-)
-def test_a_file_without_lengths_is_refused_by_its_line(tmp_path, text, words):
-    path = tmp_path / "mine.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(CompareError, match=words):
-        read(path)
-
-
-def test_a_file_that_is_none_is_refused(tmp_path):
-    with pytest.raises(CompareError, match=r"cannot be read.*one length a line"):
-        drawn(str(tmp_path / "none.csv"), 3, 0, 3)

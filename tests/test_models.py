@@ -320,7 +320,7 @@ def test_lines_that_are_written_end_where_a_value_says_so() -> None:
         )
         assert case.loss(case.params, prompt) == pytest.approx(float(surprise), rel=1e-5)
     assert len(set(ends)) > 1
-    assert max(ends) == decode_text.MOST
+    assert max(ends) <= decode_text.MOST
 
 
 def test_beams_are_the_likeliest_of_all_continuations_of_those_before() -> None:

@@ -1002,7 +1002,7 @@ FATAL: list[tuple[str, str]] = [
     ("loops.grouped([('a',)], [])", "ValueError"),
     ("loops.close(None)", "TypeError"),
     ("loops.close([1])", "TypeError"),
-    ("loops.record(np.ones(2))", "ValueError"),
+    ("loops.follow(np.ones(2))", "TypeError"),
     ("loops.walk([1], {1: 2}, {}, set(), True, None, None, None)", "TypeError"),
 ]
 
@@ -1183,7 +1183,8 @@ def test_a_hook_may_begin_to_observe() -> None:
 @compiled_only
 @pytest.mark.slow
 def test_the_suites_of_the_tape_pass_in_python() -> None:
-    told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_shortcuts.py")
+    suites = ["tests/test_shortcuts.py", "tests/test_batched_views.py"]
+    told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *suites)
     assert " passed" in told
 
 

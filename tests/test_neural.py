@@ -363,6 +363,30 @@ def test_attention_of_a_row_that_sees_nothing_is_zero(engine):
         assert np.isfinite(gradient).all()
 
 
+@each_engine
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_mask_of_floats_is_added(engine, dtype):
+    q, k, v = values(2, 3).astype(dtype), values(4, 3).astype(dtype), values(4, 5).astype(dtype)
+    bias = np.array([[0.5, -1.0, 0.0, -np.inf], [-np.inf] * 4])
+    got = run(engine, graphs.attention, q, k, v, bias)
+    weights = scipy.special.softmax((q @ k.T / np.sqrt(3) + bias)[0])
+    np.testing.assert_allclose(got, [weights @ v, np.zeros(5)], rtol=1e-5)
+    assert got.dtype == dtype
+    allowed = np.isfinite(bias)
+    chosen, added = (run(engine, graphs.attention, q, k, v, m) for m in (allowed, np.where(allowed, 0.0, -np.inf)))
+    np.testing.assert_array_equal(added, chosen)
+    for gradient in gradients(engine, lambda *xs: graphs.sum(graphs.attention(*xs) ** 2), q, k, v, bias):
+        assert np.isfinite(gradient).all()
+
+
+@each_engine
+def test_a_mask_of_floats_has_gradients_and_one_of_ints_is_refused(engine):
+    q, k, v = values(2, 3), values(4, 3), values(4, 5)
+    check_grads(lambda m: graphs.attention(q, k, v, m), (values(2, 4),), order=2, engine=ENGINES[engine])
+    with pytest.raises(graphs.DTypeError, match="attention: a mask is bool, or float and added"):
+        run(engine, lambda q, k, v: graphs.attention(q, k, v, np.ones((2, 4), int)), q, k, v)
+
+
 def test_attention_of_a_symbolic_width():
     spec = graphs.TensorSpec(("T", "D"), "float32")
     exe = static.compile(graphs.attention, spec, spec, spec)

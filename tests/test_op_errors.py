@@ -156,7 +156,7 @@ WRONG = [
     (
         lambda x: g.index(x(2, 3), ([2], [0])),
         ShapeError,
-        "index: an index is out of range for an axis of size 2",
+        "flat_index: an index is out of range for an axis of size 2",
         "use -2",
     ),
 ]

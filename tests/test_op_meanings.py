@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special
@@ -42,6 +44,33 @@ KINKS = [
 def test_subgradients(engine, f, x, expected):
     (found,) = gradients(engine, lambda x: g.sum(f(x)), np.array(x))
     np.testing.assert_array_equal(found, expected)
+
+
+# What PyTorch gives: the gradients of x ** y in x and in y, where x is zero of either sign, or negative.
+INF, NAN = math.inf, math.nan
+POWERS = [
+    (0.0, -2.0, -INF, -INF), (0.0, -1.0, -INF, -INF), (0.0, -0.5, -INF, -INF), (0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.5, INF, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, 2.0, 0.0, 0.0), (-0.0, -2.0, INF, -INF), (-0.0, -1.0, -INF, INF),
+    (-0.0, 0.0, 0.0, 0.0), (-0.0, 2.0, 0.0, 0.0), (0.0, NAN, NAN, NAN), (0.0, INF, NAN, 0.0), (0.0, -INF, -INF, -INF),
+    (-2.0, 2.0, -4.0, NAN), (-2.0, 0.0, 0.0, NAN), (1.0, 3.0, 3.0, 0.0),
+]  # fmt: skip
+
+
+@each_engine
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_gradients_of_a_power_at_zero(engine, dtype):
+    x, y, in_x, in_y = np.array(POWERS, dtype).T
+    found = gradients(engine, lambda x, y: g.sum(x**y), x, y)
+    np.testing.assert_array_equal(found[0], in_x)
+    np.testing.assert_array_equal(found[1], in_y)
+
+
+@each_engine
+@pytest.mark.filterwarnings("error")
+def test_a_power_of_zero_that_is_finite_warns_of_nothing(engine):
+    found = gradients(engine, lambda x, y: g.sum(x**y), np.zeros(3), np.array([0.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(found, [[0, 1, 0], [0, 0, 0]])
 
 
 @each_engine
@@ -148,6 +177,45 @@ def test_indexing_is_numpys(engine, key):
 def test_an_index_may_be_a_tensor(engine):
     rows, columns = np.array([0, 1, 1]), np.array([-1, 0, -1])
     np.testing.assert_array_equal(run(engine, lambda x, i, j: x[i, j], Y, rows, columns), Y[rows, columns])
+
+
+# No elements, and no axes ------------------------------------------------------------------------------------------
+
+
+@each_engine
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_the_logsumexp_of_nothing_is_the_log_of_nothing(engine, keepdims):
+    x = np.zeros((0, 3), np.float32)
+    found = run(engine, lambda x: g.logsumexp(x, axis=0, keepdims=keepdims), x)
+    np.testing.assert_array_equal(found, np.full((1, 3) if keepdims else 3, -np.inf, np.float32), strict=True)
+    assert gradients(engine, lambda x: g.sum(g.logsumexp(x, axis=0)), x)[0].shape == (0, 3)
+
+
+OF_ONE_AXIS = [
+    g.sum, g.mean, g.prod, g.max, g.min, g.any, g.all, g.argmax, g.argmin, g.var, g.std, g.logsumexp, g.vector_norm,
+    g.count_nonzero, g.softmax, g.log_softmax, g.sort, g.argsort, g.cumulative_sum, g.cumulative_prod, g.flip,
+    g.squeeze, g.unstack, g.diff,
+]  # fmt: skip
+
+
+@each_engine
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("function", OF_ONE_AXIS, ids=lambda f: f.__name__)
+def test_no_axes_have_no_axis_0(engine, function, axis):
+    """As the array API has it; NumPy lets some reductions pass, and PyTorch most."""
+    with pytest.raises(IndexError) as caught:
+        run(engine, lambda x: function(x, axis=axis), np.array(2.0))
+    assert str(caught.value).startswith(f"{function.__name__}: axis {axis} is out of range for 0 axes")
+    assert isinstance(caught.value, ValueError)
+
+
+@each_engine
+@pytest.mark.parametrize("join", [g.concat, g.roll, g.repeat, g.take], ids=lambda f: f.__name__)
+def test_joining_and_moving_along_no_axis(engine, join):
+    others = {g.concat: (), g.roll: (1,), g.repeat: (2,), g.take: (np.array(0),)}[join]
+    with pytest.raises(IndexError, match="axis 0 is out of range for 0 axes"):
+        run(engine, lambda x: join([x] if join is g.concat else x, *others, axis=0), np.array(2.0))
 
 
 # Composites --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+import dynamic
 import graphs
+import static
 from graphs.spec import spec_of
 from graphs.testing import check_grads
 from tests.engines import ENGINES, run
@@ -226,3 +228,31 @@ def test_arange(start, stop, step):
     np.testing.assert_array_equal(got, expected)
     attrs = graphs.arange.prepare(start, stop, step)[1]
     assert graphs.arange.infer(**attrs).shape == expected.shape
+
+
+@given(
+    st.floats(-20, 20, allow_subnormal=False),
+    st.floats(0.001, 20, allow_subnormal=False),
+    st.integers(1, 3000),
+    st.sampled_from([np.float16, np.float32, np.float64]),
+)
+def test_numbers_of_a_range_are_rounded_once(start, width, count, dtype):
+    """Each is what double precision gives, in the dtype asked for, however many came before it."""
+    step = width / count
+    exact = start + np.arange(count) * step
+    stop = exact[-1] + step / 2
+    ranges = [engine.arange(start, stop, step, dtype=dtype) for engine in (graphs, dynamic)]
+    lines = [engine.linspace(start, exact[-1], count, dtype=dtype) for engine in (graphs, dynamic)]
+    lines.append(graphs.linspace(np.float64(start), np.float64(exact[-1]), count, dtype=dtype))
+    for found in (*ranges, *lines):
+        np.testing.assert_allclose(found, exact, rtol=np.finfo(dtype).eps, atol=1e-7 if dtype == np.float16 else 1e-9)
+
+
+def test_ends_in_few_bits_are_counted_from_in_many():
+    found = graphs.linspace(np.float16(-10), np.float16(10), 2001)
+    np.testing.assert_allclose(found, -10 + np.arange(2001) / 100, atol=1e-12)
+
+
+def test_a_range_of_a_symbolic_size_is_rounded_once():
+    exe = static.compile(lambda x: x + graphs.arange(x.shape[0], dtype=np.float32), graphs.TensorSpec(("n",)))
+    np.testing.assert_array_equal(exe(np.zeros(5, np.float32)), np.arange(5, dtype=np.float32))

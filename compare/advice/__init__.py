@@ -1,7 +1,8 @@
 """Advice before any measurement: which engine will win for a function, by how much, and from which run on.
 
 A cost model of this machine (`calibrate`) prices the graphs of a step, which tracing gives (`structure`): kernels by
-their specs, and what each engine does beside them (`work`). Nothing of the function itself is timed.
+their specs, and what each engine does beside them (`work`) and to memory (`memory`). Nothing of the function itself is
+timed, and it is run only where it branches on values.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from compare import arms
 from compare.advice.calibration import calibrate
 from compare.advice.costs import Costs, load, save
 from compare.advice.prediction import TIE, Advice, weigh
-from compare.advice.structures import Structure, structure
+from compare.advice.structures import Structure, output_of, structure
 from compare.own.case import case_of
 from compare.workloads.base import Case
 
@@ -34,7 +35,7 @@ def advise(
     `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
     minute, once in a process. Raises InputsError for inputs that cannot be used, and what `f` raises.
     """
-    case = case_of(f, inputs, gradient, None)
+    case = case_of(f, inputs, gradient, None, output_of)
     return advise_case(case, costs or _costs())
 
 

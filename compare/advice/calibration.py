@@ -7,11 +7,11 @@ are fitted by least squares of relative errors to steps whose kernels take next 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import log
-from statistics import median, pstdev
+from math import inf, log, sqrt
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 import dynamic
 import static
 from compare import machines
-from compare.advice import synthetic, work
+from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
 from compare.arms import transformed
@@ -31,12 +31,14 @@ from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static.backends import calls
+from static.memory import ALIGNMENT
 
 BLOCK_SECONDS = 2e-4
 BLOCKS = 4
+PASSES = 3
 HELD = 16 << 20
 """Bytes of results that are held at once: a tape holds them all until it has been walked back."""
-LARGE, DEAR = 1 << 17, 1e-9
+LARGE, DEAR = 120_000, 1e-9
 """Elements of an array that no longer fits a cache, and seconds an element that memory can keep up with."""
 LEAST_SPREAD = 0.1
 """What a prediction may be off even where all synthetic programs agree."""
@@ -54,12 +56,18 @@ def calibrate() -> Costs:
     record = ask(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT)
     if record["kind"] == "failure":
         raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    return Costs.from_dict({**record["costs"], "machine": machines.fingerprint(record["environment"])})
+    costs = Costs.from_dict({**record["costs"], "machine": machines.fingerprint(record["environment"])})
+    whole = replace(costs, returned=returned.calibrate())
+    return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record["larger"])))
 
 
 def measure() -> Record:
-    """The record of the worker: all costs."""
-    return {"kind": "calibration", "claim": "advise", "costs": measured().to_dict()}
+    """The record of the worker: what the programs take that the prediction is checked on, and all costs.
+
+    Those programs come first, the smallest ahead: what a process has let go of decides what new memory costs it.
+    """
+    larger = [_times(program, 0) for program in synthetic.larger()]
+    return {"kind": "calibration", "claim": "advise", "larger": larger, "costs": measured().to_dict()}
 
 
 def measured() -> Costs:
@@ -71,13 +79,28 @@ def measured() -> Costs:
 
 
 def _measured() -> Costs:
-    kernels = {**_kernels(synthetic.kernels()), "matmul:thin": _thin()}
+    products = {"matmul:thin": _bound(synthetic.thin_products()), "matmul:vector": _bound(synthetic.vector_products())}
+    kernels = {**_kernels(synthetic.kernels()), **products}
     nothing = Overhead(0.0, 0.0, 0.0)
+    row = _row(synthetic.short_rows(), kernels["add"])
+    lane = _row(synthetic.short_lanes(), kernels["sum:rows"])
     bare = Costs(
-        {}, kernels, _fresh(), _row(kernels["add"]), _block(), nothing, nothing, nothing, nothing, LEAST_SPREAD
+        {},
+        kernels,
+        _fresh(),
+        (),
+        _moved(np.copy),
+        _moved(aligned),
+        row,
+        lane,
+        _block(),
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        LEAST_SPREAD,
     )
-    costs = replace(bare, **_engines(bare))
-    return replace(costs, spread=max(LEAST_SPREAD, _spread(costs)))
+    return replace(bare, **_engines(bare))
 
 
 def block_seconds(call: Call, count: int) -> float:
@@ -93,25 +116,36 @@ def least(call: Call, seconds: float = BLOCK_SECONDS) -> float:
 
 
 def _kernels(graphs: Iterable[Graph]) -> dict[str, Kernel]:
-    """A curve for each kernel in some graphs, of which each amount of work is timed once."""
+    """A curve for each kernel in some graphs.
+
+    Each amount of work is timed in every pass, and the least counts: passes are seconds apart, so what disturbs one of
+    them does not disturb them all.
+    """
+    nodes: dict[tuple[str, float], Node] = {}
+    for node in (node for graph in graphs for node in graph.calls):
+        nodes.setdefault((work.key(node), work.amount(node)), node)
     found: dict[str, dict[float, float]] = {}
     wrapped: dict[str, float] = {}
-    for graph in graphs:
-        for node in graph.calls:
-            name, amount = work.key(node), work.amount(node)
-            points = found.setdefault(name, {})
-            known = amount in points or _is_linear(points, amount)
-            if not known and (seconds := timed(node)) is not None:
-                if not points:
-                    wrapped[name] = least(_own_call(node)) - seconds
-                points[amount] = seconds
+    for _ in range(PASSES):
+        for (name, amount), node in nodes.items():
+            _measure_kernel(node, amount, found.setdefault(name, {}), wrapped)
     return {name: Kernel(_curve(points), wrapped[name]) for name, points in found.items() if points}
+
+
+def _measure_kernel(node: Node, amount: float, points: dict[float, float], wrapped: dict[str, float]) -> None:
+    """Time one amount of work of a kernel, and for the least amount what the op's own call takes more."""
+    if _is_linear(points, amount) or (seconds := timed(node)) is None:
+        return
+    points[amount] = min(seconds, points.get(amount, inf))
+    if amount == min(points):
+        name = work.key(node)
+        wrapped[name] = min(least(_own_call(node)) - seconds, wrapped.get(name, inf))
 
 
 def _is_linear(points: Mapping[float, float], amount: float) -> bool:
     """Whether more work of a kernel that computes much for each element would only take as much longer."""
-    most = max(points, default=0.0)
-    return most >= LARGE and amount > most and points[most] / most > DEAR
+    most = max((one for one in points if one < amount), default=0.0)
+    return most >= LARGE and points[most] / most > DEAR
 
 
 def timed(node: Node) -> float | None:
@@ -119,7 +153,7 @@ def timed(node: Node) -> float | None:
     try:
         call = _own_call(node)
         given = call()
-        return least(call if node.op.view else _compiled_call(node, np.empty_like(given)))
+        return least(call if node.op.view else _compiled_call(node, aligned(given)))
     except (GraphError, TypeError, ValueError, IndexError):
         return None
 
@@ -171,20 +205,47 @@ def _block_of(call: Call, count: int, held: list[Any]) -> float:
     return (time.thread_time_ns() - start) / count / 1e9
 
 
-def _thin() -> Kernel:
+def _moved(made: Callable[[Any], Any]) -> Curve:
+    """What a byte takes that a sum of two arrays reads or writes, by all that is touched in turn.
+
+    `made` gives an array like one that lies where the engine would have it.
+    """
     points = {}
-    for elements, graph in synthetic.thin_products():
+    for total in synthetic.TOUCHED:
+        arrays = [made(np.ones(synthetic.PIECE, np.float32)) for _ in range(total // (4 * synthetic.PIECE))]
+        triples = list(zip(arrays[::3], arrays[1::3], arrays[2::3], strict=False))
+
+        def call(triples: list[Any] = triples) -> None:
+            for x, y, out in triples:
+                np.add(x, y, out)
+
+        points[float(total)] = least(call) / (12 * synthetic.PIECE * len(triples))
+    return _curve(points)
+
+
+def aligned(array: Any) -> Any:
+    """The same values where a compiled plan has its buffers; NumPy's own arrays start within a cache line."""
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    found = np.ndarray(array.shape, array.dtype, memory, start)
+    found[...] = array
+    return found
+
+
+def _bound(products: Iterable[tuple[float, Graph]]) -> Kernel:
+    """A curve of products that are bound by the bytes of a matrix, by its elements."""
+    points = {}
+    for elements, graph in products:
         found = timed(next(graph.calls))
         if found is not None:
             points[float(elements)] = found
     return Kernel(_curve(points))
 
 
-def _row(add: Kernel) -> float:
-    """What it costs to start the innermost loop again."""
-    node = next(synthetic.short_rows().calls)
+def _row(node: Node, kernel: Kernel) -> float:
+    """What it costs to start the innermost loop of a kernel again, from one whose rows are short."""
     found = timed(node)
-    return max(0.0, ((found or 0.0) - add.out.at(work.amount(node))) / work.rows(node))
+    return max(0.0, ((found or 0.0) - kernel.out.at(work.amount(node))) / work.rows(node))
 
 
 def _block() -> float:
@@ -249,17 +310,18 @@ def fit(rows: list[tuple[float, list[float]]]) -> list[float]:
     return [float(value) for value in answer]
 
 
-def _spread(costs: Costs) -> float:
-    """How far predicted ratios of the engines are from measured ones, on programs that nothing was fitted to."""
+def spread(costs: Costs, larger: Sequence[Mapping[str, float]]) -> float:
+    """How far predicted ratios of the engines are from those of `larger`, to which nothing was fitted.
+
+    The root of the mean square of their logarithms.
+    """
     off = []
-    for program in synthetic.larger():
-        found = structure(program.f, (program.params, *program.inputs), 0)
-        seconds = _times(program, 0)
-        predicted = found.predicted(costs)
+    for program, seconds in zip(synthetic.larger(), larger, strict=True):
+        predicted = structure(program.f, (program.params, *program.inputs), 0).predicted(costs)
         assert predicted.static is not None  # noqa: S101  (synthetic programs can be traced)
         ratio = predicted.dynamic.total / predicted.static.total
         off.append(log(ratio * seconds["static"] / seconds["dynamic"]))
-    return max(pstdev(off), abs(median(off)))
+    return sqrt(fmean(one * one for one in off))
 
 
 def _curve(points: Mapping[float, float]) -> Curve:
@@ -271,5 +333,5 @@ def _array(spec: Any) -> Any:
     if type(spec) is not TensorSpec:
         raise TypeError(f"no values of {spec}")
     if spec.dtype.kind == "f":
-        return np.random.default_rng(0).uniform(0.1, 0.9, spec.shape).astype(spec.dtype)
-    return np.zeros(spec.shape, spec.dtype)
+        return aligned(np.random.default_rng(0).uniform(0.1, 0.9, spec.shape).astype(spec.dtype))
+    return aligned(np.zeros(spec.shape, spec.dtype))

@@ -16,7 +16,7 @@ from typing import Any
 from compare import machines
 from compare.errors import CompareError
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Returned:
+    """Of a step whose largest new array has `size` bytes: the seconds it takes more, by the bytes that it holds."""
+
+    size: float
+    held: Curve
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One kernel, called as compiled code does it with a buffer, and what the op's own call takes more."""
 
@@ -70,8 +78,12 @@ class Costs:
     """All that a prediction needs to know of a machine.
 
     kernels   by `compare.advice.work.key`
-    fresh     a new array, by its bytes: memory that the system has to give first
-    row       each time the innermost loop of a kernel starts again
+    fresh     a new array, by its bytes, where the process has the memory for it
+    returned  memory that a step gives back to the system and gets anew in the next, for some sizes of arrays
+    moved     a byte that a kernel reads or writes, by the bytes touched since it was touched last, in arrays of NumPy's
+    planned   the same in the buffers of a plan, which start where a cache line does
+    row       each time the innermost loop of an elementwise kernel starts again
+    lane      each time that of a reduction does
     block     each kernel call in a block of a fused group, beside its kernel
     dynamic   the dynamic engine where gradients are taken, `plain` where they are not
     compile   a static graph: `call` once, `op` for each node
@@ -81,7 +93,11 @@ class Costs:
     machine: machines.Fingerprint
     kernels: Mapping[str, Kernel]
     fresh: Curve
+    returned: tuple[Returned, ...]
+    moved: Curve
+    planned: Curve
     row: float
+    lane: float
     block: float
     dynamic: Overhead
     plain: Overhead
@@ -89,6 +105,18 @@ class Costs:
     compile: Overhead
     spread: float
     seconds: float = 0.0
+
+    def faulted(self, largest: float, held: float) -> float:
+        """The seconds that memory costs which a step holds and the system has to give anew each time.
+
+        `largest` is its largest new array. Steps are taken to be alike that hold equally many of their largest array:
+        that of the next size below that was calibrated counts, in proportion.
+        """
+        if not self.returned or not held:
+            return 0.0
+        alike = next((one for one in reversed(self.returned) if one.size <= largest), self.returned[0])
+        scale = max(1.0, largest / alike.size)
+        return scale * alike.held.at(held / scale)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -104,9 +132,11 @@ class Costs:
         kernels = {
             key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in told["kernels"].items()
         }
+        curves: dict[str, Any] = {name: _curve(told[name]) for name in ("fresh", "moved", "planned")}
         overheads: dict[str, Any] = {name: Overhead(**told[name]) for name in ("dynamic", "plain", "static", "compile")}
-        rest = {name: told[name] for name in ("machine", "row", "block", "spread", "seconds")}
-        return cls(kernels=kernels, fresh=_curve(told["fresh"]), **overheads, **rest)
+        rest = {name: told[name] for name in ("machine", "row", "lane", "block", "spread", "seconds")}
+        returned = tuple(Returned(float(one["size"]), _curve(one["held"])) for one in told["returned"])
+        return cls(kernels=kernels, returned=returned, **curves, **overheads, **rest)
 
 
 def save(costs: Costs, path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, log
 from statistics import NormalDist
+from textwrap import fill
 from typing import Any, Literal
 
 from compare.advice.costs import Costs
@@ -15,6 +16,9 @@ from compare.advice.work import Parts
 TIE = 1.25
 """Engines whose predicted times differ by less than this factor are not told apart. Declared before any evaluation."""
 
+WIDTH = 79
+"""Columns of the advice in words."""
+
 Winner = Literal["dynamic", "static", "too close to call"]
 
 
@@ -23,8 +27,9 @@ class Advice:
     """A prediction. Times are seconds of a call once warm, means over the inputs where these vary.
 
     `compile` is for all structures among the inputs, `break_even` the calls after which that is paid back: None where
-    it never is. `confidence` is the probability that the sides are as predicted, by how far predictions of synthetic
-    programs were off. Where static refuses the function, its times are None and `refused` says why.
+    static is not said to win. `confidence` is the probability that the engine with the smaller time does win, by how
+    far predictions of synthetic programs were off. Where static refuses the function, its times are None and `refused`
+    says why. `ran` tells whether the function was run: only where it branches on values.
     """
 
     winner: Winner
@@ -36,6 +41,7 @@ class Advice:
     confidence: float
     reasons: tuple[str, ...]
     refused: str | None = None
+    ran: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -47,16 +53,31 @@ class Advice:
         return {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
     def __str__(self) -> str:
-        return "\n".join([self._sentence(), *(f"  {reason}" for reason in self.reasons)])
+        lines = [self._sentence(), *self.reasons, _RAN if self.ran else _TRACED]
+        return "\n".join(
+            fill(line, WIDTH, initial_indent=first, subsequent_indent="  ")
+            for line, first in zip(lines, ["", *["- "] * (len(lines) - 1)], strict=True)
+        )
 
     def _sentence(self) -> str:
         if self.ratio is None:
             return f"Take dynamic: static refuses the function. {self.refused}"
-        ahead = f"dynamic takes {self.ratio:.2f}x as long as static"
+        ahead = f"dynamic takes {self.ratio:.2f}x as long as static by prediction"
+        least = "static" if self.ratio > 1 else "dynamic"
+        sure = f"{least} is faster with probability {_probability(self.confidence)}"
         if self.winner == "too close to call":
-            return f"Too close to call: {ahead} by prediction, within the tie zone {1 / TIE:.2f} to {TIE:.2f}."
-        sure = "over 99%" if self.confidence > 0.99 else f"{self.confidence:.0%}"
-        return f"Take {self.winner}: once warm {ahead} by prediction (confidence {sure})."
+            return (
+                f"Too close to call: once warm {ahead}, and {sure}; from {1 / TIE:.2f} to {TIE:.2f} neither is named."
+            )
+        return f"Take {self.winner}: once warm {ahead}, and {sure}."
+
+
+_TRACED = "your function was traced, not run: these are the costs of its ops, by their shapes"
+_RAN = "your function was run, as it branches on values and only a run tells which ops it takes; no run was timed"
+
+
+def _probability(share: float) -> str:
+    return "over 99%" if share > 0.99 else f"{share:.0%}"
 
 
 def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:
@@ -65,20 +86,23 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
     eager = _mean([one.dynamic for one in found])
     refused = next((structure.reason for structure in structures if structure.static is None), None)
     if refused is not None:
-        return Advice("dynamic", eager, None, None, 0, None, 1.0, (_dynamic_reason(eager),), refused)
+        return Advice("dynamic", eager, None, None, 0, None, 1.0, (_dynamic_reason(eager),), refused, ran=True)
     count = len(structures) if compiles is None else compiles
     compiled = _mean([one.static for one in found if one.static is not None])
     seconds = count * sum(one.compile or 0.0 for one in found) / len(found)
     ratio = eager.total / compiled.total
+    wins = winner(ratio)
+    paid = break_even(seconds, eager.total, compiled.total) if wins == "static" else None
     return Advice(
-        winner=winner(ratio),
+        winner=wins,
         dynamic=eager,
         static=compiled,
         compile=seconds,
         compiles=count,
-        break_even=break_even(seconds, eager.total, compiled.total),
+        break_even=paid,
         confidence=NormalDist(0, costs.spread).cdf(abs(log(ratio))),
-        reasons=tuple(_reasons(eager, compiled, seconds, count)),
+        reasons=(_dynamic_reason(eager), _static_reason(compiled), *_compile_reasons(seconds, count, wins, paid)),
+        ran=any(structure.ran for structure in structures),
     )
 
 
@@ -98,29 +122,37 @@ def _mean(parts: Sequence[Parts]) -> Parts:
     return sum(parts, Parts()).times(1 / len(parts))
 
 
-def _reasons(eager: Parts, compiled: Parts, seconds: float, count: int) -> list[str]:
-    paid = break_even(seconds, eager.total, compiled.total)
-    graphs = "one graph" if count == 1 else f"{count} graphs"
-    pays = "is never paid back" if paid is None else f"is paid back after {paid:,} calls"
-    told = [_dynamic_reason(eager), _static_reason(compiled), f"compiling {graphs} takes {_time(seconds)} and {pays}"]
+def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None) -> list[str]:
+    """What compiling takes, and when that is paid back: a promise only where static is said to win."""
+    pays = {
+        "static": f"paid back after {counted(paid or 0, 'call')}",
+        "dynamic": "never paid back",
+        "too close to call": "too close to call whether that is ever paid back",
+    }[wins]
+    told = [f"compiling {'one graph' if count == 1 else f'{count:,} graphs'} takes {_time(seconds)}: {pays}"]
     if count > 1:
         told.append("each new shape or structure is compiled again: where they never repeat, compiling does not pay")
     return told
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _dynamic_reason(parts: Parts) -> str:
     recording = parts.ops + parts.call
     each = _time(recording / max(1, parts.count))
-    new = f", {_time(parts.new)} for new arrays" if parts.new > 0.05 * parts.total else ""
+    new = f", {_time(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
     return (
         f"dynamic, {_time(parts.total)}: recording is {recording / parts.total:.0%} of it, "
-        f"{parts.count} ops of {each} beside {_time(parts.kernels)} of kernels{new}"
+        f"{counted(parts.count, 'op')} of {each} beside {_time(parts.kernels)} of kernels{new}"
     )
 
 
 def _static_reason(parts: Parts) -> str:
-    beside = parts.ops + parts.call
-    return f"static, {_time(parts.total)}: {parts.count} kernel calls of {_time(parts.kernels)}, {_time(beside)} beside"
+    ran = f"{counted(parts.count, 'kernel call')} of {_time(parts.kernels)} in all"
+    return f"static, {_time(parts.total)}: {ran}, {_time(parts.ops + parts.call)} beside"
 
 
 def _time(seconds: float) -> str:

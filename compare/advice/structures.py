@@ -16,9 +16,11 @@ from compare.advice.costs import Costs
 from compare.advice.work import Parts
 from compare.arms import transformed
 from compare.errors import described
+from graphs import tree
 from graphs.errors import GraphError
-from graphs.ir import Graph
+from graphs.ir import CONSTANT, Graph
 from static.passes import pipeline
+from static.trace import trace_function
 
 
 class Predicted(NamedTuple):
@@ -33,7 +35,8 @@ class Predicted(NamedTuple):
 class Structure:
     """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
 
-    `traced` are the nodes that are compiled, and `trips` is how often loops of unknown length turned.
+    `traced` are the nodes that are compiled, `trips` is how often loops of unknown length turned, and `ran` whether it
+    took a run of the function to know: only one that branches on values is run.
     """
 
     dynamic: Graph
@@ -42,6 +45,7 @@ class Structure:
     trips: float
     reason: str | None = None
     gradient: bool = True
+    ran: bool = False
 
     def predicted(self, costs: Costs) -> Predicted:
         """The seconds by the costs of a machine."""
@@ -64,8 +68,8 @@ def structure(
     `static_f` is the same without control flow on values, for the static engine. Raises what `f` raises.
     """
     traced, reason = _traced(static_f or f, args, argnum)
-    eager = traced if static_f is None else None
-    eager = eager or dynamic.record(transformed(dynamic, f, argnum), *args)
+    ran = traced is None or static_f is not None
+    eager = dynamic.record(transformed(dynamic, f, argnum), *args) if ran or traced is None else traced
     return Structure(
         eager,
         None if traced is None else pipeline.run(traced)[0],
@@ -73,7 +77,21 @@ def structure(
         1.0 if traced is None else _trips(traced, eager),
         reason,
         argnum is not None,
+        ran,
     )
+
+
+def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The specs of what `f` returns, from its trace; the arrays, from a run, where it branches on values.
+
+    What depends on no argument is None.
+    """
+    try:
+        traced = trace_function(f, args)
+    except GraphError:
+        return transformed(dynamic, f, None)(*args)[0]
+    specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
+    return tree.unflatten(traced.outputs, specs)
 
 
 def _traced(f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None) -> tuple[Graph | None, str | None]:

@@ -10,15 +10,21 @@ import numpy as np
 import graphs as g
 import static
 from graphs.errors import GraphError
-from graphs.ir import Graph
+from graphs.ir import Graph, Node
 from graphs.op import Op, registered
 from graphs.spec import TensorSpec
 
 Array = Any
-SIZES = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
-"""Elements of the arrays that kernels are timed on."""
+SIZES = (1, 1000, 15_000, 120_000, 1_000_000)
+"""Elements of the arrays that kernels are timed on: no powers of two, whose arrays share the sets of a cache."""
 SIDES = (4, 16, 64, 160, 512)
 """Of square products."""
+TOUCHED = tuple(1 << exponent for exponent in range(18, 28))
+"""Bytes that are touched in turn."""
+PIECE = 15_000
+"""Elements of the arrays that this is done in."""
+LANE = 1000
+"""The length of the rows that reductions are timed on, where there are as many elements."""
 
 
 class Program(NamedTuple):
@@ -34,7 +40,8 @@ def kernels() -> Iterator[Graph]:
     for size in SIZES:
         for op in registered().values():
             yield from _elementwise(op, size)
-        yield from _traced(_reductions, TensorSpec((max(1, size // 64), 64), "float32"))
+        lane = min(size, LANE)
+        yield from _traced(_reductions, TensorSpec((size // lane, lane), "float32"))
         yield from _traced(_moves, TensorSpec((max(2, size // 64), 64), "float32"))
     for side in SIDES:
         yield from _traced(_product, *[TensorSpec((side, side), "float32")] * 2)
@@ -48,9 +55,20 @@ def thin_products() -> Iterator[tuple[float, Graph]]:
         yield side * side, next(_traced(_product, *specs))
 
 
-def short_rows() -> Graph:
+def vector_products() -> Iterator[tuple[float, Graph]]:
+    """Products of a matrix and a vector, with the elements of the matrix."""
+    for side in (4, 64, 512, 2048):
+        yield side * side, next(_traced(_product, TensorSpec((side, side), "float32"), TensorSpec((side,), "float32")))
+
+
+def short_rows() -> Node:
     """An op whose innermost loop is short."""
-    return static.trace(g.add, TensorSpec((8192, 8), "float32"), TensorSpec((8,), "float32"))
+    return next(static.trace(g.add, TensorSpec((8192, 8), "float32"), TensorSpec((8,), "float32")).calls)
+
+
+def short_lanes() -> Node:
+    """A sum of many short rows."""
+    return next(static.trace(lambda x: g.sum(x, axis=1), TensorSpec((8192, 4), "float32")).calls)
 
 
 def tiny() -> list[Program]:
@@ -62,8 +80,9 @@ def tiny() -> list[Program]:
 
 
 def larger() -> list[Program]:
-    """Steps between tiny and large, on which the prediction is checked."""
-    return [chain(8, 3000), chain(4, 100_000), perceptron(3, 64, 32), normalised(4, 32, 48), recurrent(12, 32)]
+    """Steps between tiny and large, on which the prediction is checked, by what they hold."""
+    small = [chain(8, 3000), recurrent(12, 32), normalised(4, 32, 48), looked_up(200, 16), perceptron(3, 64, 32)]
+    return [*small, many(20, 2000), chain(5, 20_000), chain(4, 100_000), perceptron(2, 100, 400), chain(4, 400_000)]
 
 
 def chain(depth: int, elements: int) -> Program:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compare.advice.costs import Costs, Kernel, Overhead
+from compare.advice import memory
+from compare.advice.costs import Costs, Curve, Kernel, Overhead
+from compare.advice.synthetic import LANE
 from graphs.cost import node_cost
 from graphs.ir import INPUT, Graph, Node
 from graphs.spec import TensorSpec
 from static.backends import blocks, groups
 from static.fused import fused, result
 
-LANE = 64
-"""The length of the rows that reductions are calibrated with."""
 _FALLBACK = {"elementwise": "add", "reduction": "sum:rows", "linalg": "matmul"}
 _BY_FLOPS = ("convolution", "convolution_input", "convolution_weight")
 _LOOPS = ("scan", "while_loop", "while_loop_gradient")
@@ -89,7 +89,9 @@ def kernel_seconds(node: Node, costs: Costs) -> float:
     kernel, work = _kernel(node, costs), amount(node)
     seconds = kernel.out.at(work)
     if node.op.name != "matmul":
-        return seconds + rows(node) * costs.row
+        return seconds + _started(node, costs)
+    if _is_vector(node):
+        return costs.kernels["matmul:vector"].out.at(max(_nbytes(source.spec) for source in node.inputs) / 4)
     count = _batch(node)
     thin = costs.kernels["matmul:thin"].out.at(_nbytes(node.inputs[0].spec) / 4 / count)  # bound by bytes, not flops
     return count * max(seconds, thin) - (count - 1) * kernel.out.at(0)  # one call goes through all
@@ -105,18 +107,24 @@ def new_seconds(node: Node, costs: Costs) -> float:
 
 def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead) -> Parts:
     """A step of the dynamic engine whose graph this is."""
-    found = Parts(call=overhead.call + overhead.array * _arrays(graph))
+    touched = memory.touched(graph)
+    returned = costs.faulted(touched.largest, touched.held)
+    found = Parts(new=returned, call=overhead.call + overhead.array * _arrays(graph))
     for node, times in calls(graph, 1):
         ops = overhead.op + (0.0 if node.op.family == "elementwise" else overhead.other)
-        found += Parts(kernel_seconds(node, costs), new_seconds(node, costs), ops, count=1).times(times)
+        kernel = max(kernel_seconds(node, costs), _moving(touched, node, costs.moved))
+        found += Parts(kernel, new_seconds(node, costs), ops, count=1).times(times)
     return found
 
 
 def static_parts(graph: Graph, costs: Costs, trips: float = 1) -> Parts:
     """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
     found = Parts(call=costs.static.call + costs.static.array * _arrays(graph))
+    touched = memory.touched(graph)
     for node, times in calls(graph, trips):
-        found += _static(node, costs).times(times)
+        parts = _static(node, costs)
+        moving = _moving(touched, node, costs.planned) if parts.count else 0.0
+        found += replace(parts, kernels=max(parts.kernels, moving)).times(times)
     return found
 
 
@@ -152,7 +160,7 @@ def _static(node: Node, costs: Costs) -> Parts:
     if node.op is result:  # an array that the group has written into
         return Parts()
     if node.op.view:
-        free = _owner(node).op is not INPUT  # a view of a planned buffer is made once
+        free = memory.owner(node).op is not INPUT  # a view of a planned buffer is made once
         return Parts() if free else Parts(kernel_seconds(node, costs), count=1)
     return Parts(kernel_seconds(node, costs), ops=costs.static.op, count=1)
 
@@ -166,9 +174,28 @@ def _fused(node: Node, costs: Costs) -> Parts:
     for one in body.calls:
         if not one.op.view:
             kernel = _kernel(one, costs)
-            seconds = kernel.out.at(amount(one) / count) * count + rows(one) * costs.row
+            seconds = kernel.out.at(amount(one) / count) * count + _started(one, costs)
             found += Parts(seconds, ops=costs.block * count, count=1)
     return found
+
+
+def _moving(touched: memory.Touched, node: Node, curve: Curve) -> float:
+    """The seconds it takes to move the arrays of an op, whatever it computes.
+
+    No kernel takes less: the roofline (Williams, Waterman and Patterson, CACM 52, 2009).
+    """
+    return sum(nbytes * curve.at(distance) for nbytes, distance in touched.by_op.get(node, ()))
+
+
+def _started(node: Node, costs: Costs) -> float:
+    """What it costs that the innermost loop of a kernel starts so often."""
+    return rows(node) * (costs.lane if node.op.family == "reduction" else costs.row)
+
+
+def _is_vector(node: Node) -> bool:
+    """Whether a product is that of one matrix and a vector."""
+    one, other = (source.spec.shape for source in node.inputs)
+    return (len(one), len(other)) in ((1, 2), (2, 1)) or (len(one) == len(other) == 2 and 1 in (one[0], other[1]))
 
 
 def _kernel(node: Node, costs: Costs) -> Kernel:
@@ -176,12 +203,6 @@ def _kernel(node: Node, costs: Costs) -> Kernel:
         if name in costs.kernels:
             return costs.kernels[name]
     raise KeyError(f"the calibration has no kernel for {node.op.name}")
-
-
-def _owner(node: Node) -> Node:
-    while node.op.view and node.inputs:
-        node = node.inputs[0]
-    return node
 
 
 def _arrays(graph: Graph) -> int:

@@ -26,9 +26,8 @@ def watched(tell: Tell) -> Iterator[None]:
         tell(out)
 
     tapes.watchers.append(tell)
-    dispatch.observers.append(observer)
     try:
-        yield
+        with dispatch.observed(observer, detour=False):
+            yield
     finally:
-        dispatch.observers.remove(observer)
         tapes.watchers.remove(tell)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import csv
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 
-from compare.errors import CompareError
 from compare.workloads.data import source_lines, syntax_trees
 from compare.workloads.data.sources import sample
 
@@ -18,7 +15,6 @@ Draw = Callable[[int, int, int], tuple[int, ...]]
 """`draw(count, seed, longest)` gives that many lengths from 2 to `longest`."""
 
 SHORTEST = 2
-COLUMN = "length"
 _SENTENCE = re.compile(r"[.!?](?:\s+|$)")
 
 
@@ -57,40 +53,5 @@ DISTRIBUTIONS: Mapping[str, Draw] = MappingProxyType(
 
 
 def drawn(name: str, count: int, seed: int, longest: int) -> tuple[int, ...]:
-    """`count` lengths of a distribution, or from the file of that path, whatever is longest there.
-
-    Equal arguments give equal lengths. Raises CompareError for a file that holds no lengths.
-    """
-    if name in DISTRIBUTIONS:
-        return DISTRIBUTIONS[name](count, seed, longest)
-    lengths = read(Path(name))
-    return tuple(random.Random(seed).sample(lengths, count)) if len(lengths) > count else lengths
-
-
-def read(path: Path) -> tuple[int, ...]:
-    """The lengths in a CSV file: its column `length`, or its first where no column has that name.
-
-    Raises CompareError naming the file, the line and the remedy for one that cannot be read, is no whole number from 1
-    on, or where there are fewer than two.
-    """
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompareError(f"{path} cannot be read: {error}; give a CSV file with one length a line") from error
-    head = [cell.strip().lower() for cell in rows[0]] if rows else []
-    column = head.index(COLUMN) if COLUMN in head else 0
-    # a first line that is no number is a heading
-    skipped = int(bool(head) and not head[column].lstrip("+-").isdecimal())
-    lengths = tuple(
-        _length(path, number, row, column) for number, row in enumerate(rows, 1) if number > skipped and row
-    )
-    if len(lengths) < SHORTEST:
-        raise CompareError(f"{path} has {len(lengths)} lengths; give at least {SHORTEST}, one a line")
-    return lengths
-
-
-def _length(path: Path, number: int, row: list[str], column: int) -> int:
-    text = row[column].strip() if column < len(row) else ""
-    if not text.isdecimal() or int(text) < 1:
-        raise CompareError(f"{path}:{number}: {text!r} is no length; each line holds a whole number from 1 on")
-    return int(text)
+    """`count` lengths of a distribution, from 2 to `longest`. Equal arguments give equal lengths."""
+    return DISTRIBUTIONS[name](count, seed, longest)

@@ -55,7 +55,7 @@ SIZES: Mapping[str, Size] = {
 def measure(job: Job) -> Record:
     """The record of one process: a model, a distribution of lengths, every strategy."""
     size = SIZES[str(job.size)]
-    lengths = drawn(job.source or str(job.lengths), size.examples, job.seed, size.longest)
+    lengths = job.examples or drawn(str(job.lengths), size.examples, job.seed, size.longest)
     given = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
     gc.freeze()  # what is loaded now is not walked by each collection below
     return {**job.head, "examples": list(lengths), "arms": measure_strategies(given, job)}
@@ -147,10 +147,11 @@ def _steady_row(rounds: Rounds, name: str, examples: int) -> Record:
 
 
 def counts(arm: Arm) -> Record:
-    """What does not hang on the clock: graphs compiled, elements asked for and computed in an epoch, bytes held."""
+    """What does not depend on the clock: graphs compiled, elements asked for and computed in an epoch, bytes held."""
     return {
         "compiles": arm.compiles,
         "useful": sum(arm.stream.lengths),
         "computed": sum(arm.sizes),
-        "held": arm.held,
+        "held": sum(arm.plans.values()),
+        "plans": [[size, held] for size, held in sorted(arm.plans.items())],
     }

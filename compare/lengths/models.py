@@ -47,15 +47,9 @@ class Stream:
     lengths: tuple[int, ...]
     batch: int
 
-    @property
-    def batches(self) -> tuple[tuple[int, ...], ...]:
-        """The examples of each batch, in the order of the stream."""
-        places = range(len(self.lengths))
-        return tuple(tuple(places[start : start + self.batch]) for start in places[:: self.batch])
-
 
 def stream(name: str, lengths: Sequence[int], width: int, batch: int, seed: int = 0) -> Stream:
-    """Examples of these lengths for the model of that name. Their characters are made up: no time hangs on them."""
+    """Examples of these lengths for the model of that name. Their characters are made up: no time depends on them."""
     model, rng = MODELS[name], np.random.default_rng(seed)
     examples = tuple(model.example(rng, length) for length in lengths)
     return Stream(model, model.init(width, max(lengths)), examples, tuple(lengths), batch)

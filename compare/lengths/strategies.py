@@ -13,14 +13,14 @@ import dynamic
 import graphs
 import static
 from compare.errors import UnsupportedError
+from compare.lengths import layouts
+from compare.lengths.layouts import Group, Layout
 from compare.lengths.models import Stream
 from compare.workloads.base import Example
-from static.shapes import Boundaries, power_of_two
 
 Compilation = Literal["never", "each shape", "once"]
 Padding = Literal["none", "powers of two", "optimal buckets", "the maximum", "the longest in the batch"]
 Batching = Literal["one by one", "padded", "on the fly"]
-Group = tuple[int, ...]
 Step = Callable[..., Any]
 
 
@@ -56,21 +56,29 @@ class Arm:
         return self.jitted.stats.compiles if self.jitted else 0
 
     @property
-    def held(self) -> int:
-        """Bytes of the graphs in the cache: their structure, constants and arenas of all sizes."""
-        reports = [executable.report() for executable in self.jitted.executables.values()] if self.jitted else []
-        return sum(r.structure_bytes + r.constant_bytes + r.arena_bytes + r.result_bytes for r in reports)
+    def plans(self) -> dict[int, int]:
+        """The bytes of each graph in the cache, by the size it is for: structure, constants, arenas and results.
+
+        A graph of symbolic sizes has size 0, and arenas of all sizes that it met.
+        """
+        found = {}
+        for executable in self.jitted.executables.values() if self.jitted else ():
+            size, report = executable.graph.inputs[-1].spec.shape[-1], executable.report()
+            held = report.structure_bytes + report.constant_bytes + report.arena_bytes + report.result_bytes
+            found[size if isinstance(size, int) else 0] = held
+        return found
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A combination of the factors, and what makes an arm of it."""
+    """A combination of the factors, what makes an arm of it, and what it makes of any lengths in batches of a size."""
 
     name: str
     compilation: Compilation
     padding: Padding
     batching: Batching
     build: Callable[[Stream], Arm]
+    layout: Callable[[Sequence[int], int], Layout] = layouts.eager
 
     @property
     def engine(self) -> str:
@@ -78,11 +86,14 @@ class Strategy:
         return "dynamic" if self.compilation == "never" else "static"
 
 
+def _arm(
+    stream: Stream, layout: Callable[[Sequence[int], int], Layout], step: Step, given: Any, jitted: Any = None
+) -> Arm:
+    laid = layout(stream.lengths, stream.batch)
+    return Arm(stream, laid.groups, step, laid.sizes, given, jitted)
+
+
 # One by one -----------------------------------------------------------------------------------------------------
-
-
-def _alone(stream: Stream) -> tuple[Group, ...]:
-    return tuple((i,) for i in range(len(stream.lengths)))
 
 
 def _one(examples: Sequence[Example]) -> Example:
@@ -94,12 +105,12 @@ def _with_mask(examples: Sequence[Example]) -> Example:
 
 
 def _dynamic(stream: Stream) -> Arm:
-    return Arm(stream, _alone(stream), dynamic.value_and_grad(stream.model.loss), stream.lengths, _one)
+    return _arm(stream, layouts.eager, dynamic.value_and_grad(stream.model.loss), _one)
 
 
 def _exact(stream: Stream) -> Arm:
     jitted = static.jit(static.value_and_grad(stream.model.loss), limit=None)
-    return Arm(stream, _alone(stream), jitted, stream.lengths, _one, jitted)
+    return _arm(stream, layouts.exact, jitted, _one, jitted)
 
 
 def _symbolic(stream: Stream) -> Arm:
@@ -115,33 +126,26 @@ def _scanned(stream: Stream) -> Arm:
 def _any_length(stream: Stream, loss: Step) -> Arm:
     dims = (None, *[("T",)] * len(stream.examples[0]))
     jitted = static.jit(static.value_and_grad(loss), shapes="symbolic", dims=dims, limit=None)
-    return Arm(stream, _alone(stream), jitted, stream.lengths, _one, jitted)
+    return _arm(stream, layouts.symbolic, jitted, _one, jitted)
 
 
-def _padded(stream: Stream, boundary: Callable[[str, int], int], buckets: Sequence[int] | None) -> Arm:
+def _padded(stream: Stream, layout: Callable[[Sequence[int], int], Layout], buckets: Sequence[int] | None) -> Arm:
     dims = (None, *[("T",)] * (len(stream.examples[0]) + 1))
     step = static.value_and_grad(stream.model.masked)
     jitted = static.jit(step, shapes="bucket", dims=dims, buckets=buckets, limit=None, check=False)
-    sizes = tuple(boundary("T", length) for length in stream.lengths)
-    return Arm(stream, _alone(stream), jitted, sizes, _with_mask, jitted)
+    return _arm(stream, layout, jitted, _with_mask, jitted)
 
 
 def _powers(stream: Stream) -> Arm:
-    return _padded(stream, power_of_two, None)
+    return _padded(stream, layouts.powers, None)
 
 
 def _optimal(stream: Stream) -> Arm:
-    """As many buckets as powers of two take, so that their places alone differ."""
-    count = len({power_of_two("T", length) for length in stream.lengths})
-    return _bounded(stream, static.buckets.optimal(stream.lengths, count))
+    return _padded(stream, layouts.optimal, layouts.buckets(stream.lengths))
 
 
 def _maximum(stream: Stream) -> Arm:
-    return _bounded(stream, (max(stream.lengths),))
-
-
-def _bounded(stream: Stream, buckets: Sequence[int]) -> Arm:
-    return _padded(stream, Boundaries(buckets), buckets)
+    return _padded(stream, layouts.maximum, (max(stream.lengths),))
 
 
 # In batches -----------------------------------------------------------------------------------------------------
@@ -159,19 +163,15 @@ def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
     return (*columns, mask)
 
 
-def _batch_sizes(stream: Stream) -> tuple[int, ...]:
-    return tuple(len(group) * max(stream.lengths[i] for i in group) for group in stream.batches)
-
-
 def _dynamic_batches(stream: Stream) -> Arm:
-    return Arm(stream, stream.batches, dynamic.value_and_grad(stream.model.batched), _batch_sizes(stream), collated)
+    return _arm(stream, layouts.batches, dynamic.value_and_grad(stream.model.batched), collated)
 
 
 def _static_batches(stream: Stream) -> Arm:
     dims = (None, *[("B", "T")] * (len(stream.examples[0]) + 1))
     loss = stream.model.batched_scanned or stream.model.batched
     jitted = static.jit(static.value_and_grad(loss), shapes="symbolic", dims=dims, limit=None)
-    return Arm(stream, stream.batches, jitted, _batch_sizes(stream), collated, jitted)
+    return _arm(stream, layouts.compiled_batches, jitted, collated, jitted)
 
 
 def _on_the_fly(stream: Stream) -> Arm:
@@ -179,24 +179,39 @@ def _on_the_fly(stream: Stream) -> Arm:
         with dynamic.batched():
             return graphs.mean(graphs.stack([stream.model.loss(params, *example) for example in examples]))
 
-    sizes = tuple(sum(stream.lengths[i] for i in group) for group in stream.batches)
-    return Arm(stream, stream.batches, dynamic.value_and_grad(loss), sizes, tuple)
+    return _arm(stream, layouts.gathered, dynamic.value_and_grad(loss), tuple)
 
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         strategy.name: strategy
         for strategy in (
-            Strategy("dynamic", "never", "none", "one by one", _dynamic),
-            Strategy("dynamic, padded batches", "never", "the longest in the batch", "padded", _dynamic_batches),
-            Strategy("dynamic, batched on the fly", "never", "none", "on the fly", _on_the_fly),
-            Strategy("static, exact", "each shape", "none", "one by one", _exact),
-            Strategy("static, symbolic", "once", "none", "one by one", _symbolic),
-            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned),
-            Strategy("static, powers of two", "each shape", "powers of two", "one by one", _powers),
-            Strategy("static, optimal buckets", "each shape", "optimal buckets", "one by one", _optimal),
-            Strategy("static, the maximum", "once", "the maximum", "one by one", _maximum),
-            Strategy("static, padded batches", "once", "the longest in the batch", "padded", _static_batches),
+            Strategy("dynamic", "never", "none", "one by one", _dynamic, layouts.eager),
+            Strategy(
+                "dynamic, padded batches",
+                "never",
+                "the longest in the batch",
+                "padded",
+                _dynamic_batches,
+                layouts.batches,
+            ),
+            Strategy("dynamic, batched on the fly", "never", "none", "on the fly", _on_the_fly, layouts.gathered),
+            Strategy("static, exact", "each shape", "none", "one by one", _exact, layouts.exact),
+            Strategy("static, symbolic", "once", "none", "one by one", _symbolic, layouts.symbolic),
+            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned, layouts.symbolic),
+            Strategy("static, powers of two", "each shape", "powers of two", "one by one", _powers, layouts.powers),
+            Strategy(
+                "static, optimal buckets", "each shape", "optimal buckets", "one by one", _optimal, layouts.optimal
+            ),
+            Strategy("static, the maximum", "once", "the maximum", "one by one", _maximum, layouts.maximum),
+            Strategy(
+                "static, padded batches",
+                "once",
+                "the longest in the batch",
+                "padded",
+                _static_batches,
+                layouts.compiled_batches,
+            ),
         )
     }
 )

@@ -31,8 +31,8 @@ class Job:
     `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
     measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
-    chooses them (`compare.lengths.distributions`). `comparison` is the number of that of a selftest. Workers that run
-    at once have different lanes, and so different cores.
+    chooses them (`compare.lengths.distributions`), and `examples` are lengths that it is given. `comparison` is the
+    number of that of a selftest. Workers that run at once have different lanes, and so different cores.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class Job:
     budget: Budget = field(default_factory=Budget)
     memory: int = 0
     lane: int = 0
+    examples: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -56,7 +57,8 @@ class Job:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Job:
         """The job that `to_dict` wrote."""
-        nested = {"arms": tuple(values["arms"]), "budget": Budget(**values["budget"])}
+        tuples = {name: tuple(values[name]) for name in ("arms", "examples")}
+        nested = {**tuples, "budget": Budget(**values["budget"])}
         return cls(**{**values, **nested})
 
     @property

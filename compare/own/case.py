@@ -15,10 +15,12 @@ from compare.errors import InputsError
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
+from graphs.spec import TensorSpec
 
 MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
 
 Examples = tuple[Example, ...]
+OutputOf = Callable[[Callable[..., Any], Example], Any]
 
 
 class OwnCase(Case):
@@ -41,10 +43,24 @@ def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def case_of(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, dims: Sequence[Any] | None) -> Case:
-    """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters."""
+def _run(f: Callable[..., Any], example: Example) -> Any:
+    """What `f` returns in the dynamic engine."""
+    return arms.transformed(dynamic, f, None)(*example)[0]
+
+
+def case_of(
+    f: Callable[..., Any],
+    inputs: Sequence[Any],
+    gradient: bool | None,
+    dims: Sequence[Any] | None,
+    output_of: OutputOf = _run,
+) -> Case:
+    """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters.
+
+    `output_of` is as for `differentiates`.
+    """
     examples = _checked(inputs)
-    argnum = 0 if differentiates(f, examples[0], gradient) else None
+    argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
     if _shared([example[0] for example in examples]):
@@ -55,16 +71,17 @@ def case_of(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None,
     return OwnCase(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=None if argnum is None else 1)
 
 
-def differentiates(f: Callable[..., Any], example: Example, gradient: bool | None) -> bool:
+def differentiates(f: Callable[..., Any], example: Example, gradient: bool | None, output_of: OutputOf = _run) -> bool:
     """Whether a step takes gradients: if f returns one float and argument 0 holds float arrays, or as asked.
 
+    `output_of(f, example)` gives what f returns, or the spec of that; by default f is run.
     Raises InputsError where they are asked for and cannot be had, and what `f` raises.
     """
     kinds = {leaf.dtype.kind if isinstance(leaf, np.ndarray) else "" for leaf in tree.leaves(example[0])}
-    output, _ = arms.transformed(dynamic, f, None)(*example)  # runs even where nothing is asked: f must work
+    output = output_of(f, example)  # even where nothing is asked: f must work
     if gradient is False:
         return False
-    scalar = isinstance(output, np.ndarray) and output.ndim == 0 and output.dtype.kind == "f"
+    scalar = isinstance(output, (np.ndarray, TensorSpec)) and not output.shape and output.dtype.kind == "f"
     if gradient and kinds != {"f"}:
         raise InputsError("gradient=True needs an argument 0 that holds float arrays and nothing else")
     if gradient and not scalar:

@@ -17,7 +17,8 @@ class StrategyArm(TypedDict):
     """What a strategy for inputs of varying length took in one process, as `compare.lengths.measure` defines it.
 
     `blocks` are seconds per example, `latency` the seconds of each call once warm, in the order of `stream`. `error`
-    is how far its losses and gradients are from the reference, `held` the bytes of the compiled graphs.
+    is how far its losses and gradients are from the reference, `held` the bytes of the compiled graphs, and
+    `plans` those of each by the size that it is for, 0 where that is symbolic.
     """
 
     status: Status
@@ -35,6 +36,7 @@ class StrategyArm(TypedDict):
     useful: NotRequired[int]
     computed: NotRequired[int]
     held: NotRequired[int]
+    plans: NotRequired[list[list[int]]]
 
 
 class Lengths(TypedDict):

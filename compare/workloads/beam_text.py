@@ -87,7 +87,7 @@ def best(scores: Array, each: Array) -> tuple[Array, Array, Array]:
 
 
 def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:
-    """The first `prompt` characters of each of `lines` lines."""
+    """Prompts of `prompt` characters from `lines` lines."""
     return case_of(loss, static_loss, lines, prompt, width, seed)
 
 

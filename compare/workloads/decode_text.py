@@ -6,6 +6,7 @@ be hangs on the values. A graph that is built before takes room for the longest 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import graphs
 from compare.workloads.base import Case, Workload
 from compare.workloads.data import source_lines
-from compare.workloads.data.text import VOCABULARY_SIZE
+from compare.workloads.data.text import VOCABULARY_SIZE, encode
 from compare.workloads.layers import glorot
 
 Array = Any
@@ -23,8 +24,9 @@ Loss = Callable[[Params, Array], Array]
 
 MOST = 24
 """Characters written at most."""
-ENDS = 16
+ENDS = 8
 """A character that this divides ends the line."""
+_SPACE = int(encode(" ")[0])
 
 
 def loss(params: Params, prompt: Array) -> Array:
@@ -83,16 +85,30 @@ def log_likelihoods(params: Params, tokens: Array, keys: Array, values: Array, m
 
 
 def case_of(loss: Loss, static_loss: Loss, lines: int, prompt: int, width: int, seed: int) -> Case:
-    """The first `prompt` characters of each of `lines` lines; Glorot init, the embeddings normal."""
+    """Prompts of `prompt` characters from `lines` lines; Glorot init, the embeddings normal."""
     rng = np.random.default_rng(seed)
     params = {name: glorot(rng, width, width) for name in ("query", "key", "value")}
     params |= {
         "characters": rng.standard_normal((VOCABULARY_SIZE, width), np.float32),
         "output": glorot(rng, width, VOCABULARY_SIZE),
     }
-    long = [line for line in source_lines(8 * lines, seed) if len(line) >= prompt]
-    examples = tuple((line[:prompt],) for line in long[:lines])
+    examples = tuple((text,) for text in prompts(lines, prompt, seed))
     return Case(loss, params, examples, (prompt,) * len(examples), static_loss=static_loss)
+
+
+def prompts(count: int, length: int, seed: int) -> list[Array]:
+    """The first `length` characters, after the indentation, of `count` lines, int64[length] each.
+
+    The prompts end in different characters as long as there are enough of them. Continuations of one character by an
+    untrained model are much alike, and would all have one length on some machines.
+    """
+    by_end: dict[int, list[Array]] = {}
+    for line in source_lines(16 * count, seed):
+        text = line[np.argmax(line != _SPACE) :][:length]
+        if len(text) == length:
+            by_end.setdefault(int(text[-1]), []).append(text)
+    in_turn = itertools.chain(*itertools.zip_longest(*by_end.values()))
+    return list(itertools.islice((text for text in in_turn if text is not None), count))
 
 
 def make(lines: int, prompt: int, width: int, seed: int = 0) -> Case:

@@ -12,7 +12,7 @@ from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec
 
 # Ops that the values of their inputs can make fail, though the specs are right.
-_RISKY = frozenset(["take", "take_along_axis", "scatter", "scatter_add", "add_along_axis"])
+_RISKY = frozenset(["take", "take_along_axis", "scatter", "scatter_add", "add_along_axis", "flat_index"])
 _LIMIT = 4096
 
 

@@ -39,7 +39,7 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 
 connect()
-mode.listeners.append(loops.record)
+mode.followed(loops.follow)
 bind = loops.binder(_bind)
 
 

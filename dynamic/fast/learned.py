@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dynamic.entry import Entry
     from dynamic.fast.pullbacks import Code, Compiled
 
-_FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "sorting", "window"}
+_FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solver", "sorting", "window"}
 
 
 def learned(pullback: Compiled) -> Code | None:

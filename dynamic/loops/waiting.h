@@ -29,7 +29,6 @@ extern PyObject *level_name, *zero;
 
 /* batch.c */
 extern PyTypeObject DeferralType;
-PyObject *defer_to(PyObject *module, PyObject *batch);
 PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
 PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);

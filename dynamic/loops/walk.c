@@ -143,7 +143,7 @@ visit_last(PyObject *const *args)
         failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
     if (arrived > 0 && !failed) {
         PyObject *pullback = SLOT(entry, at.pullback);
-        int is_known = !PySet_GET_SIZE(detours) && Py_IS_TYPE(pullback, Pullback);
+        int is_known = !PyDict_GET_SIZE(detours) && Py_IS_TYPE(pullback, Pullback);
         failed = pass_back(is_known ? SLOT(pullback, at.apply) : args[7], entry, cotangents, args[4]);
     }
     Py_DECREF(entry);
@@ -162,7 +162,7 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         return NULL;
     }
     while (PyList_GET_SIZE(args[0]) != 0) {
-        if (PySet_GET_SIZE(detours) != 0)
+        if (PyDict_GET_SIZE(detours) != 0)
             Py_RETURN_FALSE;
         if (visit_last(args) < 0)
             return NULL;

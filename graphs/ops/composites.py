@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from graphs.ops.elementwise import (
     subtract,
     where,
 )
+from graphs.ops.families import composite
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, expand_dims, reshape, squeeze, stop_gradient
 from graphs.ops.reductions import max as _max
@@ -35,12 +37,17 @@ from graphs.ops.softmax import log_softmax, nll_loss
 Array = Any
 
 
+@composite
 def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log(sum(exp(x))) over `axis`, without overflow; infinite where x is infinitely large, or all -inf."""
+    """log(sum(exp(x))) over `axis`, without overflow; infinite where x is infinitely large, or all -inf, or nothing."""
+    shape = shape_of(x)
+    axis = positive_axes(axis, len(shape))
+    if any(dims.same(shape[a], 0) for a in axis):
+        return subtract(_sum(x, axis=axis, keepdims=keepdims), math.inf)
     largest = stop_gradient(_max(x, axis=axis, keepdims=True))
     peak = where(isfinite(largest), largest, 0)  # an infinity less itself would be NaN
     total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)
-    return total if keepdims else squeeze(total, positive_axes(axis, len(shape_of(x))))
+    return total if keepdims else squeeze(total, axis)
 
 
 def cross_entropy(logits: Array, labels: Array, /) -> Array:
@@ -58,17 +65,24 @@ def silu(x: Array, /) -> Array:
     return multiply(x, sigmoid(x))
 
 
+@composite
 def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The variance over `axis`, divided by the number of elements less `correction`."""
+    """The variance over `axis`, divided by the number of elements less `correction`, or by 0 where that is negative.
+
+    Where no degree of freedom is left it is infinite or NaN, as in NumPy, and its gradient is NaN.
+    """
     shape = shape_of(x)
-    count = dims.product(shape[a] for a in positive_axes(axis, len(shape)))
+    axis = positive_axes(axis, len(shape))
+    count = dims.product(shape[a] for a in axis)
     squares = square(subtract(x, mean(x, axis=axis, keepdims=True)))
-    return divide(_sum(squares, axis=axis, keepdims=keepdims), count - correction)  # type: ignore[operator]
+    freedom = dims.maximum(count - correction, 0)  # type: ignore[operator,arg-type]
+    return divide(_sum(squares, axis=axis, keepdims=keepdims), freedom)
 
 
+@composite
 def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The standard deviation over `axis`; gradient 0 where it is 0."""
-    spread = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    spread = var(x, axis=positive_axes(axis, len(shape_of(x))), correction=correction, keepdims=keepdims)
     none = equal(spread, 0)
     return where(none, 0, sqrt(where(none, 1, spread)))  # the slope of sqrt at 0 is infinite: never ask for it
 

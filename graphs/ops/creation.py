@@ -13,7 +13,7 @@ from graphs.dims import Dim, Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Attrs, Op
 from graphs.ops.dtypes import check_device
-from graphs.ops.movement import astype, identity
+from graphs.ops.movement import astype, identity, stack
 from graphs.ops.shapes import as_shape, dtype_of, shape_of
 from graphs.spec import TensorSpec
 
@@ -55,9 +55,10 @@ def _prepare_arange(
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
-    values = np.arange(start, stop, step, dtype=dtype)
+    # In few bits NumPy would add up a rounded step, and end far from where it should.
+    values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
     if out is None:
-        return values
+        return values.astype(dtype, copy=False)
     out[...] = values
     return out
 
@@ -133,15 +134,17 @@ def linspace(
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, with or without the last."""
     check_device(device)
-    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype or np.float64)
+    return np.linspace(float(start), float(stop), num, endpoint=endpoint, dtype=dtype or np.float64)
 
 
 def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Array:
     """An array of numbers, nested lists or anything with a buffer; tensors and symbols stay what they are.
 
-    `copy=False` raises ValueError where a copy is needed.
+    Nested lists that hold tensors or symbols are stacked. `copy=False` raises ValueError where a copy is needed.
     """
     check_device(device)
+    if copy is not False and isinstance(obj, (list, tuple)) and _holds_special(obj):
+        obj, copy = stack([asarray(part) for part in obj]), None
     if dispatch.interpreter_of(obj) is None:
         return np.array(obj, dtype=dtype, copy=copy)
     if dtype is not None and dtype_of(obj) != np.dtype(dtype):
@@ -149,6 +152,13 @@ def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool 
             raise ValueError(f"asarray: {dtype_of(obj)} becomes {np.dtype(dtype)} only in a copy; allow one")
         return astype(obj, dtype)
     return identity(obj) if copy else obj
+
+
+def _holds_special(obj: Any) -> bool:
+    """Whether nested lists hold a tensor or symbol."""
+    if isinstance(obj, (list, tuple)):
+        return any(map(_holds_special, obj))
+    return dispatch.interpreter_of(obj) is not None
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

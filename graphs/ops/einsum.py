@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.errors import GraphError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, ShapeError, located, placed
 from graphs.ops.dtypes import result_type
 from graphs.ops.elementwise import multiply
 from graphs.ops.linalg import diagonal, matmul
@@ -38,8 +38,13 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
 
     A label repeated in one operand takes its diagonal, `...` stands for axes that broadcast, and without `->` the
     output has the labels that occur once, in alphabetical order. More than two operands are multiplied in pairs, those
-    with the smallest product first. Raises ShapeError when subscripts and shapes do not fit.
+    with the smallest product first. Raises ShapeError when subscripts and shapes do not fit, and DTypeError for
+    subscripts that are no string.
     """
+    if not isinstance(subscripts, str):
+        raise DTypeError(
+            located(f"einsum: subscripts are a string, not {type(subscripts).__name__}; write 'ij,jk->ik'")
+        )
     values = [as_operand(o) for o in operands]
     try:
         inputs, output = _parsed(subscripts, [len(shape_of(v)) for v in values])

@@ -33,10 +33,10 @@ pow: Op = elementwise(
     np.power,
     # The inner `where` keeps x ** (0 - 1) and log(0) from being computed, so that no warning is raised for nothing.
     lambda g, x, y: multiply(g, multiply(y, pow(x, subtract(where(equal(y, 0), 1, y), 1)))),
-    lambda g, x, out: multiply(g, multiply(out, log(where(equal(x, 0), 1, x)))),
+    lambda g, x, out: multiply(g, multiply(out, log(where(logical_and(equal(x, 0), isfinite(out)), 1, x)))),
     infix=" ** ",
     flops=10,
-    doc="x ** y. The gradient in y is 0 where x is 0.",
+    doc="x ** y. Where x is 0 the gradient in y is 0, but infinite where y is negative.",
 )
 floor_divide: Op = elementwise("floor_divide", np.floor_divide, infix=" // ", doc="The largest integer at most x / y.")
 remainder: Op = elementwise(
@@ -166,6 +166,20 @@ minimum: Op = elementwise(
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
+)
+fmax: Op = elementwise(
+    "fmax",
+    np.fmax,
+    lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), g, 0),
+    lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), 0, g),
+    doc="The larger of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
+)
+fmin: Op = elementwise(
+    "fmin",
+    np.fmin,
+    lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), g, 0),
+    lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), 0, g),
+    doc="The smaller of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
 )
 
 

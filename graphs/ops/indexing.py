@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from graphs import dims, dispatch
+from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.errors import ControlFlowError, ShapeError
+from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Attrs, Op
 from graphs.ops.creation import arange, full
-from graphs.ops.elementwise import add, greater_equal, less, multiply, where
+from graphs.ops.elementwise import equal, where
 from graphs.ops.families import composite, movement
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
 from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, positive_axis, shape_of
-from graphs.ops.slicing import complete_key, getitem, is_basic
+from graphs.ops.slicing import complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
 
@@ -62,21 +62,20 @@ def _add_rows(rows: Array, indices: Array, values: Array) -> None:
         try:
             np.add.at(rows, indices, values)
         except IndexError:
-            raise _outside(rows) from None
+            raise _outside(len(rows)) from None
         return
     # np.add.at is 3 to 20 times as fast on a flat array as on rows.
     starts = np.where(indices < 0, indices + len(rows), indices).reshape(-1, 1) * width
     if np.any((starts < 0) | (starts >= rows.size)):
-        raise _outside(rows)
+        raise _outside(len(rows))
     np.add.at(rows.reshape(-1), (starts + np.arange(width)).reshape(-1), values.reshape(-1))
 
 
 _FEW = 16  # indices: their rows are added up sooner than their places in the flat array are found
 
 
-def _outside(rows: Array) -> ShapeError:
-    size = len(rows)
-    return ShapeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
+def _outside(size: int) -> OutOfRangeError:
+    return OutOfRangeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
 
 
 take: Op = movement(
@@ -128,11 +127,22 @@ scatter: Op = movement(
     _infer_scatter,
     lambda g, y, z_shape, axis: scatter(g, y, full(z_shape, 0, g.dtype), axis),
     None,
-    lambda g, y, axis: take(g, y, axis),
+    lambda g, y, axis: _of_the_last(g, y, axis),
     prepare=_prepare_scatter,
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
     arity=3,
 )
+
+
+def _of_the_last(g: Array, indices: Array, axis: int) -> Array:
+    """The cotangent of scattered values: 0 for those that a later one of the same index was written over."""
+    picked, shape = take(g, indices, axis), shape_of(indices)
+    if all(dims.same(size, 1) for size in shape):
+        return picked
+    numbers = reshape(arange(dims.product(shape)), shape)
+    last = scatter(full(shape_of(g)[axis], 0, numbers.dtype), indices, numbers)
+    after = (1,) * (len(shape_of(g)) - axis - 1)
+    return where(reshape(equal(take(last, indices), numbers), (*shape, *after)), picked, 0)
 
 
 def _prepare_along(x: Array, indices: Array, /, axis: int = -1) -> Prepared:
@@ -215,11 +225,13 @@ add_along_axis: Op = movement(
 def index(x: Array, key: Any) -> Array:
     """x[key] with NumPy's meaning: basic indices, integer arrays, or a boolean mask.
 
-    The axes of arrays separated by slices come first, as in NumPy. Raises ControlFlowError for a mask that is
-    symbolic: the result's shape would depend on its values.
+    The axes of arrays that a slice, None or Ellipsis separates come first, as in NumPy. Raises OutOfRangeError for a
+    position that an axis does not have, and ControlFlowError for a mask that is symbolic: the result's shape would
+    depend on its values.
     """
-    expanded, lengths = _expanded_masks(key)
-    entries = complete_key(expanded, len(shape_of(x)))
+    given, lengths = _expanded_masks(key)
+    x, given = _flags_as_axes(x, given)
+    entries = complete_key(given, len(shape_of(x)))
     if all(map(is_basic, entries)):
         return getitem(x, tuple(entries))
     _check_masks(entries, lengths, shape_of(x))
@@ -227,14 +239,17 @@ def index(x: Array, key: Any) -> Array:
     kept = [e for e in entries if e is None or isinstance(e, slice) or not is_basic(e)]  # an int drops its axis
     axes = [i for i, e in enumerate(kept) if not is_basic(e)]
     arrays = [kept[i] for i in axes]
-    if not _side_by_side(entries):
+    if not _side_by_side(given):
         return _take_many(moveaxis(view, axes, range(len(axes))), arrays, 0)
     return _take_many(view, arrays, axes[0])
 
 
-def _side_by_side(entries: Sequence[Any]) -> bool:
-    """Whether no slice lies between arrays. An int counts as an array here: x[0, :, array] has its axes first."""
-    picked = [i for i, e in enumerate(entries) if e is not None and not isinstance(e, slice)]
+def _side_by_side(given: Sequence[Any]) -> bool:
+    """Whether nothing lies between the arrays of a key as it was given: an Ellipsis separates even if it is no axis.
+
+    An int counts as an array here: x[0, :, array] has its axes first.
+    """
+    picked = [i for i, e in enumerate(given) if e is not None and e is not Ellipsis and not isinstance(e, slice)]
     return picked == list(range(picked[0], picked[-1] + 1))
 
 
@@ -243,7 +258,10 @@ def _as_index(entry: Any) -> Any:
 
 
 def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
-    """The key with each boolean mask replaced by the integer arrays it stands for, and the mask's size by array."""
+    """The key with each boolean mask replaced by the integer arrays it stands for, and the mask's size by array.
+
+    A mask without axes, which takes none of x, becomes a Python bool.
+    """
     result: list[Any] = []
     lengths: dict[int, int] = {}
     for entry in map(_as_index, key if isinstance(key, tuple) else (key,)):
@@ -251,10 +269,18 @@ def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
             result.append(entry)
             continue
         mask = _concrete_mask(entry)
-        positions = np.nonzero(mask)
-        lengths.update(zip(map(id, positions), mask.shape, strict=True))
+        positions: Sequence[Any] = np.nonzero(mask) if mask.ndim else (bool(mask),)
+        lengths.update(zip(map(id, positions), mask.shape, strict=False))
         result.extend(positions)
     return tuple(result), lengths
+
+
+def _flags_as_axes(x: Array, given: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    """x with an axis of size 1 for each bool of the key, and the key with arrays that pick all or nothing of these."""
+    if not any(isinstance(entry, bool) for entry in given):
+        return x, given
+    axes = [None if isinstance(e, bool) else e if e is Ellipsis else slice(None) for e in given if e is not None]
+    return getitem(x, tuple(axes)), tuple(np.zeros(int(e), np.intp) if isinstance(e, bool) else e for e in given)
 
 
 def _check_masks(entries: Sequence[Any], lengths: dict[int, int], shape: Shape) -> None:
@@ -279,28 +305,51 @@ def _concrete_mask(mask: Array) -> Array:
 
 def _take_many(x: Array, indices: Sequence[Array], axis: int) -> Array:
     """x indexed by several integer arrays on neighbouring axes, through one flat index."""
-    shape = shape_of(x)
-    sizes = shape[axis : axis + len(indices)]
     if len(indices) == 1:
         return take(x, indices[0], axis=axis)
-    flat = _wrapped(indices[0], sizes[0])
-    for position, size in zip(indices[1:], sizes[1:], strict=True):
-        flat = add(multiply(flat, size), _wrapped(position, size))
+    shape = shape_of(x)
+    sizes = shape[axis : axis + len(indices)]
     merged = reshape(x, (*shape[:axis], dims.product(sizes), *shape[axis + len(indices) :]))
-    return take(merged, flat, axis=axis)
+    return take(merged, flat_index(*indices, sizes=sizes), axis=axis)
 
 
-def _wrapped(position: Array, size: Size) -> Array:
-    _refuse_outside(position, size)
-    return where(less(position, 0), add(position, size), position)
+def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) -> Array:
+    """The place, among elements in row-major order, of each tuple of positions along axes of these `sizes`."""
+    shape = np.broadcast_shapes(*(np.shape(position) for position in positions))
+    flat: Array = np.zeros(shape, np.intp)
+    for position, size in zip(positions, sizes, strict=True):
+        if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
+            break
+        flat = flat * size + _from_front(position, size)
+    if out is None:
+        return flat
+    np.copyto(out, flat)
+    return out
 
 
-def _refuse_outside(position: Array, size: Size) -> None:
-    # Only values that are known now can be checked; a flat index out of its row would land in the next one.
-    if dispatch.interpreter_of(position) is None and isinstance(size, int):
-        inside = greater_equal(position, -size) & less(position, size)
-        if not np.all(inside):
-            raise ShapeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
+def _from_front(position: Array, size: int) -> Array:
+    """Positions counted from the front. One outside is refused: its flat index would be an element of another row."""
+    position = np.asarray(position).astype(np.intp, copy=False)  # in which no product of sizes overflows
+    if position.min() < -size or position.max() >= size:
+        raise _outside(size)
+    return np.where(position < 0, position + size, position)
+
+
+def _infer_flat(*positions: TensorSpec, sizes: Shape) -> TensorSpec:
+    for position in positions:
+        integral(position, "indices")
+    return TensorSpec(broadcast_shapes(*(position.shape for position in positions)), np.intp)
+
+
+flat_index: Op = Op(
+    "flat_index",
+    _flat_index,
+    _infer_flat,
+    prepare=lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}),
+    cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
+    family="indexing",
+    arity=None,
+)
 
 
 @composite
@@ -311,19 +360,34 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
     """
     x, key = as_operand(x), _as_index(key)
     value = cast(as_operand(value), dtype_of(x))
-    if hasattr(key, "dtype") and key.dtype.kind == "b" and _fits_all(value, key, x):
-        return where(_over_last_axes(key, x), value, x)
-    entries = complete_key(_expanded_masks(key)[0], len(shape_of(x)))
-    if all(map(is_basic, entries)):
-        return set_basic(x, value, tuple(entries))
+    if hasattr(key, "dtype") and key.dtype.kind == "b":
+        fitted = _fitted(value, shape_of(x)[len(shape_of(key)) :])
+        if fitted is not None:
+            return where(_over_last_axes(key, x), fitted, x)
+    given = _expanded_masks(key)[0]
+    if all(map(is_basic, given)):
+        entries = complete_key(given, len(shape_of(x)))
+        return set_basic(x, _without_ones(value, len(result_shape(shape_of(x), entries))), entries)
     places = index(reshape(arange(dims.product(shape_of(x))), shape_of(x)), key)
-    values = reshape(broadcast_to(value, shape_of(places)), (-1,))
+    values = reshape(broadcast_to(_without_ones(value, len(shape_of(places))), shape_of(places)), (-1,))
     return reshape(scatter(reshape(x, (-1,)), reshape(places, (-1,)), values), shape_of(x))
 
 
-def _fits_all(value: Array, mask: Array, x: Array) -> bool:
-    """Whether a value is the same for every element a mask of the first axes selects."""
-    return len(shape_of(value)) <= len(shape_of(x)) - len(shape_of(mask))
+def _without_ones(value: Array, ndim: int) -> Array:
+    """A value without leading axes of size 1 that what it is written to does not have."""
+    shape = shape_of(value)
+    extra = max(0, len(shape) - ndim)
+    return reshape(value, shape[extra:]) if extra and all(dims.same(s, 1) for s in shape[:extra]) else value
+
+
+def _fitted(value: Array, shape: Shape) -> Array | None:
+    """A value that is the same for every element of this shape that a mask selects; None when it is not."""
+    value = _without_ones(value, len(shape))
+    if len(shape_of(value)) > len(shape):
+        return None
+    if not dims.same_shape(broadcast_shapes(shape_of(value), shape), shape):
+        raise ShapeError(f"a value of shape {shape_of(value)} does not fit the selected {shape}; broadcast or slice it")
+    return value
 
 
 def _over_last_axes(mask: Array, x: Array) -> Array:
@@ -333,4 +397,4 @@ def _over_last_axes(mask: Array, x: Array) -> Array:
     return reshape(mask, (*picked, *(1,) * (len(shape) - len(picked))))
 
 
-__all__ = ["add_along_axis", "index", "scatter", "scatter_add", "setitem", "take", "take_along_axis"]
+__all__ = ["add_along_axis", "flat_index", "index", "scatter", "scatter_add", "setitem", "take", "take_along_axis"]

@@ -31,7 +31,7 @@ from graphs.ops.movement import (
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.ops.slicing import getitem
 from graphs.ops.sorting import count_nonzero
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -207,12 +207,14 @@ def trace(x: Array, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -
 
 
 @composite
-def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:
     """The p-norm of vectors along `axis` (of all elements by default); `ord` may be 0 and +-inf too.
 
     The gradient where the norm is 0 is 0, and so is that of an element that is 0.
     """
-    over: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if isinstance(ord, str):
+        raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
+    over: dict[str, Any] = {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": keepdims}
     if ord == 0:
         return astype(count_nonzero(x, **over), dtype_of(x))
     if ord in (math.inf, -math.inf):

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.errors import ShapeError
+from graphs.errors import DTypeError, ShapeError
 from graphs.ops.composites import softplus, var
 from graphs.ops.elementwise import (
     abs,
@@ -20,6 +20,7 @@ from graphs.ops.elementwise import (
     less,
     multiply,
     negative,
+    not_equal,
     sqrt,
     square,
     subtract,
@@ -28,10 +29,10 @@ from graphs.ops.elementwise import (
 )
 from graphs.ops.families import composite
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import astype, matrix_transpose, reshape
+from graphs.ops.movement import astype, cast, matrix_transpose, reshape
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 
@@ -150,16 +151,29 @@ def dropout(x: Array, rate: float, key: Array, /) -> Array:
 def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> Array:
     """softmax(query @ key.T / sqrt(D)) @ value: f[..., T, D], f[..., S, D], f[..., S, E] -> f[..., T, E].
 
-    `mask` bool[..., T, S] is True where attention is allowed; a row without any gives 0, as PyTorch has it
-    (Vaswani et al., 2017).
+    `mask` bool[..., T, S] is True where attention is allowed; one of floats is added to what softmax takes, so that
+    -inf allows none. A row without any gives 0. Both as in PyTorch (Vaswani et al., 2017). A mask of floats has a
+    gradient. Raises DTypeError for a mask of ints, which could mean either.
     """
     width = shape_of(query)[-1]
     scores = matmul(multiply(query, _inverse_root(width, dtype_of(query))), matrix_transpose(key))
     if mask is None:
         return matmul(softmax(scores), value)
+    scores, mask = _masked(scores, as_operand(mask))
     # The lowest number, not -inf: a row of that alone would be NaN. What is masked is 0 again afterwards.
     lowest = float(np.finfo(scores.dtype).min)
     return matmul(where(mask, softmax(where(mask, scores, lowest)), 0), value)
+
+
+def _masked(scores: Array, mask: Array) -> tuple[Array, Array]:
+    """The scores with a mask of floats added, and where attention is allowed."""
+    kind = dtype_of(mask).kind
+    if kind not in "bf":
+        raise DTypeError("a mask is bool, or float and added; convert it with astype(mask, 'bool')")
+    if kind == "b":
+        return scores, mask
+    scores = add(scores, cast(mask, scores.dtype))
+    return scores, not_equal(scores, -math.inf)
 
 
 def _inverse_root(width: Size, dtype: np.dtype[Any]) -> Any:

@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.op import Attrs, Kernel, Op
+from graphs.errors import ShapeError
+from graphs.op import Attrs, Kernel, Op, Prepare
 from graphs.ops.elementwise import divide, equal, multiply
+from graphs.ops.elementwise import where as _where
 from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
 from graphs.ops.scans import but_last, cumulative_prod
-from graphs.ops.shapes import Axis, accumulator, as_operand, positive_axis, reduced_shape, shape_of
+from graphs.ops.shapes import Axis, accumulator, as_operand, dtype_of, positive_axis, reduced_shape, shape_of
 from graphs.ops.sums import MANY, in_shape, summed
 from graphs.spec import TensorSpec
 
@@ -102,11 +104,29 @@ def _extremum(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
-def _accumulation(
-    x: Array, /, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None
-) -> tuple[tuple[Any, ...], Attrs]:
-    inputs, attrs = over_axes(x, axis, keepdims)
-    return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
+def _accumulation(identity: int) -> Prepare:
+    """What sums and products are told; elements that `where` leaves out become the identity, which changes nothing."""
+
+    def prepare(
+        x: Array,
+        /,
+        axis: Axis = None,
+        keepdims: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        where: Array | None = None,
+    ) -> tuple[tuple[Any, ...], Attrs]:
+        inputs, attrs = over_axes(x if where is None else _selected(x, where, identity), axis, keepdims)
+        return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
+
+    return prepare
+
+
+def _selected(x: Array, where: Array, identity: int) -> Array:
+    """x with what a mask leaves out replaced. Raises ShapeError for a mask with more axes than x, or longer ones."""
+    chosen = _where(where, x, np.asarray(identity, dtype_of(x)))
+    if not dims.same_shape(shape_of(chosen), shape_of(x)):
+        raise ShapeError(f"a mask of shape {shape_of(where)} does not fit {shape_of(x)}; broadcast x first")
+    return chosen
 
 
 def _sum(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: Any = None, out: Array = None) -> Array:
@@ -142,8 +162,8 @@ sum: Op = reduction(
     _sum,
     lambda g, x_shape, x_dtype, axis: _spread(cast(g, x_dtype), x_shape, axis),
     dtype=accumulator,
-    prepare=_accumulation,
-    doc="The sum over `axis` (all axes by default), in `dtype`; small integers widen to the platform's by default.",
+    prepare=_accumulation(0),
+    doc="The sum over `axis` (all axes by default) of what `where` selects, in `dtype`; small integers widen.",
 )
 mean: Op = reduction(
     "mean", _mean, lambda g, x_shape, axis: _spread(shared(g, _count(x_shape, axis)), x_shape, axis), dtype=_mean_dtype
@@ -153,8 +173,8 @@ prod: Op = reduction(
     _ufunc(np.multiply),
     lambda g, x, axis: multiply(_kept(cast(g, x.dtype), x.shape, axis), _others(x, axis)),
     dtype=accumulator,
-    prepare=_accumulation,
-    doc="The product over `axis`, in `dtype`; its gradient is right for any number of zeros.",
+    prepare=_accumulation(1),
+    doc="The product over `axis` of what `where` selects, in `dtype`; its gradient is right for any number of zeros.",
 )
 max: Op = reduction(
     "max",

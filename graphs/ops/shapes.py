@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import ControlFlowError, DTypeError, ShapeError
+from graphs.errors import ControlFlowError, DTypeError, OutOfRangeError, ShapeError
 from graphs.spec import TensorSpec
 
 Axis = int | Sequence[int] | None
@@ -27,14 +27,14 @@ def dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def positive_axis(axis: int, ndim: int) -> int:
-    """An axis counted from the front. Raises ShapeError when there is no such axis."""
+    """An axis counted from the front. Raises OutOfRangeError when there is no such axis."""
     try:
         index = operator.index(axis)
     except (TypeError, ControlFlowError):
         raise ShapeError(f"an axis is an int, got {axis!r}; count axes from 0, or from -1 backwards") from None
     if not -ndim <= index < ndim:
         remedy = f"use {-ndim} to {ndim - 1}" if ndim else "add one with expand_dims"
-        raise ShapeError(f"axis {axis} is out of range for {ndim} axes; {remedy}")
+        raise OutOfRangeError(f"axis {axis} is out of range for {ndim} axes; {remedy}")
     return index % ndim
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import ControlFlowError, ShapeError
+from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Attrs, Op
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand, as_shape, shape_of
@@ -30,14 +30,17 @@ def is_basic(index: Any) -> bool:
 
 
 def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
-    """A key with one entry per axis (None adds an axis): the Ellipsis written out. Raises ShapeError when too long."""
+    """A key with one entry per axis (None adds an axis): the Ellipsis written out.
+
+    Raises OutOfRangeError when it is too long.
+    """
     entries = key if isinstance(key, tuple) else (key,)
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
         raise ShapeError("an index holds at most one Ellipsis; write the others as :")
     used = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if used > ndim:
-        raise ShapeError(f"{used} indices for {ndim} axes; remove {used - ndim}")
+        raise OutOfRangeError(f"{used} indices for {ndim} axes; remove {used - ndim}")
     at = dots[0] if dots else len(entries)
     return (*entries[:at], *[slice(None)] * (ndim - used), *entries[at + len(dots) :])
 
@@ -51,7 +54,12 @@ def _prepare(x: Array, /, key: Any) -> tuple[tuple[Any, ...], Attrs]:
 
 
 def _infer(x: TensorSpec, *, key: Key) -> TensorSpec:
-    return TensorSpec(tuple(_result_sizes(x.shape, key)), x.dtype)
+    return TensorSpec(result_shape(x.shape, key), x.dtype)
+
+
+def result_shape(shape: Shape, key: Key) -> Shape:
+    """The shape of what a complete key of basic indices selects. Raises OutOfRangeError."""
+    return tuple(_result_sizes(shape, key))
 
 
 def _result_sizes(shape: Shape, key: Key) -> Iterator[Size]:
@@ -69,7 +77,9 @@ def _result_sizes(shape: Shape, key: Key) -> Iterator[Size]:
 
 def _check_index(index: Size, size: Size, axis: int) -> None:
     if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-        raise ShapeError(f"index {index} is out of range for axis {axis} of size {size}; use {-size} to {size - 1}")
+        raise OutOfRangeError(
+            f"index {index} is out of range for axis {axis} of size {size}; use {-size} to {size - 1}"
+        )
 
 
 def sliced_size(part: slice, size: Size) -> Size:

@@ -15,7 +15,7 @@ from graphs.ops.families import composite
 from graphs.ops.indexing import add_along_axis, take
 from graphs.ops.movement import stop_gradient
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -123,7 +123,8 @@ searchsorted: Op = Op(
 @composite
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not zero (or not False)."""
-    return sum(not_equal(x, np.zeros((), dtype_of(x))), axis=axis, keepdims=keepdims)
+    axes = positive_axes(axis, len(shape_of(x)))
+    return sum(not_equal(x, np.zeros((), dtype_of(x))), axis=axes, keepdims=keepdims)
 
 
 # Sizes that depend on values: run on arrays and tensors; a trace refuses them -------------------------------------

@@ -33,6 +33,16 @@ def _classes(v: Values) -> Any:
     return v.ints((4,), 0, 3)
 
 
+def _matrix(*shapes: tuple[int, ...], **options: Any) -> Make:
+    """Matrices of full rank."""
+    return lambda v: (tuple(v.matrix(shape) for shape in shapes), options)
+
+
+def _definite(v: Values) -> tuple[Arguments, Options]:
+    x = v.matrix((3, 3))
+    return (x @ x.T,), {}
+
+
 _KEY = ops.random_key(0)
 _ACTIVATIONS = ("elu", "gelu", "leaky_relu", "logsumexp", "silu", "softplus")
 _STATISTICS = ("std", "var", "vector_norm", "count_nonzero", "diff", "tril", "triu", "batch_statistics")
@@ -48,6 +58,16 @@ CALLS: dict[str, Make] = {
     **dict.fromkeys(("vecdot", "outer"), _real((3,), (3,))),
     **dict.fromkeys(("max_pool1d", "avg_pool1d"), _then((2, 3, 6), 2)),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _then((1, 2, 4, 4), 2)),
+    **dict.fromkeys(("flipud", "fliplr", "rot90", "ravel", "atleast_1d", "atleast_2d", "atleast_3d"), _real((2, 3))),
+    **dict.fromkeys(("gradient", "nan_to_num", "sinc"), _real((3, 4))),
+    **dict.fromkeys(("append", "dot", "inner", "kron"), _real((3, 3), (3, 3))),
+    **dict.fromkeys(("vstack", "hstack"), lambda v: (([v.real((2, 3)), v.real((2, 3))],), {})),
+    **dict.fromkeys(("linalg.slogdet", "linalg.matrix_norm", "linalg.matrix_rank"), _matrix((3, 3))),
+    **dict.fromkeys(("linalg.pinv", "linalg.qr", "linalg.svdvals"), _matrix((4, 3))),
+    **dict.fromkeys(("linalg.cholesky", "linalg.eigh", "linalg.eigvalsh"), _definite),
+    "linalg.matrix_power": lambda v: ((v.matrix((3, 3)), -2), {}),
+    "linalg.solve": lambda v: ((v.matrix((3, 3)), v.real((3, 2))), {}),
+    "linalg.svd": _matrix((4, 3), full_matrices=False),
     "__array_namespace_info__": _exactly(),
     "astype": _then((2, 3), np.float64),
     "attention": _real((4, 3), (5, 3), (5, 2)),
@@ -59,7 +79,9 @@ CALLS: dict[str, Make] = {
     "cond": lambda v: ((np.asarray(True), ops.sin, ops.cos, v.real((3,))), {}),
     "conv1d": _real((2, 3, 6), (4, 3, 3), (4,)),
     "conv2d": _real((1, 2, 5, 5), (3, 2, 3, 3), (3,)),
+    "cross": _real((2, 3), (2, 3)),
     "cross_entropy": lambda v: ((v.real((4, 3)), _classes(v)), {}),
+    "diag": _real((3,)),
     "dropout": _then((2, 3), 0.5, _KEY),
     "einsum": lambda v: (("ij,jk->ik", v.real((2, 3)), v.real((3, 4))), {}),
     "embedding": lambda v: ((v.real((3, 2)), _classes(v)), {}),

@@ -75,10 +75,17 @@ def _take(op: Op, values: Values) -> Iterator[Call]:
     yield "repeated", (values.real((3, 2)), np.array([1, -2, 1, 1, 0], np.int32)), {"axis": 0}
 
 
+def _flat_index(op: Op, values: Values) -> Iterator[Call]:
+    for title, shapes in {"pair": ((3,), (3,)), "broadcast": ((2, 1), (3,), ())}.items():
+        sizes = tuple(range(2, 2 + len(shapes)))
+        yield title, tuple(map(values.ints, shapes, [-s for s in sizes], sizes)), {"sizes": sizes}
+
+
 INDEXING = {
     "take": _take,
     "scatter": _scatter,
     "scatter_add": _scatter_add,
     "take_along_axis": _picking({**_ALONG, **_BROADCAST}),
     "add_along_axis": _add_along_axis,
+    "flat_index": _flat_index,
 }

@@ -107,6 +107,11 @@ class Values:
         """Between -0.9 and 1."""
         return np.asarray(self.positive(shape) - 1)
 
+    def matrix(self, shape: Sizes) -> Array:
+        """Matrices of full rank, whose singular values lie apart."""
+        part = self._random.uniform(-0.4, 0.4, shape)
+        return np.asarray(part + np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1])))
+
     def bools(self, shape: Sizes) -> Array:
         """True or False."""
         return np.asarray(self._random.integers(0, 2, shape) == 1)

@@ -11,7 +11,6 @@ def _names(text: str) -> frozenset[str]:
 
 
 _COMPLEX = "complex dtypes are not supported"
-_MATRIX = "solvers and decompositions are left to numpy.linalg, on arrays"
 _FFT = "the transforms are complex"
 
 CORE = _names(
@@ -50,10 +49,6 @@ FFT = _names(
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(("conj", "imag", "real"), _COMPLEX),
-    **dict.fromkeys(LINALG, _MATRIX),
-    "cross": "three multiplications of slices say the same",
-    "matrix_norm": "the Frobenius norm is vector_norm over two axes; the others need singular values",
-    "matrix_power": "a chain of matmul says the same",
     **dict.fromkeys(FFT, _FFT),
     **dict.fromkeys(("fftfreq", "rfftfreq", "fftshift", "ifftshift"), "of use with the transforms alone"),
 }

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs import numpy_functions, ops
+from graphs import linalg, numpy_functions, ops
 from graphs.op import Op
 from graphs.testing import standard, traits
 from graphs.testing.traits import Call, Engines
@@ -39,26 +39,21 @@ Made by `python -m graphs.testing.table`; do not edit. Each row is found out by 
 * **flops** are floating point operations per element, of the inputs or of the result, whichever are more, on a sample.
 * **view** marks results that share memory with the input.
 
-The same functions run on arrays, in both engines, and in gradients of gradients.
+The same functions run on arrays, in both engines, and in gradients of gradients. What begins with `linalg.` is in
+`graphs.linalg`, and so are `cross`, `matmul`, `vector_norm` and the like.
 """
 _COLUMNS = ("name", "std", "NumPy", "family", "dtypes", "gradient in", "order", "form", "flops", "view", "at kinks")
 
 
-def functions() -> list[str]:
-    """The names of the public functions, ops and composites, in order."""
-    public = (name for name in ops.__all__ if callable(getattr(ops, name)) and not isinstance(getattr(ops, name), type))
-    return sorted(public, key=lambda name: name.strip("_"))
-
-
 def row(name: str, engines: Engines) -> tuple[str, ...]:
     """The cells of one function."""
-    function, calls = getattr(ops, name), traits.calls(name)
+    function, calls = traits.named(name), traits.calls(name)
     first = next((c for c in calls if all(a.size for a in c.arrays)), calls[0])
     gradient = _gradient(calls, engines)
     family = function.family if isinstance(function, Op) else function.__module__.rpartition(".")[2]
     return (
         f"`{name}`",
-        "✓" if name in STANDARD else "",
+        "✓" if name.removeprefix("linalg.") in STANDARD else "",
         ", ".join(f"`{n}`" for n in _numpy_names().get(name, [])),
         family,
         traits.grouped(traits.dtypes(first, engines)),
@@ -82,7 +77,7 @@ def _gradient(calls: list[Call], engines: Engines) -> tuple[str, str, str]:
 @functools.cache
 def _numpy_names() -> dict[str, list[str]]:
     """The names in NumPy of each function, as the NumPy protocols have them."""
-    names: dict[str, list[str]] = {name: [] for name in functions()}
+    names: dict[str, list[str]] = {name: [] for name in traits.functions()}
     for name, found in names.items():
         if isinstance(getattr(np, name, None), np.ufunc):
             found.append(name)
@@ -90,7 +85,7 @@ def _numpy_names() -> dict[str, list[str]]:
         names[name].append(numpy_name)
     for function, ours in numpy_functions.FUNCTIONS.items():
         for name, found in names.items():
-            if getattr(ops, name) in _made_of(ours) and function.__name__ not in found:
+            if traits.named(name) in _made_of(ours) and function.__name__ not in found:
                 found.append(function.__name__)
     return names
 
@@ -101,20 +96,24 @@ def _made_of(function: Callable[..., Any]) -> list[Any]:
         return [function]
     name = function.__name__
     called = [n for n in function.__code__.co_names if name in ("<lambda>", f"_{n}")]
-    return [function, *inspect.getclosurevars(function).nonlocals.values(), *(getattr(ops, n, None) for n in called)]
+    return [
+        function,
+        *inspect.getclosurevars(function).nonlocals.values(),
+        *(getattr(space, n, None) for n in called for space in (ops, linalg)),
+    ]
 
 
 def _markdown(engines: Engines) -> Iterator[str]:
     yield _HEAD
     yield f"| {' | '.join(_COLUMNS)} |"
     yield f"|{'---|' * len(_COLUMNS)}"
-    for name in functions():
+    for name in traits.functions():
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row(name, engines))} |"
     yield from _standard()
 
 
 def _standard() -> Iterator[str]:
-    present = sorted(name for name in STANDARD if name in ops.__all__)
+    present = sorted(name for name in STANDARD if name in ops.__all__ or name in linalg.__all__)
     yield "\n## The array API standard 2024.12\n"
     for title, names in (("core", standard.CORE), ("linalg", standard.LINALG), ("fft", standard.FFT)):
         yield f"* {title}: {len(names & set(present))} of {len(names)} names are here."

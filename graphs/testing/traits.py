@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs import ops, tree
+from graphs import linalg, ops, tree
 from graphs.cost import graph_cost
-from graphs.errors import ControlFlowError, GraphError
+from graphs.errors import ControlFlowError, GraphError, LinAlgError
 from graphs.op import Op, registered
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.testing.composites import CALLS
@@ -84,15 +84,30 @@ def _parameters(function: Function) -> list[str]:
     return [p.name for p in inspect.signature(source).parameters.values() if p.kind in kinds] or ["x"]
 
 
+def functions() -> list[str]:
+    """The names of the public functions, ops and composites, in order; those of graphs.linalg alone with its name."""
+    public = [name for name in ops.__all__ if callable(getattr(ops, name)) and not isinstance(getattr(ops, name), type)]
+    own = [name for name in linalg.__all__ if not isinstance(getattr(linalg, name), type) and name not in ops.__all__]
+    return sorted([*public, *(f"linalg.{name}" for name in own)], key=lambda name: name.strip("_"))
+
+
+def named(name: str) -> Function:
+    """The public function of that name."""
+    space, _, own = name.rpartition(".")
+    found: Function = getattr(linalg if space else ops, own)
+    return found
+
+
 def calls(name: str) -> list[Call]:
     """Sample calls of a public function. Raises GraphError when it has none."""
-    function = getattr(ops, name)
+    function = named(name)
     if name in CALLS:
         args, options = CALLS[name](Values(name))
         return [Call(function, args, options)]
-    if name not in registered():
+    op = function.name if isinstance(function, Op) else name
+    if op not in registered():
         raise GraphError(f"{name} has no sample call; add one to graphs/testing/composites.py")
-    return [Call(function, sample.args, dict(sample.attrs)) for sample in samples(name)]
+    return [Call(function, sample.args, dict(sample.attrs)) for sample in samples(op)]
 
 
 # Dtypes -----------------------------------------------------------------------------------------------------------
@@ -178,6 +193,9 @@ def _slope_along_a_line(call: Call, positions: list[int], engines: Engines) -> C
     random = np.random.default_rng(0)
     shapes = {i: call.arrays[i].shape for i in positions}
     directions = {i: random.choice([-1, 1], s) * random.uniform(0.9, 1.1, s) for i, s in shapes.items()}
+    for i, array in enumerate(call.arrays):
+        if i in directions and array.ndim > 1 and np.array_equal(array, array.mT):
+            directions[i] = (directions[i] + directions[i].mT) / 2  # what is symmetric may have to stay so
 
     def total(t: Any) -> Any:
         arrays = [
@@ -192,7 +210,10 @@ def _slope_along_a_line(call: Call, positions: list[int], engines: Engines) -> C
 
     def slope(t: float) -> float:
         with np.errstate(all="ignore"):
-            return float(gradient(np.asarray(t)))
+            try:
+                return float(gradient(np.asarray(t)))
+            except LinAlgError:
+                return float("nan")  # a point at which the function has no value
 
     return slope
 

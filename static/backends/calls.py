@@ -39,10 +39,15 @@ def kernel(node: Node, out: bool = True) -> Any:
         return reductions.reducer(_REDUCERS.get(node.op, np.add), node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
         return _METHODS[node.op][0]
-    if is_dot(node):
-        large = isinstance(node.spec.size, int) and node.spec.size > SMALL
-        return np.matmul if large else np.ndarray.dot
-    return node.op.kernel
+    return _product(node) if node.op is matmul else node.op.kernel
+
+
+def _product(node: Node) -> Any:
+    """What the kernel of matmul chooses, and so its bits: of memory that lies otherwise `dot` makes copies."""
+    if not is_dot(node):
+        return np.matmul
+    known = isinstance(node.spec.size, int)
+    return node.op.kernel if not known else np.matmul if node.spec.size > SMALL else np.ndarray.dot
 
 
 def _is_method(node: Node, out: bool) -> bool:
@@ -50,9 +55,12 @@ def _is_method(node: Node, out: bool) -> bool:
 
 
 def is_dot(node: Node) -> bool:
-    """Whether a product is one call of BLAS, for which `dot` may be called in place of the kernel."""
-    specs = [node.spec, *(source.spec for source in node.inputs)]
-    return node.op is matmul and all(s.ndim <= 2 and s.dtype == node.spec.dtype and s.dtype.char in "fd" for s in specs)
+    """Whether a product is one of two matrices in one call of BLAS, for which `dot` may be called."""
+    if node.op is not matmul:
+        return False
+    return all(
+        s.ndim == 2 and s.dtype == node.spec.dtype and s.dtype.char in "fd" for s in (i.spec for i in node.inputs)
+    )
 
 
 def is_reducer(node: Node) -> bool:
@@ -84,7 +92,7 @@ def call(node: Node, name: str, given: Sequence[str], out: str, attr: Callable[[
         return f"{name}({given[0]}, {attr(_METHODS[node.op][1])})"
     arguments = list(given)
     if out:
-        positional = node.op not in _BY_KEYWORD and (isinstance(kernel(node), np.ufunc) or is_dot(node))
+        positional = node.op not in _BY_KEYWORD and (isinstance(kernel(node), np.ufunc) or node.op is matmul)
         arguments.append(out if positional else f"out={out}")
     arguments += [f"{key}={attr(key)}" for key in node.attrs]
     return f"{name}({', '.join(arguments)})"

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from graphs import dims
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.control import part, scan_op
+from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
 from static.backends import calls, groups
@@ -167,7 +168,7 @@ class _Writer:
     def _reads_rows(self, node: Node) -> bool:
         """Whether a kernel's own result is in row-major order, since its operands are or for any operands."""
         rows = (self.schedule.owner[source] is source or source in self._whole for source in node.inputs)
-        return calls.is_dot(node) or all(rows)
+        return (node.op is matmul and node.spec.ndim < 3) or all(rows)
 
     @functools.cached_property
     def _whole(self) -> set[Node]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphs.dims import is_symbolic
+from graphs.dispatch import BROKEN_RULES
 from graphs.ir import CONSTANT, Graph, Node
 from static.passes.rewrite import rewrite
 
@@ -27,8 +28,10 @@ def _folded(node: Node, known: dict[Node, Any]) -> Node | None:
         known[node] = node.attrs["value"]
     if not _foldable(node, known):
         return None
-    # A kernel may give a NumPy scalar where an array of no axes is meant.
-    value = np.asarray(node.op.kernel(*(known[source] for source in node.inputs), **node.attrs))
+    try:  # a kernel may give a NumPy scalar where an array of no axes is meant
+        value = np.asarray(node.op.kernel(*(known[source] for source in node.inputs), **node.attrs))
+    except BROKEN_RULES:
+        return None  # it may stand in a branch that is never taken; where it runs, it fails there
     if node.op.view:
         known[node] = value
         return None

@@ -30,7 +30,8 @@ from static.passes.views import eliminate_views
 
 Pass = Callable[[Graph], Graph]
 
-# The rungs of the ladder. The first two give the same bits.
+# The rungs of the ladder. The first two call the same kernels on the same numbers. Where these lie alike in memory,
+# every bit is the same, and the dynamic engine's: docs/limits.md says where they do not.
 REPLAY: tuple[Pass, ...] = (remove_dead_code,)
 SIMPLIFY: tuple[Pass, ...] = (
     remove_dead_code,

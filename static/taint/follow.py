@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.dispatch import BROKEN_RULES
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.op import Op
 from graphs.ops import control
@@ -43,7 +44,10 @@ def _marked(node: Node, sources: Sequence[Any]) -> Marks:
     if node.op.family == "control":
         return rule(node, sources) if rule else anything(node, sources)
     if node.op is CONSTANT or (not node.op.effect and all(map(_is_constant, sources))):
-        return known(np.asarray(node.op.kernel(*[source.value for source in sources], **node.attrs)))
+        try:
+            return known(np.asarray(node.op.kernel(*[source.value for source in sources], **node.attrs)))
+        except BROKEN_RULES:  # such as the inverse of zeros, in a branch that is not taken
+            return anything(node, sources)
     return (rule or _FAMILIES.get(node.op.family, anything))(node, sources)
 
 

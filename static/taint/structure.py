@@ -12,6 +12,7 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import indexing, linalg, movement, pooling, reductions, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
+from static.taint.elementwise import by_element
 from static.taint.marks import Bools, Mark, Rule, anything, decided, shape_of, sound, unmarked
 
 
@@ -117,6 +118,13 @@ def _picked(node: Node, sources: Sequence[Mark]) -> Mark:
     return unmarked(shape_of(node), node.spec.dtype)._replace(taint=taint | by_index, extra=by_index)
 
 
+def _flat(node: Node, sources: Sequence[Mark]) -> Mark:
+    """flat_index: element by element, where all is known; what is not known has no place to look for."""
+    if not all(mark.known.all() for mark in sources):
+        sources = [mark._replace(known=np.zeros_like(mark.known)) for mark in sources]
+    return by_element(node, sources)
+
+
 def _added(node: Node, sources: Sequence[Mark]) -> Mark:
     """scatter_add: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
@@ -149,6 +157,7 @@ RULES: dict[Op, Rule] = {
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
     **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
+    indexing.flat_index: _flat,
     indexing.scatter_add: _added,
     indexing.add_along_axis: _added_along,
     scans.linear_recurrence: _along,

@@ -234,6 +234,14 @@ def test_attention():
     )
 
 
+def test_attention_with_a_mask_that_is_added():
+    compare(
+        g.attention,
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
+        reals((2, 4, 3), (2, 5, 3), (2, 5, 6), (4, 5)),
+    )
+
+
 def test_a_row_that_attends_to_nothing():
     mask = np.array([[True, False], [False, False]])
     compare(

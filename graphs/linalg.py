@@ -1,0 +1,123 @@
+"""The linear algebra extension of the array API standard: `graphs.linalg.solve` and the like, for both engines.
+
+All functions take matrices along the last two axes, and any number of axes before these.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.errors import LinAlgError, ShapeError
+from graphs.ops.elementwise import abs as _abs
+from graphs.ops.elementwise import greater, multiply
+from graphs.ops.factoring import (
+    EighResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    eigh,
+    eigvalsh,
+    qr,
+    slogdet,
+    svd,
+    svdvals,
+)
+from graphs.ops.families import composite
+from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
+from graphs.ops.movement import broadcast_to, expand_dims, matrix_transpose
+from graphs.ops.products import cross
+from graphs.ops.reductions import max as _max
+from graphs.ops.reductions import min as _min
+from graphs.ops.reductions import sum as _sum
+from graphs.ops.shapes import as_operand, dtype_of, shape_of
+from graphs.ops.solving import cholesky, det, inv, matrices, pinv, solve, square
+from graphs.ops.sorting import count_nonzero
+from graphs.spec import spec_of
+
+__all__ = [
+    "EighResult",
+    "LinAlgError",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+Array = Any
+
+
+@composite
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
+    """A norm of matrices: "fro" (or None), "nuc", 1, -1, 2, -2, inf or -inf, as in NumPy.
+
+    "nuc", 2 and -2 are the sum, the largest and the smallest of singular values; ties share the gradient equally.
+    The gradient of "fro" where the norm is 0 is 0.
+    """
+    x = as_operand(x)
+    matrices(spec_of(x))
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in _OF_SINGULAR_VALUES:
+        found = _OF_SINGULAR_VALUES[ord](svdvals(x), axis=-1)
+        return expand_dims(found, (-2, -1)) if keepdims else found
+    if ord not in _OF_SUMS:
+        raise ShapeError(f"there is no norm {ord!r} of matrices; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+    choose, axis = _OF_SUMS[ord]
+    return choose(_sum(_abs(x), axis=axis, keepdims=True), axis=(-2, -1), keepdims=keepdims)
+
+
+_OF_SINGULAR_VALUES: dict[Any, Any] = {"nuc": _sum, 2: _max, -2: _min}
+_OF_SUMS: dict[Any, Any] = {1: (_max, -2), -1: (_min, -2), math.inf: (_max, -1), -math.inf: (_min, -1)}
+
+
+@composite
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Square matrices times themselves, n factors; for n < 0 of their inverses. Raises LinAlgError as `inv` does."""
+    x = as_operand(x)
+    size, spec = square(spec_of(x)), spec_of(x)
+    if n == 0:
+        return broadcast_to(np.eye(size.__index__(), dtype=spec.dtype), spec.shape)
+    base, left, result = (x if n > 0 else inv(x)), abs(n), None
+    while left:
+        if left % 2:
+            result = base if result is None else matmul(result, base)
+        left //= 2
+        base = matmul(base, base) if left else base
+    return result
+
+
+@composite
+def matrix_rank(x: Array, /, *, rtol: float | None = None) -> Array:
+    """How many singular values exceed `rtol` times the largest: by default the larger size times the float spacing."""
+    x = as_operand(x)
+    values = svdvals(x)
+    if dims.same(values.shape[-1], 0):
+        return _sum(values, axis=-1, dtype=np.int64)
+    share = multiply(dims.maximum(*shape_of(x)[-2:]), float(np.finfo(dtype_of(x)).eps)) if rtol is None else rtol
+    return count_nonzero(greater(values, multiply(_max(values, axis=-1, keepdims=True), share)), axis=-1)

@@ -1,0 +1,85 @@
+"""The part of the table of NumPy functions that stands for `numpy.linalg`, with NumPy's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs import linalg, ops
+from graphs.errors import ShapeError
+
+Array = Any
+
+
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """The norm of all elements, of vectors along an axis, or of matrices along two, which without an axis are all.
+
+    Raises ShapeError for an order and more axes than 2.
+    """
+    axes: Any = tuple(range(np.ndim(x))) if axis is None else np.atleast_1d(axis).tolist()
+    if ord is None or len(axes) == 1:
+        return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ShapeError(f"norm: {len(axes)} axes have no norm of order {ord!r}; name one, or two for matrices")
+    found = linalg.matrix_norm(ops.moveaxis(x, axes, (-2, -1)), ord="fro" if ord == "f" else ord)
+    return ops.expand_dims(found, axis=[a % np.ndim(x) for a in axes]) if keepdims else found
+
+
+def _svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """`hermitian` promises that the matrices are symmetric: their singular values are the same."""
+    return linalg.svd(a, full_matrices=full_matrices) if compute_uv else linalg.svdvals(a)
+
+
+def _qr(a: Array, mode: str = "reduced") -> Any:
+    return linalg.qr(a).R if mode == "r" else linalg.qr(a, mode=mode)
+
+
+def _lower_or_upper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`UPLO` says which triangle is read: here the matrix must be symmetric, so that both hold the same."""
+
+    def call(a: Array, UPLO: str = "L") -> Any:  # noqa: N803  (NumPy's name)
+        if UPLO.upper() not in ("L", "U"):
+            raise ValueError("UPLO argument must be 'L' or 'U'")
+        return function(a)
+
+    return call
+
+
+def _pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
+    return linalg.pinv(a, rtol=rcond if rtol is None else rtol)
+
+
+def _matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:  # noqa: N803
+    if tol is not None:
+        return ops.count_nonzero(ops.greater(linalg.svdvals(A), tol), axis=-1)
+    return linalg.matrix_rank(A, rtol=rtol)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.linalg.solve: lambda a, b: linalg.solve(a, b),
+    np.linalg.inv: lambda a: linalg.inv(a),
+    np.linalg.pinv: _pinv,
+    np.linalg.det: lambda a: linalg.det(a),
+    np.linalg.slogdet: lambda a: linalg.slogdet(a),
+    np.linalg.cholesky: lambda a, /, *, upper=False: linalg.cholesky(a, upper=upper),
+    np.linalg.svd: _svd,
+    np.linalg.svdvals: linalg.svdvals,
+    np.linalg.qr: _qr,
+    np.linalg.eigh: _lower_or_upper(linalg.eigh),
+    np.linalg.eigvalsh: _lower_or_upper(linalg.eigvalsh),
+    np.linalg.matrix_power: lambda a, n: linalg.matrix_power(a, n),
+    np.linalg.matrix_rank: _matrix_rank,
+    np.linalg.norm: norm,
+    np.linalg.matrix_norm: linalg.matrix_norm,
+    np.linalg.vector_norm: linalg.vector_norm,
+    np.linalg.cross: linalg.cross,
+    np.linalg.matmul: linalg.matmul,
+    np.linalg.matrix_transpose: linalg.matrix_transpose,
+    np.linalg.outer: linalg.outer,
+    np.linalg.tensordot: linalg.tensordot,
+    np.linalg.vecdot: linalg.vecdot,
+    np.linalg.trace: linalg.trace,
+    np.linalg.diagonal: linalg.diagonal,
+}

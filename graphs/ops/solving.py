@@ -1,0 +1,352 @@
+"""Solving systems of equations: solve, inv, pinv, det, slogdet and cholesky, each over the last two axes.
+
+LAPACK does the work, through `numpy.linalg`: float32 and float64, batches of any number of axes. What LAPACK cannot
+solve is a `LinAlgError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Size
+from graphs.errors import DTypeError, LinAlgError, ShapeError
+from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.ops.creation import arange
+from graphs.ops.elementwise import add, greater, multiply, negative, subtract, where
+from graphs.ops.families import composite
+from graphs.ops.linalg import matmul
+from graphs.ops.movement import expand_dims, matrix_transpose, permute_dims, squeeze
+from graphs.ops.reductions import sum
+from graphs.ops.shapes import as_operand, shape_of
+from graphs.ops.slicing import getitem
+from graphs.spec import TensorSpec, broadcast_shapes, spec_of
+
+Array = Any
+
+# What all of these have in common ---------------------------------------------------------------------------------
+
+_TYPES = (np.dtype(np.float32).num, np.dtype(np.float64).num)
+_REASONS = {
+    "Singular matrix": "the matrix is singular; add a multiple of the identity, or use linalg.pinv",
+    "Matrix is not positive definite": "the matrix is not positive definite; add a multiple of the identity",
+}
+
+
+def solver(
+    name: str,
+    kernel: Kernel,
+    infer: Callable[..., TensorSpec],
+    *rules: Callable[..., Any],
+    flops: Callable[..., Size],
+    prepare: Prepare | None = None,
+    arity: int = 1,
+    whole: bool = False,
+    doc: str,
+) -> Op:
+    """An op on matrices that numpy.linalg works out: `kernel(*arrays, out, **attrs)` fills `out` and returns it.
+
+    `out` is an array of the spec that `infer` gives; where the kernel makes `whole` results, it may be None too.
+    `flops(*specs, **attrs)` counts.
+    """
+
+    def run(*arrays: Array, out: Array = None, **attrs: Any) -> Array:
+        _check_types(arrays)
+        if out is None and not whole:
+            spec = infer(*map(spec_of, arrays), **attrs)
+            out = np.empty(spec.shape, spec.dtype)
+        try:
+            return kernel(*arrays, out, **attrs)
+        except ValueError as error:  # LinAlgError is one
+            infer(*map(spec_of, arrays), **attrs)  # which tells better what is wrong with sizes
+            raise _reason(error) from None
+
+    def inferred(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
+        _check_types(specs)
+        return infer(*specs, **attrs)
+
+    def cost(*specs: TensorSpec, out: TensorSpec, **attrs: Any) -> Size:
+        return flops(*specs, **attrs)
+
+    return Op(
+        name, run, inferred, rules=rules, prepare=prepare or (_one if arity == 1 else _two), cost=cost, family="solver",
+        arity=arity, broadcasts=arity > 1, doc=doc,
+    )  # fmt: skip
+
+
+def _check_types(operands: Iterable[Any]) -> None:
+    for operand in operands:
+        if operand.dtype.num not in _TYPES:
+            raise DTypeError("takes float32 and float64; convert with astype(x, 'float64')")
+
+
+def _reason(error: ValueError) -> ValueError:
+    """An error of LAPACK's as one of ours, with a remedy; any other as it is."""
+    if isinstance(error, LinAlgError) or not isinstance(error, np.linalg.LinAlgError):
+        return error
+    return LinAlgError(_REASONS.get(str(error), f"{error}; look for NaN and infinity in the matrix"))
+
+
+def _one(x: Array, /) -> tuple[tuple[Any, ...], Attrs]:
+    return (as_operand(x),), {}
+
+
+def _two(x: Array, y: Array, /) -> tuple[tuple[Any, ...], Attrs]:
+    return (as_operand(x), as_operand(y)), {}
+
+
+def matrices(x: TensorSpec) -> tuple[Size, Size]:
+    """The numbers of rows and columns. Raises ShapeError where there are no two axes."""
+    if x.ndim < 2:
+        raise ShapeError(f"takes matrices, with at least 2 axes, not {x.ndim}; add one with expand_dims")
+    return x.shape[-2], x.shape[-1]
+
+
+def square(x: TensorSpec) -> Size:
+    """The size of square matrices. Raises ShapeError for any others."""
+    rows, columns = matrices(x)
+    if not dims.same(rows, columns):
+        raise ShapeError(f"takes square matrices, not {rows} by {columns}; use linalg.pinv for others")
+    return rows
+
+
+def cubed(x: TensorSpec) -> Size:
+    """The product of the sizes of square matrices, times their number: what one pass of elimination is counted in."""
+    return x.size * x.shape[-1]
+
+
+def transposed(x: Array) -> Array:
+    """`matrix_transpose` of what is known to be a matrix."""
+    ndim = len(x.shape)
+    return permute_dims.apply((x,), {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
+
+
+def mirrored(x: Array) -> Array:
+    """The lower triangle of matrices, mirrored into the upper one."""
+    places = arange(x.shape[-1])
+    return where(greater(places, expand_dims(places, 1)), transposed(x), x)
+
+
+UNEVEN = 1e-3
+"""How far from symmetric a matrix may be, of its largest element: far more than rounding and differences make."""
+
+
+def symmetric(x: Array) -> Array:
+    """The mean of matrices and their transposes. Raises LinAlgError where these are not nearly the same."""
+    other = np.swapaxes(x, -1, -2)
+    if np.array_equal(x, other):
+        return x
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        apart = np.abs(x - other).max(axis=(-2, -1)) > UNEVEN * np.abs(x).max(axis=(-2, -1))
+    if apart.any():
+        raise LinAlgError("the matrix is not symmetric; take (x + x.mT) / 2, or mirror the triangle that counts")
+    return x * 0.5 + other * 0.5
+
+
+# Systems of equations ---------------------------------------------------------------------------------------------
+
+
+def _infer_solve(x: TensorSpec, y: TensorSpec) -> TensorSpec:
+    size = square(x)
+    rows, columns = matrices(y)
+    if not dims.same(size, rows):
+        raise ShapeError(f"{size} equations and {rows} right-hand sides; make the sizes equal")
+    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return TensorSpec((*batch, rows, columns), np.result_type(x.dtype, y.dtype))
+
+
+def _filled(function: Callable[..., Any]) -> Kernel:
+    def kernel(*arrays: Any) -> Array:
+        *inputs, out = arrays
+        found = function(*inputs)
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    return kernel
+
+
+solve_matrices: Op = solver(
+    "solve",
+    _filled(np.linalg.solve),
+    _infer_solve,
+    lambda g, x, out: negative(matmul(solve_matrices(transposed(x), g), transposed(out))),
+    lambda g, x: solve_matrices(transposed(x), g),
+    flops=lambda x, y: cubed(x) * 2 // 3 + y.size * x.shape[-1] * 2,
+    arity=2,
+    whole=True,
+    doc="The z with x @ z = y, for square matrices x and matrices y; leading axes broadcast.",
+)
+
+
+@composite
+def solve(x1: Array, x2: Array, /) -> Array:
+    """The x with x1 @ x = x2: x2 is a vector if it has one axis, else matrices; leading axes broadcast.
+
+    Raises LinAlgError where x1 is singular. The gradient solves with the transpose.
+    """
+    x1, x2 = as_operand(x1), as_operand(x2)
+    if len(shape_of(x2)) != 1:
+        return solve_matrices(x1, x2)
+    return squeeze(solve_matrices(x1, expand_dims(x2, -1)), -1)
+
+
+inv: Op = solver(
+    "inv",
+    _filled(np.linalg.inv),
+    lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
+    lambda g, out: negative(matmul(matmul(transposed(out), g), transposed(out))),
+    flops=lambda x: cubed(x) * 2,
+    whole=True,
+    doc="The inverse of square matrices. Raises LinAlgError where one is singular.",
+)
+
+
+def _pinv(x: Array, out: Array, rtol: float | None) -> Array:
+    cutoff = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
+    np.copyto(out, np.linalg.pinv(x, rcond=cutoff))
+    return out
+
+
+def _infer_pinv(x: TensorSpec, rtol: float | None) -> TensorSpec:
+    rows, columns = matrices(x)
+    return TensorSpec((*x.shape[:-2], columns, rows), x.dtype)
+
+
+def _pinv_rule(g: Array, x: Array, out: Array) -> Array:
+    """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), equation 4.12, transposed: for changes that keep the rank."""
+    p, turned = transposed(out), transposed(g)
+    left = matmul(turned, matmul(out, p))
+    right = matmul(matmul(p, out), turned)
+    left = subtract(left, matmul(x, matmul(out, left)))
+    right = subtract(right, matmul(matmul(right, out), x))
+    return add(subtract(left, matmul(matmul(p, g), p)), right)
+
+
+pinv_of: Op = solver(
+    "pinv",
+    _pinv,
+    _infer_pinv,
+    _pinv_rule,
+    flops=lambda x, rtol: x.size * dims.minimum(*x.shape[-2:]) * 24,
+    prepare=lambda x, /, *, rtol=None: ((as_operand(x),), {"rtol": rtol}),
+    doc="The Moore-Penrose inverse of matrices; singular values below `rtol` times the largest count as 0.",
+)
+
+
+@composite
+def pinv(x: Array, /, *, rtol: float | None = None) -> Array:
+    """The Moore-Penrose inverse of matrices; singular values below `rtol` times the largest count as 0.
+
+    `rtol` is by default the larger size times the spacing of floats at 1. The gradient is that among matrices of the
+    same rank.
+    """
+    return pinv_of(x, rtol=None if rtol is None else float(rtol))
+
+
+# Determinants -----------------------------------------------------------------------------------------------------
+
+
+def _infer_det(x: TensorSpec) -> TensorSpec:
+    square(x)
+    return TensorSpec(x.shape[:-2], x.dtype)
+
+
+def _cofactor(x: Array, out: Array) -> Array:
+    dets = np.linalg.det(x)
+    usual = np.asarray((dets != 0) & ~np.isinf(dets))
+    # det and inv divide by the same pivots: the product is right even where one of these is tiny.
+    out[usual] = dets[usual][:, None, None] * np.swapaxes(np.linalg.inv(x[usual]), -1, -2)
+    out[~usual] = _cofactor_of_singular(x[~usual])
+    return out
+
+
+def _cofactor_of_singular(x: Array) -> Array:
+    """The same from singular values: for each the product of the others, and no quotient."""
+    u, s, vh = np.linalg.svd(x)
+    ones = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = np.cumprod(np.concatenate([ones, s[..., :-1]], -1), -1)[..., : s.shape[-1]]
+    after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], -1), -1)[..., : s.shape[-1]][..., ::-1]
+    sign = np.round(np.linalg.det(u) * np.linalg.det(vh))
+    return (u * (before * after * sign[..., None])[..., None, :]) @ vh
+
+
+def _cofactor_rule(g: Array, x: Array, out: Array) -> Array:
+    """The derivative of det(x) times the transpose of inv(x), which is its own adjoint."""
+    inverse = transposed(inv(x))
+    scale = sum(multiply(g, out), axis=(-2, -1), keepdims=True)
+    return subtract(multiply(scale, inverse), matmul(matmul(inverse, transposed(g)), out))
+
+
+cofactor: Op = solver(
+    "cofactor",
+    _cofactor,
+    lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
+    _cofactor_rule,
+    flops=lambda x: cubed(x) * 3,
+    doc="The gradient of det, for singular matrices found from singular values.",
+)
+det: Op = solver(
+    "det",
+    _filled(np.linalg.det),
+    _infer_det,
+    lambda g, x: multiply(expand_dims(g, (-2, -1)), cofactor(x)),
+    flops=lambda x: cubed(x) * 2 // 3,
+    whole=True,
+    doc="The determinant of square matrices; its gradient is right for singular ones too, but has no gradient there.",
+)
+
+
+def _slogdet(x: Array, out: Array) -> Array:
+    out[..., 0], out[..., 1] = np.linalg.slogdet(x)
+    return out
+
+
+def _infer_slogdet(x: TensorSpec) -> TensorSpec:
+    square(x)
+    return TensorSpec((*x.shape[:-2], 2), x.dtype)
+
+
+signed_log_det: Op = solver(
+    "slogdet",
+    _slogdet,
+    _infer_slogdet,
+    lambda g, x: multiply(expand_dims(getitem(g, (..., slice(1, None))), -1), transposed(inv(x))),
+    flops=lambda x: cubed(x) * 2 // 3,
+    doc="The sign of the determinant and the logarithm of its absolute value, on a last axis of two.",
+)
+
+# Cholesky ---------------------------------------------------------------------------------------------------------
+
+
+def _cholesky_rule(g: Array, out: Array) -> Array:
+    """Murray, Differentiation of the Cholesky decomposition, arXiv 1602.07527, equation 10; the result is symmetric."""
+    upper = transposed(out)
+    inner = multiply(mirrored(matmul(upper, g)), 0.5)
+    return solve_matrices(upper, transposed(solve_matrices(upper, inner)))
+
+
+lower_cholesky: Op = solver(
+    "cholesky",
+    lambda x, out: _filled(np.linalg.cholesky)(symmetric(x), out),
+    lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
+    _cholesky_rule,
+    flops=lambda x: cubed(x) // 3,
+    whole=True,
+    doc="The lower triangular L with L @ L.mT = x, for symmetric positive definite x; its gradient is symmetric.",
+)
+
+
+@composite
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """The lower triangular L with L @ L.mT = x, or its transpose, for symmetric positive definite matrices.
+
+    Raises LinAlgError for others. Both triangles count: what is decomposed is (x + x.mT) / 2, so that the gradient is
+    symmetric, as PyTorch's is.
+    """
+    lower = lower_cholesky(x)
+    return matrix_transpose(lower) if upper else lower
