@@ -54,12 +54,18 @@ def cells(command: Command) -> Command:
     )(command)
 
 
+PYTHON_TAPE = click.option(
+    "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
+)
+
+
 @graphduel.command()
 @cells
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@PYTHON_TAPE
 @cli_executor.options
 @click.pass_context
 def run(
@@ -72,6 +78,7 @@ def run(
     resume: bool,
     processes: int | None,
     seed: int,
+    python_tape: bool,
     **where: Any,
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
@@ -83,7 +90,7 @@ def run(
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the run to go on with")
     preset = "quick" if quick else "full"
-    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
+    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     reporter = progress.reporter()
     opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
@@ -94,7 +101,7 @@ def run(
         again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
         ctx.exit(130)
-    _announce(directory, outcome.verdicts)
+    _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
     if not outcome.measured:
@@ -115,12 +122,14 @@ def ended_by_interrupt() -> Iterator[None]:
 def _again(settings: Any, directory: Path) -> list[str]:
     only = ["--only", settings.only] if settings.only else []
     words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed)]
+    tape = ["--python-tape"] if settings.python_tape else []
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
 
 
 @graphduel.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def report(directory: Path) -> None:
+@PYTHON_TAPE
+def report(directory: Path, *, python_tape: bool) -> None:
     """Judge the results in DIRECTORY again and write its report again."""
     from compare import results
     from compare.run import finish
@@ -129,7 +138,7 @@ def report(directory: Path) -> None:
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
     records = results.read(path, lambda text: click.echo(text, err=True), strict=True)
-    _announce(directory, finish(directory, records))
+    _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
 @graphduel.command()
@@ -200,13 +209,17 @@ def doctor(ctx: click.Context) -> None:
     parts, environment = clinic.examine()
     tables.show(("part", "state"), parts)
     click.echo()
+    tables.show(("package", "comes from"), clinic.places())
+    click.echo()
     tables.show(("environment of a worker", ""), environment)
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
 
-def _announce(directory: Path, verdicts: list[dict[str, Any]]) -> None:
+def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]]) -> None:
     from compare import tables
+    from compare.claims import tape
 
+    click.echo(tape.told(records) + "\n")
     tables.verdicts(verdicts)
     click.echo(f"\nReport: {directory / 'report.html'}")
 

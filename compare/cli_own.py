@@ -100,6 +100,10 @@ def called(function: str, inputs: str | None) -> tuple[Any, Any]:
     from compare.own import origin
 
     f = origin.named(function)
+    for entry in origin.hidden(Path(function.rpartition(":")[0])):
+        click.echo(
+            f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True
+        )
     if not callable(f):
         raise InputsError(f"{function} is no function but a {type(f).__name__}")
     place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"

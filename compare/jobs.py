@@ -121,12 +121,16 @@ PRESETS: Mapping[str, Preset] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asked for. `only` is a glob on `workload` or `workload/size`."""
+    """What a user asked for. `only` is a glob on `workload` or `workload/size`.
+
+    With `python_tape` claims are judged by a tape in Python too.
+    """
 
     preset: str = "quick"
     seed: int = 0
     processes: int = PRESETS["quick"].processes
     only: str | None = None
+    python_tape: bool = False
 
     @property
     def limits(self) -> Preset:

@@ -26,9 +26,10 @@ from compare.runner import Runner, Wanted
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: the verdicts, and what went wrong in words."""
+    """What a run left: its records, the verdicts, and what went wrong in words."""
 
     directory: Path
+    records: list[Record]
     verdicts: list[dict[str, Any]]
     disagreements: tuple[str, ...]
     failures: tuple[str, ...]
@@ -80,27 +81,29 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
     return found
 
 
-def finish(directory: Path, records: list[Record]) -> list[dict[str, Any]]:
+def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
     """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
 
-    Records of one function of the user's are judged by the claims about one function.
+    Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
+    run was asked for it, claims are judged by a tape in Python too.
     """
     from compare import report
 
-    verdicts = _judge(records)
+    asked = any(r["settings"].get("python_tape") for r in records if r["kind"] == "run")
+    verdicts = _judge(records, python_tape or asked)
     results.write_json(directory / results.VERDICTS, verdicts)
     report.write(directory)
     return verdicts
 
 
-def _judge(records: list[Record]) -> list[dict[str, Any]]:
+def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
     if any(r["kind"] == "run" and r["settings"].get("preset") == jobs.OWN for r in records):
         from compare.own import claims as own
 
         return own.judge(records)
     from compare import claims
 
-    return claims.judge(records)
+    return claims.judge(records, python_tape=python_tape)
 
 
 def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
@@ -153,6 +156,7 @@ def _outcome(kept: Journal, verdicts: list[dict[str, Any]]) -> Outcome:
     failures = [f"{_name(r['job'])}: {r['error']}" for r in kept.lost]
     return Outcome(
         kept.path.parent,
+        kept.records,
         verdicts,
         disagreements=tuple(gate.rows_with("disagree", parity)),
         failures=(*failures, *gate.rows_with("failed", parity)),

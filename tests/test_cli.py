@@ -12,7 +12,7 @@ from rich.console import Console
 from compare import claims, progress, report, results, tables, workloads
 from compare import run as runs
 from compare.cli import graphduel
-from tests.test_run import Machine, parity_with
+from tests.test_run import Machine, parity_with, plain
 
 ESCAPE = "\x1b"
 
@@ -196,6 +196,25 @@ def test_report_judges_again(call, machine, tmp_path):
     done = call("report", tmp_path)
     assert done.exit_code == 0
     assert len(json.loads((tmp_path / results.VERDICTS).read_text())) == 8
+
+
+def in_python(job):
+    return {**plain(job), "environment": {"tape": "python"}}
+
+
+def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
+    machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
+    first = call("run", "--out", tmp_path / "one", "--only", "tiny")
+    assert first.stdout.startswith("The tape ran in Python.\n")
+    reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert reasons["C6"].startswith("the tape ran in Python")
+    assert call("report", tmp_path / "one", "--python-tape").exit_code == 0
+    asked = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert asked["C6"].startswith("both engines were measured on fewer than 3 workloads")
+    call("run", "--out", tmp_path / "two", "--only", "tiny", "--python-tape")
+    call("report", tmp_path / "two")  # what the run was asked for is asked of its report as well
+    kept = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "two" / results.VERDICTS).read_text())}
+    assert kept == asked
 
 
 def test_report_of_what_is_no_run(call, tmp_path):

@@ -201,6 +201,17 @@ def test_a_file_named_as_a_package_of_ours_is_still_the_users(call, mine):
     assert done.exit_code in (0, 3), done.output
 
 
+@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(call, mine, processes):
+    for name in ("graphs", "compare", "dynamic", "static"):
+        (mine / f"{name}.py").write_text(f"raise RuntimeError('the {name} beside mine.py')", "utf-8")
+    done = call("compare", "mine.py:loss", "--processes", processes, "--seconds", 0.01)
+    assert done.exit_code in (0, 3), done.output
+    assert "failed" not in done.output
+    assert "graphs.py is named as a package of graphduel, so no import of that name finds it; rename it" in done.stderr
+    assert done.stderr.count("is named as a package") == 4
+
+
 # plan
 
 

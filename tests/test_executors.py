@@ -194,6 +194,40 @@ def test_a_label_is_the_same_for_one_host_and_hides_its_name():
     assert machines.label() == machines.label()
 
 
+class Client:
+    """A cluster of workers that tell this of themselves."""
+
+    def __init__(self, *told):
+        self.told = {f"tcp://127.0.0.{i}:1": one for i, one in enumerate(told, 1)}
+
+    def nthreads(self):
+        return dict.fromkeys(self.told, 1)
+
+    def submit(self, there, call, *, workers, **kwargs):
+        future = Future()
+        future.set_result({**call(), **self.told[workers[0]]})
+        return future
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"code": "0123"}, "code [0-9a-f]{16} in this command and 0123 in its workers"),
+        ({"tape": "none"}, "tape (compiled|python) in this command and none in its workers"),
+        ({"cpu": "another"}, "cpu .* and another"),
+    ],
+)
+def test_workers_that_are_another_graphduel_are_refused(monkeypatch, told, said):
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, told))
+    with pytest.raises(CompareError, match=f"the hosts are not alike, and their numbers cannot be pooled: {said}"):
+        Cluster("tcp://127.0.0.9:1")
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, {}))
+    assert Cluster("tcp://127.0.0.9:1").at_once == 2
+
+
 # A real cluster, on loopback
 
 

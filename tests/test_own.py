@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,7 @@ from compare import arms, parity, results, schema
 from compare.claims.base import SMALLEST_EFFECT
 from compare.errors import CompareError, InputsError
 from compare.measure.job import Budget, Job
-from compare.own import bundle, measure, origin
+from compare.own import bundle, measure, origin, show
 from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
 from compare.own.claims import OWN, judge
 from compare.own.result import Result
@@ -438,3 +439,18 @@ def test_compare_is_a_function_of_the_package():
     assert compare.compare.__module__ == "compare.own"
     with pytest.raises(AttributeError, match="no attribute 'contrast'"):
         compare.contrast  # noqa: B018
+
+
+def test_a_result_by_a_tape_in_python_says_so():
+    found = compare.compare(own.square, [(own.X,)], **QUICK)
+    assert "in Python" not in repr(replace_tape(found, "compiled"))
+    slow = replace_tape(found, "python")
+    assert repr(slow).startswith(show.heading(slow) + "\n")
+    assert show.heading(slow).endswith("; with the tape in Python")
+    for told in (repr(slow), slow._repr_html_()):
+        assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
+
+
+def replace_tape(found, tape):
+    start, *rest = found.records
+    return replace(found, records=({**start, "environment": {**start["environment"], "tape": tape}}, *rest))

@@ -170,6 +170,22 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
         )
 
 
+@pytest.mark.parametrize(
+    ("tape", "said"),
+    [
+        ("compiled", "seed 7. The tape ran compiled."),
+        ("python", "seed 7. The tape ran in Python."),
+        (HOSTILE, "seed 7. Which tape ran is not told by these results."),
+        ([], "seed 7. Which tape ran is not told by these results."),
+    ],
+)
+def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, tape, said):
+    start = run_line()
+    html, markdown, _ = written(tmp_path / "one", [{**start, "environment": {"tape": tape}}], [])
+    for page in ("".join(Page(html).words), markdown):
+        assert page.index(said) < page.index("No verdict was computed")
+
+
 def test_every_figure_is_there_as_png_and_svg_and_inside_the_page(whole, tmp_path):
     html, markdown, files = whole
     names = {file.name for file in files}
