@@ -24,6 +24,7 @@ STOPPED = 130
 @click.option("--inputs", metavar="FILE.py:NAME", help="A list of calls, each a tuple of arguments, or what makes it.")
 @click.option("--modes", default="dynamic,static", show_default=True, help="Also static-symbolic, -bucket and -pad.")
 @click.option("--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]")
+@click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new folder for results, verdicts and a report.")
 @click.option("--processes", type=click.IntRange(0), default=5, show_default=True, help="Fresh workers; 0 for none.")
 @click.option("--seconds", type=click.FloatRange(0.01), default=2.5, show_default=True, help="Of timing, per process.")
@@ -83,7 +84,8 @@ def _measured(function: str, *, inputs: str | None, modes: str, **options: Any) 
     """The result, with what the user's own code raises as a FunctionError that says where."""
     from compare import own, progress
 
-    given = [*(["--inputs", inputs] if inputs else []), "--modes", modes]
+    allowed = ["--allow-effects"] if options["allow_effects"] else []
+    given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
     command = shlex.join(["graphduel", "compare", function, *given])
     try:
         f, calls = called(function, inputs)

@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_imported(call, mine, text, code, told):
     ("function", "options", "code", "told"),
     [
         ("branch", [], 0, "ControlFlowError"),
-        ("moody", ["--inputs", "mine.py:streams"], 4, "Nothing was measured"),
+        ("moody", ["--inputs", "mine.py:streams", "--allow-effects"], 4, "Nothing was measured"),
         ("unmasked", ["--inputs", "mine.py:streams", "--modes", "dynamic,static-pad"], 4, "bool mask"),
         ("branch", ["--modes", "static"], 5, "Nothing was measured"),
     ],

@@ -43,7 +43,7 @@ def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
 
 def case_of(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, dims: Sequence[Any] | None) -> Case:
     """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters."""
-    examples = _checked(inputs)
+    examples = checked(inputs)
     argnum = 0 if differentiates(f, examples[0], gradient) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
@@ -97,7 +97,7 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
     return tuple(sum(leaf.size for leaf in _arrays(example)) for example in examples)
 
 
-def _checked(inputs: Any) -> Examples:
+def checked(inputs: Any) -> Examples:
     """The inputs as tuples of containers of arrays. Raises InputsError saying what an input is."""
     if not isinstance(inputs, Sequence) or not inputs:
         raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")

@@ -57,11 +57,14 @@ def plain(result: Result) -> str:
 
 
 def notes_of(result: Result) -> list[str]:
-    """That the tape ran in Python; why each mode that was not timed was not, and what failed while measuring."""
+    """That the tape ran in Python, effects that were allowed, why modes were not timed, and what failed meanwhile."""
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
     where = tape.in_python(result.records)
     slow = [f"{where}: the dynamic engine takes longer than compiled; see `graphduel doctor`"] if where else []
-    return [*slow, *refused, *(f"failed: {r['error']}" for r in result.records if r["kind"] == "failure")]
+    effects = [
+        f"besides its result, {result.name} {effect}" for effect in result.records[0]["settings"].get("effects", ())
+    ]
+    return [*slow, *effects, *refused, *(f"failed: {r['error']}" for r in result.records if r["kind"] == "failure")]
 
 
 def aligned(table: Iterable[Sequence[str]]) -> list[str]:
