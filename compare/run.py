@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +140,17 @@ def _sharpening(
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
-    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest."""
+    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest.
+
+    A cell that has no interval yet, for too few processes measured it, is one of them.
+    """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
 
     def widest(measured: Any) -> float:
         found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
-        return max((ratio.high / ratio.low for ratio in found if ratio is not None), default=1.0)
+        known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
+        return max(known, default=1.0)
 
     spread = {(m.workload, m.size): widest(m) for m in cells(records, "time")}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]

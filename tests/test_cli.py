@@ -114,11 +114,11 @@ def test_a_run_prints_the_report_and_one_table(call, machine, tmp_path):
 
 
 def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine, tmp_path):
-    done = call("run", "--out", tmp_path / "r", "--processes", 1, "--only", "tiny")
+    done = call("run", "--out", tmp_path / "r", "--processes", 3, "--only", "tiny")
     lines = done.stderr.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("[1/3] parity tiny/small: ")
-    assert lines[2].endswith(" s, about 0 s left")
+    assert len(lines) == 5
+    assert lines[0].startswith("[1/5] parity tiny/small: ")
+    assert lines[4].endswith(" s, about 0 s left")
 
 
 @pytest.mark.parametrize(
@@ -273,10 +273,15 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
 
 
 @pytest.mark.parametrize(
-    ("unit", "interval", "text"),
-    [("ratio", [1.2, 1.3], "1.23 (1.2 to 1.3)"), ("share", [1, 2], "1.23 share (1 to 2)"), ("s", None, "1.23 s")],
+    ("unit", "interval", "verdict", "text"),
+    [
+        ("ratio", [1.2, 1.3], "supported", "1.23 (1.2 to 1.3)"),
+        ("share", [1, 2], "inconclusive", "1.23 share (1 to 2)"),
+        ("s", None, "supported", "1.23 s"),
+        ("ratio", None, "inconclusive", "1.23 (no interval)"),
+    ],
 )
-def test_an_effect_in_words(unit, interval, text):
+def test_an_effect_in_words(unit, interval, verdict, text):
     effect = {"name": "static / dynamic", "value": 1.23456, "unit": unit}
-    assert tables.value({"effect": effect, "interval": interval}) == text
-    assert tables.value({"effect": None, "interval": None}) == ""
+    assert tables.value({"effect": effect, "interval": interval, "verdict": verdict}) == text
+    assert tables.value({"effect": None, "interval": None, "verdict": "not measured yet"}) == ""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
-from compare import arms, parity, results, schema
+from compare import arms, parity, results, schema, tables
 from compare.claims.base import SMALLEST_EFFECT
 from compare.errors import CompareError, InputsError
 from compare.measure.job import Budget, Job
@@ -384,6 +384,26 @@ def test_a_tie_and_what_cannot_be_told():
     assert noisy.steady.outcome == "cannot tell"
     assert noisy.break_even.verdict == "cannot tell"
     assert "cannot be told apart" in noisy.sentence
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_name_no_winner_and_end_with_3(processes):
+    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
+    records = cell("mine", arms, "given", processes=processes)
+    found = verdict(records)
+    assert found.steady.outcome == found.first.outcome == "cannot tell"
+    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
+    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
+    json.dumps(found.to_dict(), allow_nan=False)
+    settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
+    result = Result("mine", tuple(arms), ({"kind": "run", "settings": settings}, *records))
+    assert result.exit_code == 3
+    assert "0.2× (no interval)" in repr(result)
+    entry = judge(records)[0]
+    assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
+    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
+    assert tables.value(entry).endswith(" (no interval)")
+    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
 
 
 def test_two_modes_may_lead_together():

@@ -300,6 +300,21 @@ def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
     assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, processes):
+    lines = [line for line in full_run() if line.get("process", 0) < processes]
+    regime = {"name": "one-off", "verdict": "inconclusive", "value": 0.2, "interval": None}
+    html, markdown, _ = written(
+        tmp_path / "few", lines, [verdict("C6", "inconclusive", interval=None, regimes=[regime])]
+    )
+    for page in ("".join(Page(html).words), markdown):
+        assert "1.41× (no interval)" in page
+        assert "0.2× (no interval)" in page
+        assert "over 7 cells (workload and size): not told apart in 7." in page
+    rows = steady.draw(summarise(parse(lines))).table.rows
+    assert {row[6:] for row in rows} == {("(no interval)", "cannot tell")}
+
+
 def test_figures_share_no_state_with_pyplot_and_rows_are_sorted():
     rows = steady.draw(summarise(parse(full_run()))).table.rows
     best = {}

@@ -28,7 +28,7 @@ HELD = {
     "status": "ok", "reason": None, "peak": 10, "held": 0, "resident_growth": 0, "nodes": 1,
     "classes": dict.fromkeys(("parameters", "gradients", "structure", "plan", "saved", "workspace", "caches"), 1),
 }  # fmt: skip
-SETTINGS = Settings(processes=2, only="[ts]*y*")
+SETTINGS = Settings(processes=3, only="[ts]*y*")
 
 
 class Machine:
@@ -99,11 +99,13 @@ def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_pat
         "time stray/small, process 0",
         "time tiny/small, process 1",
         "time stray/small, process 1",
+        "time tiny/small, process 2",
+        "time stray/small, process 2",
         *["memory tiny/small"] * 2,
         *["memory stray/small"] * 2,
     ]
     assert outcome.exit_code == 0
-    assert kinds(outcome.directory) == ["run", "parity", "parity", "time", "time", "time", "time", "memory", "memory"]
+    assert kinds(outcome.directory) == ["run", *["parity"] * 2, *["time"] * 6, *["memory"] * 2]
 
 
 def test_checks_of_claims_run_unless_cells_are_chosen(tmp_path):
@@ -134,7 +136,7 @@ def test_the_first_line_tells_settings_and_environment(tmp_path):
     go(tmp_path)
     header = results.read(tmp_path / results.RESULTS)[0]
     assert (
-        header["settings"] == {"preset": "quick", "seed": 0, "processes": 2, "only": "[ts]*y*"}
+        header["settings"] == {"preset": "quick", "seed": 0, "processes": 3, "only": "[ts]*y*"}
         or header["settings"] == SETTINGS.to_dict()
     )
     assert header["environment"]["cpu"] == "one"
@@ -204,16 +206,16 @@ def test_an_arm_that_breaks_at_the_gate_is_a_failure(tmp_path):
 
 def test_one_failed_cell_does_not_end_the_run(tmp_path):
     outcome, machine = go(tmp_path, Machine(time_tiny=failing))
-    assert len(machine.jobs) == 10
+    assert len(machine.jobs) == 12
     assert outcome.exit_code == 1
     assert outcome.failures[0] == "time tiny small 0: the worker died of SIGSEGV"
-    assert kinds(tmp_path).count("failure") == 2
+    assert kinds(tmp_path).count("failure") == 3
 
 
 def test_a_failure_at_the_gate_stops_its_cell_alone(tmp_path):
     _, machine = go(tmp_path, Machine(parity_tiny=failing))
     assert [job.kind for job in machine.jobs if job.workload == "tiny"] == ["parity"]
-    assert sum(job.workload == "stray" for job in machine.jobs) == 5
+    assert sum(job.workload == "stray" for job in machine.jobs) == 6
 
 
 def test_nothing_measured_has_its_own_code(tmp_path):
@@ -224,7 +226,7 @@ def test_nothing_measured_has_its_own_code(tmp_path):
 def test_a_failed_job_is_tried_again_on_resume_and_then_fine(tmp_path):
     go(tmp_path, Machine(time_tiny=failing))
     outcome, machine = go(tmp_path, resume=True)
-    assert machine.labels == ["time tiny/small, process 0", "time tiny/small, process 1"]
+    assert machine.labels == [f"time tiny/small, process {i}" for i in range(3)]
     assert outcome.exit_code == 0
 
 
@@ -234,7 +236,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(tmp_path):
     assert kinds(tmp_path) == ["run", "parity", "parity", "time"]
     _, machine = go(tmp_path, resume=True)
     assert machine.labels[:2] == ["time stray/small, process 0", "time tiny/small, process 1"]
-    assert kinds(tmp_path).count("time") == 4
+    assert kinds(tmp_path).count("time") == 6
 
 
 def test_a_cut_off_line_is_measured_again_and_the_file_is_clean(tmp_path):
@@ -247,9 +249,9 @@ def test_a_cut_off_line_is_measured_again_and_the_file_is_clean(tmp_path):
 
 
 def test_processes_and_cells_may_be_added(tmp_path):
-    go(tmp_path, settings=Settings(processes=1, only="tiny"))
-    _, machine = go(tmp_path, settings=Settings(processes=2, only="tiny"), resume=True)
-    assert machine.labels == ["time tiny/small, process 1"]
+    go(tmp_path, settings=Settings(processes=3, only="tiny"))
+    _, machine = go(tmp_path, settings=Settings(processes=4, only="tiny"), resume=True)
+    assert machine.labels == ["time tiny/small, process 3"]
 
 
 def test_resuming_an_empty_folder_is_a_new_run(tmp_path):
@@ -284,22 +286,27 @@ def test_a_cell_with_a_wide_interval_gets_more_processes(tmp_path):
     _, machine = go(tmp_path, Machine(time_tiny=noisy))
     processes = Counter((job.workload, job.process) for job in machine.jobs if job.kind == "time")
     assert {process for workload, process in processes if workload == "tiny"} == set(range(SETTINGS.limits.most))
-    assert {process for workload, process in processes if workload == "stray"} == {0, 1}
+    assert {process for workload, process in processes if workload == "stray"} == {0, 1, 2}
     assert set(processes.values()) == {1}
+
+
+def test_a_cell_of_too_few_processes_for_an_interval_gets_more(tmp_path):
+    _, machine = go(tmp_path, settings=Settings(processes=1, only="tiny"))
+    assert [job.process for job in machine.jobs if job.kind == "time"] == [0, 1, 2]
 
 
 def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, monkeypatch):
     limits = replace(jobs.PRESETS["quick"], more_seconds=-1.0)
     monkeypatch.setattr(jobs, "PRESETS", {"quick": limits})
     _, machine = go(tmp_path, Machine(time_tiny=noisy))
-    assert sum(job.kind == "time" for job in machine.jobs) == 4
+    assert sum(job.kind == "time" for job in machine.jobs) == 6
 
 
 def test_the_seconds_of_a_run_are_shared_by_its_processes():
     chosen = [jobs.Cell("tiny", "small")] * 30
     limits = SETTINGS.limits
     (_, first), *_ = jobs.time_jobs(chosen, SETTINGS)
-    assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 60)
+    assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 90)
     (_, alone), *_ = jobs.time_jobs(chosen[:1], SETTINGS)
     assert alone.budget.seconds == limits.budget.seconds
 
