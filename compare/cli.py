@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from compare import cli_executor
+from compare import cli_executor, cli_resume
 from compare.cli_advise import advise
 from compare.cli_export import export, schema
 from compare.cli_own import compare, plan
@@ -25,6 +25,8 @@ from compare.cli_shapes import shapes
 from compare.errors import CompareError
 
 ONLY = "Only the cells whose workload or workload/size matches this glob."
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
+"""The parameters of a run by the setting that they choose."""
 Command = Callable[..., Any]
 
 
@@ -90,8 +92,10 @@ def run(
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the run to go on with")
     preset = "quick" if quick else "full"
-    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
+    if resume:
+        settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
     opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
     try:

@@ -9,7 +9,11 @@ from typing import Any
 
 import click
 
+from compare import cli_resume
+
 QUICK = 20
+CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
+"""The parameters of a selftest by the setting that they choose."""
 EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 
 
@@ -41,15 +45,16 @@ def selftest(
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the selftest to go on with")
     wanted = comparisons or (QUICK if quick else Plan.comparisons)
-    plan = Plan(comparisons=wanted, leaks=max(2, wanted // 4), seed=seed)
     directory = out or Path("reports") / f"selftest-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    asked = {"comparisons": wanted, "leaks": max(2, wanted // 4), "seed": seed}
+    plan = Plan(**(cli_resume.settings(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
     opened = executors.opened("thread", plan.at_once, None, reporter.notice)
     try:
         with ended_by_interrupt(), opened as (executor, _):
             rates = run(directory, plan, reporter, resume=resume, executor=executor)
     except KeyboardInterrupt:
-        again = f"graphduel selftest --comparisons {wanted} --seed {seed} --out {shlex.quote(str(directory))} --resume"
+        again = f"graphduel selftest --out {shlex.quote(str(directory))} --resume"
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
         ctx.exit(130)
     if path:

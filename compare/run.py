@@ -62,10 +62,10 @@ def run(
     """
     chosen = jobs.cells(settings)
     pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
-    kept = journal.opened(directory, settings.to_dict(), resume, reporter.notice)
-    with reporter:
-        _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
-    return _outcome(kept, finish(directory, kept.records))
+    with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
+        with reporter:
+            _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+        return _outcome(kept, finish(directory, kept.records))
 
 
 def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:

@@ -148,6 +148,40 @@ def test_an_existing_run_is_not_overwritten(call, machine, tmp_path):
     assert call("run", "--out", tmp_path, "--only", "tiny", "--resume").exit_code == 0
 
 
+def test_resume_goes_on_with_the_settings_of_the_run(call, machine, tmp_path):
+    out = tmp_path / "r"
+    machine.say["time"] = KeyboardInterrupt
+    assert call("run", "--out", out, "--only", "tiny", "--processes", 5, "--seed", 3).exit_code == 130
+    del machine.say["time"]
+    machine.jobs.clear()
+    assert call("run", "--out", out, "--resume").exit_code == 0
+    assert {job.workload for job in machine.jobs} == {"tiny"}
+    assert {(job.process, job.seed) for job in machine.jobs if job.kind == "time"} == {(i, 3) for i in range(5)}
+    first, *rest = [r["settings"] for r in results.read(out / results.RESULTS) if r["kind"] == "run"]
+    assert rest == [first]
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--only", "stray"], "has only tiny, and stray was asked for"),
+        (["--processes", "4"], "has processes 3, and 4 was asked for"),
+        (["--seed", "1"], "has seed 0, and 1 was asked for"),
+        (["--full"], "has preset quick, and full was asked for"),
+        (["--python-tape"], "has python_tape False, and True was asked for"),
+    ],
+)
+def test_resume_refuses_options_that_contradict_the_run(call, machine, tmp_path, option, told):
+    first = ["run", "--out", tmp_path / "r", "--only", "tiny", "--processes", 3]
+    assert call(*first).exit_code == 0
+    before = (tmp_path / "r" / results.RESULTS).read_bytes()
+    done = call("run", "--out", tmp_path / "r", "--resume", *option)
+    assert done.exit_code == 2
+    assert f"{told}; leave that option out" in " ".join(done.stderr.split())
+    assert (tmp_path / "r" / results.RESULTS).read_bytes() == before
+    assert call(*first, "--resume", "--quick", "--seed", 0).exit_code == 0  # the same said again is fine
+
+
 def test_a_folder_that_cannot_be_made(call, machine, tmp_path):
     (tmp_path / "file").write_text("")
     done = call("run", "--out", tmp_path / "file" / "run")

@@ -1,18 +1,21 @@
 """A run: the order of its jobs, the gate, and that nothing finished is lost or done twice."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from compare import jobs, report, results, schema, workloads
+from compare import jobs, lock, report, results, schema, workloads
 from compare import run as runs
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.jobs import Settings
@@ -248,10 +251,15 @@ def test_a_cut_off_line_is_measured_again_and_the_file_is_clean(tmp_path):
     assert kinds(tmp_path).count("memory") == 2
 
 
-def test_processes_and_cells_may_be_added(tmp_path):
-    go(tmp_path, settings=Settings(processes=3, only="tiny"))
-    _, machine = go(tmp_path, settings=Settings(processes=4, only="tiny"), resume=True)
-    assert machine.labels == ["time tiny/small, process 3"]
+@pytest.mark.parametrize(
+    ("other", "told"), [({"processes": 4}, "processes 3, not 4"), ({"only": None}, "only tiny, not None")]
+)
+def test_the_settings_of_a_run_are_its_own(tmp_path, other, told):
+    first = Settings(processes=3, only="tiny")
+    go(tmp_path, settings=first)
+    with pytest.raises(ResultsError, match=f"is a run with {told}; resume it with that"):
+        go(tmp_path, settings=replace(first, **other), resume=True)
+    assert go(tmp_path, settings=first, resume=True)[1].labels == []
 
 
 def test_resuming_an_empty_folder_is_a_new_run(tmp_path):
@@ -349,6 +357,76 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
         runs.run(
             tmp_path, SETTINGS, Reporter(), execute=lambda job, t: {"kind": "failure", "job": {}, "error": "no python"}
         )
+
+
+# Two in one folder
+
+
+LOCKED = """
+import sys, time
+from pathlib import Path
+from compare import lock
+with lock.held(Path(sys.argv[1]), print):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_run_in_a_folder_is_refused_and_told_who_writes_there(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKED, tmp_path], stdout=subprocess.PIPE, text=True, env=env
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        for resume in (False, True):
+            since = r"since 20\d\d-\d\d-\d\dT[\d:]{8}\+00:00"
+            with pytest.raises(
+                CompareError, match=f"written by process {holder.pid} on this host {since}; wait"
+            ) as told:
+                go(tmp_path, resume=resume)
+            assert told.value.exit_code == 2
+        holder.kill()
+    assert (tmp_path / lock.NAME).exists()  # as kill -9 leaves it
+    assert go(tmp_path)[0].exit_code == 0
+    assert not (tmp_path / lock.NAME).exists()
+
+
+def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
+    inside, most = [], []
+
+    def enter(number):
+        for _ in range(50):
+            with suppress(CompareError), lock.held(tmp_path, print):
+                inside.append(number)
+                most.append(len(inside))
+                time.sleep(0)
+                inside.remove(number)
+
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(most) == {1}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_file_that_says_nothing_is_another_process(tmp_path):
+    with lock.held(tmp_path, print):
+        (tmp_path / lock.NAME).write_text("[]")
+        with pytest.raises(CompareError, match="is being written by another process; wait"), lock.held(tmp_path, print):
+            pass
+
+
+def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch):
+    def none(file):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "_lock", none)
+    heard = []
+    with lock.held(tmp_path, heard.append):
+        pass
+    assert heard == [f"{tmp_path} cannot be locked (No locks available): let no other run write into it"]
 
 
 # Killed
