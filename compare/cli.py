@@ -1,22 +1,20 @@
 """The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
 
 Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
-disagree, 5 nothing was measured, 130 stopped by Ctrl-C.
+disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
 import shlex
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from compare import cli_executor, cli_resume
+from compare import cli_executor, cli_resume, ending
 from compare.cli_advise import advise
 from compare.cli_export import export, schema
 from compare.cli_own import compare, plan
@@ -36,10 +34,14 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with ending.by_sigterm():
+                return super().invoke(ctx)
         except CompareError as error:
             click.echo(f"Error: {error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt as stop:
+            click.echo("\nStopped.", err=True)
+            ctx.exit(ending.exit_code(stop))
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,28 +101,18 @@ def run(
     reporter = progress.reporter()
     opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
     try:
-        with ended_by_interrupt(), opened as (executor, at_once):
+        with opened as (executor, at_once):
             outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(130)
+        ctx.exit(ending.exit_code(stop))
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
     if not outcome.measured:
         click.echo("Nothing was measured.", err=True)
     ctx.exit(outcome.exit_code)
-
-
-@contextmanager
-def ended_by_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: with its worker, and every finished job kept."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _again(settings: Any, directory: Path) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare import ending
 from compare.errors import CompareError, FunctionError, InputsError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 INPUTS = "inputs"
 """The name looked for beside the function where --inputs is not given."""
-STOPPED = 130
 
 
 @click.command()
@@ -36,17 +36,15 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     FUNCTION is plain Python over graphs ops. FILE.py is imported, so what it runs belongs under
     `if __name__ == "__main__":`. Without --inputs, the calls are the list `inputs` in the same file.
     """
-    from compare.cli import ended_by_interrupt
     from compare.own.result import empty
 
     if out is not None:
         empty(out)
     try:
-        with ended_by_interrupt():
-            found = _measured(function, **asked)
-    except KeyboardInterrupt:
+        found = _measured(function, **asked)
+    except KeyboardInterrupt as stop:
         click.echo("\nStopped; nothing was written.", err=True)
-        ctx.exit(STOPPED)
+        ctx.exit(ending.exit_code(stop))
     click.echo(str(found))
     if out is not None:
         click.echo(f"\nReport: {found.save(out)}")

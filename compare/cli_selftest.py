@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from compare import cli_resume
+from compare import cli_resume, ending
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
@@ -39,7 +39,6 @@ def selftest(
 ) -> None:
     """Compare an engine with itself, slowed down or leaking by known sizes: how often is that seen?"""
     from compare import executors, progress, results
-    from compare.cli import ended_by_interrupt
     from compare.selftest import Plan, run
 
     if resume and out is None:
@@ -51,12 +50,12 @@ def selftest(
     reporter = progress.reporter()
     opened = executors.opened("thread", plan.at_once, None, reporter.notice)
     try:
-        with ended_by_interrupt(), opened as (executor, _):
+        with opened as (executor, _):
             rates = run(directory, plan, reporter, resume=resume, executor=executor)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         again = f"graphduel selftest --out {shlex.quote(str(directory))} --resume"
         click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(130)
+        ctx.exit(ending.exit_code(stop))
     if path:
         results.write_json(path, rates)
     _show(rates)

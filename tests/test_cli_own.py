@@ -188,11 +188,24 @@ def test_times_that_cannot_be_told_apart_end_with_3():
     assert own.Result("f", tuple(rows), (parity, *times)).exit_code == 3
 
 
-def test_ctrl_c_ends_with_130_and_leaves_nothing(call, mine, monkeypatch):
-    monkeypatch.setattr(own, "compare", lambda *_, **__: signal.raise_signal(signal.SIGINT))
-    done = call("compare", "mine.py:loss", *QUICK)
-    assert done.exit_code == 130
-    assert "nothing was written" in done.stderr
+def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
+    try:
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            monkeypatch.setattr(own, "compare", lambda *_, number=number, **__: signal.raise_signal(number))
+            done = call("compare", "mine.py:loss", *QUICK)
+            assert done.exit_code == code
+            assert "nothing was written" in done.stderr
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):
+    monkeypatch.setattr(memory, "plan", lambda *_: signal.raise_signal(signal.SIGTERM))
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"))
+    assert (done.exit_code, done.stdout) == (143, "")
+    assert done.stderr.strip() == "Stopped."
 
 
 def test_a_file_named_as_a_package_of_ours_is_still_the_users(call, mine):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from compare import jobs, lock, report, results, schema, workloads
@@ -451,6 +452,8 @@ def test_a_run_killed_at_twenty_moments_loses_no_finished_job(tmp_path):
 
 
 DRIVER = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
 from compare import jobs, report, workloads
 from compare.measure.job import Budget
@@ -470,10 +473,17 @@ def command(out, *more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_path, ending):
+@pytest.mark.parametrize(
+    ("background", "ignored", "ending", "code"),
+    [
+        ("", [], signal.SIGINT, 130),
+        ("", [], signal.SIGTERM, 143),
+        ("yes", [signal.SIGINT], signal.SIGTERM, 143),
+    ],
+)
+def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_path, background, ignored, ending, code):
     out = tmp_path / "run"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "IN_BACKGROUND": background}
     with subprocess.Popen(
         command(out), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path
     ) as process:
@@ -482,9 +492,15 @@ def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_pa
             if (out / results.RESULTS).exists() and "time" in kinds(out):
                 break
             time.sleep(0.05)
+        for one in ignored:
+            process.send_signal(one)
+            time.sleep(0.2)
+            assert process.poll() is None
+        workers = psutil.Process(process.pid).children()
         process.send_signal(ending)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    assert process.returncode == code, errors
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
     assert f"graphduel run --quick --out {out} --resume" in errors
     assert "Traceback" not in errors
     before = results.read(out / results.RESULTS)
