@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
+from errno import EPIPE
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from compare.cli_own import compare, plan
 from compare.cli_selftest import selftest
 from compare.cli_shapes import shapes
 from compare.errors import CompareError
+from compare.terminal import echo
 
 ONLY = "Only the cells whose workload or workload/size matches this glob."
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
@@ -37,11 +39,16 @@ class Group(click.Group):
             with ending.by_sigterm():
                 return super().invoke(ctx)
         except CompareError as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt as stop:
-            click.echo("\nStopped.", err=True)
+            echo("\nStopped.", err=True)
             ctx.exit(ending.exit_code(stop))
+        except OSError as error:
+            if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
+                raise
+            echo(f"Error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+            ctx.exit(CompareError.exit_code)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,13 +112,13 @@ def run(
             outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
     except KeyboardInterrupt as stop:
         again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
-        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
         ctx.exit(ending.exit_code(stop))
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
     if not outcome.measured:
-        click.echo("Nothing was measured.", err=True)
+        echo("Nothing was measured.", err=True)
     ctx.exit(outcome.exit_code)
 
 
@@ -133,7 +140,7 @@ def report(directory: Path, *, python_tape: bool) -> None:
     path = directory / results.RESULTS
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: click.echo(text, err=True), strict=True)
+    records = results.read(path, lambda text: echo(text, err=True), strict=True)
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
@@ -175,7 +182,7 @@ def list_() -> None:
     found = map(workloads.get, workloads.names())
     rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
     tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
-    click.echo()
+    echo()
     tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
 
 
@@ -204,9 +211,9 @@ def doctor(ctx: click.Context) -> None:
 
     parts, environment = clinic.examine()
     tables.show(("part", "state"), parts)
-    click.echo()
+    echo()
     tables.show(("package", "comes from"), clinic.places())
-    click.echo()
+    echo()
     tables.show(("environment of a worker", ""), environment)
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
@@ -215,14 +222,14 @@ def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]
     from compare import tables
     from compare.claims import tape
 
-    click.echo(tape.told(records) + "\n")
+    echo(tape.told(records) + "\n")
     tables.verdicts(verdicts)
-    click.echo(f"\nReport: {directory / 'report.html'}")
+    echo(f"\nReport: {directory / 'report.html'}")
 
 
 def _list_problems(what: str, problems: Any) -> None:
     for problem in problems:
-        click.echo(f"{what}: {problem}", err=True)
+        echo(f"{what}: {problem}", err=True)
 
 
 def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -271,7 +278,7 @@ def _paragraphs(pairs: list[tuple[str, str]]) -> None:
     width = max(len(head) for head, _ in pairs)
     for head, text in pairs:
         wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
-        click.echo(wrapped)
+        echo(wrapped)
 
 
 def main() -> None:

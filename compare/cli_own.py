@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare import ending
+from compare.cli_types import Seconds
 from compare.errors import CompareError, FunctionError, InputsError
+from compare.terminal import echo
 
 if TYPE_CHECKING:
     from compare.own import Result
@@ -27,7 +29,7 @@ INPUTS = "inputs"
 @click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new folder for results, verdicts and a report.")
 @click.option("--processes", type=click.IntRange(0), default=5, show_default=True, help="Fresh workers; 0 for none.")
-@click.option("--seconds", type=click.FloatRange(0.01), default=2.5, show_default=True, help="Of timing, per process.")
+@click.option("--seconds", type=Seconds(0.01), default=2.5, show_default=True, help="Of timing, per process.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
@@ -43,11 +45,11 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     try:
         found = _measured(function, **asked)
     except KeyboardInterrupt as stop:
-        click.echo("\nStopped; nothing was written.", err=True)
+        echo("\nStopped; nothing was written.", err=True)
         ctx.exit(ending.exit_code(stop))
-    click.echo(str(found))
+    echo(str(found))
     if out is not None:
-        click.echo(f"\nReport: {found.save(out)}")
+        echo(f"\nReport: {found.save(out)}")
     ctx.exit(found.exit_code)
 
 
@@ -60,7 +62,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     "--alignment", type=click.IntRange(1), default=1, show_default=True, help="Every offset is a multiple of it."
 )
 @click.option(
-    "--time-limit", type=click.FloatRange(0), default=0.0, show_default=True, help="Seconds to search for a better one."
+    "--time-limit", type=Seconds(0), default=0.0, show_default=True, help="Seconds to search for a better one."
 )
 def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
     """Lay out buffers in one block of memory: an offset for each, by its lifetime.
@@ -75,7 +77,7 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
         rows = lifetimes.read(stream, "stdin" if file == "-" else file)
     found = memory.plan([row.buffer for row in rows], alignment, time_limit)
     lifetimes.write(rows, found.offsets, out)
-    click.echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
+    echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
 def _measured(function: str, *, inputs: str | None, modes: str, **options: Any) -> Result:
@@ -101,9 +103,7 @@ def called(function: str, inputs: str | None) -> tuple[Any, Any]:
 
     f = origin.named(function)
     for entry in origin.hidden(Path(function.rpartition(":")[0])):
-        click.echo(
-            f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True
-        )
+        echo(f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True)
     if not callable(f):
         raise InputsError(f"{function} is no function but a {type(f).__name__}")
     place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from compare import cli_resume, ending
+from compare.terminal import echo
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
@@ -54,12 +55,12 @@ def selftest(
             rates = run(directory, plan, reporter, resume=resume, executor=executor)
     except KeyboardInterrupt as stop:
         again = f"graphduel selftest --out {shlex.quote(str(directory))} --resume"
-        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
         ctx.exit(ending.exit_code(stop))
     if path:
         results.write_json(path, rates)
     _show(rates)
-    click.echo(f"\nRecords and rates: {directory}")
+    echo(f"\nRecords and rates: {directory}")
     ctx.exit(EXIT[rates["outcome"]])
 
 
@@ -69,7 +70,7 @@ def _show(rates: dict[str, Any]) -> None:
 
     tables.show(page.COLUMNS, page.rows(rates), whole=page.COLUMNS)
     for failure in rates["failures"]:
-        click.echo(f"failed: {failure}", err=True)
+        echo(f"failed: {failure}", err=True)
     if not rates["whole"]:
-        click.echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
-    click.echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")
+        echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
+    echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")

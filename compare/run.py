@@ -6,6 +6,7 @@ the stages of a run all jobs are waited for: nothing is timed before the gate ha
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compare import gate, jobs, journal, results
-from compare.errors import NothingMeasuredError
+from compare.errors import NothingMeasuredError, ResultsError
 from compare.executors import Execute, Pool, Serial
 from compare.jobs import Cell, Settings
 from compare.journal import Journal
@@ -57,7 +58,7 @@ def run(
     """Measure what the settings select, and write results, verdicts and the report into the directory.
 
     `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
-    Raises NothingMeasuredError when nothing is selected, ResultsError when the directory holds another run,
+    Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
@@ -86,14 +87,21 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
 
     Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
-    run was asked for it, claims are judged by a tape in Python too.
+    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
     from compare import report
 
     asked = any(r["settings"].get("python_tape") for r in records if r["kind"] == "run")
     verdicts = _judge(records, python_tape or asked)
-    results.write_json(directory / results.VERDICTS, verdicts)
-    report.write(directory)
+    try:
+        results.write_json(directory / results.VERDICTS, verdicts)
+        report.write(directory)
+    except OSError as error:
+        again = f"graphduel report {shlex.quote(str(directory))}"
+        raise ResultsError(
+            f"{directory}: verdicts and report were not written: {error.strerror}; every record is kept, so make room, "
+            f"then write them with: {again}"
+        ) from error
     return verdicts
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compare.terminal import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -61,7 +63,7 @@ def _console() -> Console:
 
 
 def _literal(text: str) -> Any:
-    """Text as it is: square brackets are not markup."""
+    """Text as it is: square brackets are not markup, and nothing in it moves the cursor."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(plain(text))

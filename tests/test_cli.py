@@ -1,15 +1,20 @@
 """The command: exit codes, messages and what is printed where."""
 
+import errno
 import io
 import json
 import subprocess
 import sys
+import unicodedata
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from compare import claims, progress, report, results, tables, workloads
+from compare import claims, progress, report, results, tables, terminal, workloads
 from compare import run as runs
 from compare.cli import graphduel
 from tests.test_run import Machine, parity_with, plain
@@ -124,11 +129,11 @@ def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine,
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run", "--only", "tinny"], 5, "did you mean 'tiny'?"),
+        (["run", "--only", "tinny"], 2, "did you mean 'tiny'?"),
         (["run", "--resume"], 2, "--resume needs --out"),
         (["run", "--processes", "0"], 2, "--processes"),
         (["run", "--seed", "-1"], 2, "--seed"),
-        (["check", "--only", "tinny"], 5, "matches no cell"),
+        (["check", "--only", "tinny"], 2, "matches no cell"),
         (["report", "nowhere"], 2, "does not exist"),
         (["dance"], 2, "No such command"),
     ],
@@ -259,6 +264,77 @@ def test_report_of_what_is_no_run(call, tmp_path):
     foreign = call("report", tmp_path)
     assert foreign.exit_code == 2
     assert "results.jsonl:1: not a line of graphduel results" in foreign.stderr
+
+
+# What others have put into a file
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\ud800 name"
+
+
+@pytest.mark.parametrize("field", ["kind", "workload", "error", "cpu"])
+def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, field):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    failed = {"schema": 1, "kind": "failure", "job": {"kind": "time", "workload": "tiny"}, "error": "died"}
+    environment = {"cpu": HOSTILE if field == "cpu" else "one"}
+    path = tmp_path / results.RESULTS
+    start = json.loads(path.read_text().splitlines()[0]) | {"environment": environment}
+    if field == "kind":
+        failed |= {"kind": HOSTILE, "schema": 2}
+    elif field == "workload":
+        failed["job"]["workload"] = HOSTILE
+    elif field == "error":
+        failed["error"] = HOSTILE
+    with path.open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in (start, failed)))
+    for done in (call("run", "--out", tmp_path, "--resume"), call("report", tmp_path)):
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+        done.output.encode()
+    if field != "kind":
+        assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
+
+
+@given(st.text())
+def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
+    shown = terminal.plain(text)
+    assert "\x1b" not in shown
+    shown.encode()
+    assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
+
+
+@pytest.mark.parametrize("depth", [66, 500, 5_000, 100_000])
+def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp_path, depth):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    nested = "[" * depth + "]" * depth
+    (tmp_path / results.VERDICTS).write_text(nested)
+    assert report._verdicts(tmp_path / results.VERDICTS) == []
+    path = tmp_path / results.RESULTS
+    path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
+    for command in (["report"], ["export"], ["run", "--resume", "--out"]):
+        done = call(*command, tmp_path)
+        assert done.exit_code == 2, done.output
+        assert "results.jsonl:8: not a line of graphduel results" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["verdicts", "report"])
+def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
+    call, machine, tmp_path, monkeypatch, what
+):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(*((results, "write_json", full) if what == "verdicts" else (report, "write", full)))
+    done = call("run", "--out", tmp_path / "a run", "--only", "tiny")
+    assert done.exit_code == 2
+    assert "were not written: No space left on device; every record is kept, so make room, then" in done.stderr
+    assert f"graphduel report '{tmp_path / 'a run'}'" in done.stderr
+    assert [r["kind"] for r in results.read(tmp_path / "a run" / results.RESULTS)].count("memory") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_file_that_cannot_be_written_is_named(call):
+    done = call("schema", "--out", "/dev/full")
+    assert (done.exit_code, done.stderr) == (2, "Error: a file: No space left on device\n")
 
 
 # Progress and tables

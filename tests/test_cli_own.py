@@ -265,6 +265,15 @@ def test_plan_searches_for_as_long_as_it_may(call, table):
     assert call("plan", text, "--time-limit", -1).exit_code == 2
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "x"])
+def test_a_number_of_seconds_is_one(call, table, seconds):
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"), f"--time-limit={seconds}")
+    assert done.exit_code == 2
+    assert "'--time-limit'" in done.stderr
+    assert done.stdout == ""
+    assert call("compare", "mine.py:loss", f"--seconds={seconds}").exit_code == 2
+
+
 def test_plan_reads_stdin_and_leaves_other_columns_and_their_order_alone():
     text = "\ufeffsize, note,upper,id,lower\n7,x,2,a,0\n"
     done = CliRunner().invoke(graphduel, ["plan", "-"], input=text.encode())

@@ -18,7 +18,7 @@ import pytest
 
 from compare import jobs, lock, report, results, schema, workloads
 from compare import run as runs
-from compare.errors import CompareError, NothingMeasuredError, ResultsError
+from compare.errors import CompareError, ResultsError, UnknownNameError
 from compare.jobs import Settings
 from compare.progress import Reporter
 
@@ -168,9 +168,9 @@ def test_only_matches_workloads_and_cells(only, found):
 
 @pytest.mark.parametrize("only", ["tinny", "tiny/large", ""])
 def test_a_glob_that_matches_nothing_is_an_error_before_anything_is_made(tmp_path, only):
-    with pytest.raises(NothingMeasuredError, match="matches no cell of a quick run; ") as caught:
+    with pytest.raises(UnknownNameError, match="matches no cell of a quick run; ") as caught:
         go(tmp_path / "new", settings=Settings(only=only))
-    assert caught.value.exit_code == 5
+    assert caught.value.exit_code == 2
     assert not (tmp_path / "new").exists()
 
 

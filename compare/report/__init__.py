@@ -33,8 +33,9 @@ def write(directory: Path) -> list[Path]:
 
 
 def _verdicts(path: Path) -> Any:
-    """The JSON value of the verdicts file; an empty list where there is none or it is no JSON."""
+    """The JSON value of the verdicts file; an empty list where there is none, or it is no JSON, or nested too deep."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, RecursionError, ValueError):
         return []
+    return found if results.depth_of(found) <= results.DEEPEST else []
