@@ -193,6 +193,9 @@ def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not(
 def test_which_tape_ran_is_told_in_one_sentence():
     assert tape.told([]) == "Which tape ran is not told by these results."
     assert tape.told(by("compiled", everything())) == "The tape ran compiled."
-    assert tape.told(by("python", [{"kind": "run"}])) == "The tape ran in Python."
+    assert (
+        tape.told(by("python", [{"kind": "run"}]))
+        == "The tape ran in Python: ratios to it are not those to the compiled one."
+    )
     mixed = [*by("compiled", [{"kind": "time"}]), *by("python", [{"kind": "time"}] * 2)]
     assert tape.told(mixed).startswith("The tape ran compiled in 1 records and in Python in 2 records")

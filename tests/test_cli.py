@@ -244,7 +244,7 @@ def in_python(job):
 def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
     machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
     first = call("run", "--out", tmp_path / "one", "--only", "tiny")
-    assert first.stdout.startswith("The tape ran in Python.\n")
+    assert first.stdout.startswith("The tape ran in Python: ratios to it are not those to the compiled one.\n")
     reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
     assert reasons["C6"].startswith("the tape ran in Python")
     assert call("report", tmp_path / "one", "--python-tape").exit_code == 0

@@ -228,6 +228,10 @@ def test_effects_are_refused_before_anything_is_timed_unless_allowed():
         compare.compare(prints, [(X,)], **QUICK)
     assert told.value.exit_code == 1
     assert "--allow-effects (allow_effects=True)" in str(told.value)
+    with pytest.raises(
+        EffectsError, match=r"^nothing returns None \(.*\), so that there is nothing to compare; return"
+    ):
+        compare.compare(nothing, [(X,)], **QUICK)
     found = compare.compare(prints, [(X,)], **QUICK, allow_effects=True)
     assert found.verdict.steady.outcome != "not measured"
     assert found.records[0]["settings"]["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]

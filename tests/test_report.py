@@ -174,7 +174,7 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
     ("tape", "said"),
     [
         ("compiled", "seed 7. The tape ran compiled."),
-        ("python", "seed 7. The tape ran in Python."),
+        ("python", "seed 7. The tape ran in Python: ratios to it are not those to the compiled one."),
         (HOSTILE, "seed 7. Which tape ran is not told by these results."),
         ([], "seed 7. Which tape ran is not told by these results."),
     ],

@@ -17,12 +17,13 @@ _RAN = {"compiled": "compiled", "python": "in Python"}
 
 
 def told(records: Records) -> str:
-    """`The tape ran compiled.`, in how many records each where they differ; says so where the records do not tell."""
+    """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
     found = _counted(records)
     if not found:
         return "Which tape ran is not told by these results."
     if len(found) == 1:
-        return f"The tape ran {_RAN[next(iter(found))]}."
+        slow = ": ratios to it are not those to the compiled one" if found["python"] else ""
+        return f"The tape ran {_RAN[next(iter(found))]}{slow}."
     parts = (f"{_RAN[tape]} in {count:,} records" for tape, count in sorted(found.items()))
     return f"The tape ran {' and '.join(parts)}: these times are not to be compared."
 
@@ -36,7 +37,7 @@ def in_python(records: Records) -> str:
 
 def not_measured(where: str) -> Finding:
     """The finding on a claim that rests on the tape's speed or memory, where it ran in Python."""
-    remedy = f"`graphduel doctor` tells how to have that; {OPTION} judges by this one all the same"
+    remedy = f"graphduel doctor tells how to have that; {OPTION} judges by this one all the same"
     return Finding("not measured yet", (f"{where}, which takes longer than the compiled one: {remedy}",))
 
 

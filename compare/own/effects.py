@@ -35,6 +35,7 @@ from graphs.errors import is_internal
 
 LOOKING = 2.0
 """Seconds after which the search for the line that did it ends."""
+NO_RESULT = "returns None"
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,15 @@ class Effect:
 
 def refuse(name: str, found: Sequence[Effect]) -> None:
     """Raises EffectsError that tells them, if there are any."""
+    allow = "measure all the same with --allow-effects (allow_effects=True)"
+    if [one.what for one in found] == [NO_RESULT]:
+        raise EffectsError(
+            f"{name} {found[0]}, so that there is nothing to compare; return what it computes, or {allow}"
+        )
     if found:
         raise EffectsError(
             f"{name} does more than give a result: {', '.join(map(str, found))}. The dynamic engine does that on every "
-            "call, the static one only when it traces, so that their times cannot be compared; take it out, or measure "
-            "all the same with --allow-effects (allow_effects=True)"
+            f"call, the static one only when it traces, so that their times cannot be compared; take it out, or {allow}"
         )
 
 
@@ -66,7 +71,7 @@ def effects_of(f: Callable[..., Any], example: Sequence[Any]) -> list[Effect]:
             lines = _lines(f, example, changed)
             heard += [Effect(f"changes {what}", lines.get(what, "")) for what in changed]
     if output is None:
-        heard.append(Effect("returns None", _defined(f)))
+        heard.append(Effect(NO_RESULT, _defined(f)))
     return heard
 
 

@@ -60,7 +60,7 @@ def notes_of(result: Result) -> list[str]:
     """That the tape ran in Python, effects that were allowed, why modes were not timed, and what failed meanwhile."""
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
     where = tape.in_python(result.records)
-    slow = [f"{where}: the dynamic engine takes longer than compiled; see `graphduel doctor`"] if where else []
+    slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
     effects = [
         f"besides its result, {result.name} {effect}" for effect in result.records[0]["settings"].get("effects", ())
     ]
