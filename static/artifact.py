@@ -26,6 +26,7 @@ from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError, GraphError
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
+from static import clock
 from static.executable import Executable
 from static.trace import Traced
 
@@ -39,6 +40,11 @@ _DAMAGE = (
 
 def save(executable: Executable, path: Path) -> None:
     """Write an executable's graph, atomically. Raises ArtifactError for values that have no place in the format."""
+    with clock.phase("save"):
+        _save(executable, path)
+
+
+def _save(executable: Executable, path: Path) -> None:
     arrays: list[np.ndarray[Any, Any]] = []
     document = _encode_executable(executable, arrays)
     files = {"graph.json": json.dumps(document, indent=1).encode()}
@@ -65,9 +71,15 @@ def load(path: str | Path) -> Executable:
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     path = Path(path)
+    seconds: clock.Seconds = {}
+    with clock.adding_to(seconds), clock.phase("load"):
+        return _load(path, seconds)
+
+
+def _load(path: Path, seconds: clock.Seconds) -> Executable:
     files = _read(path)
     try:
-        return _decode_executable(_document(files["graph.json"]), files)
+        return _decode_executable(_document(files["graph.json"]), files, seconds)
     except ArtifactError as error:
         raise ArtifactError(f"{path.name}: {error}") from None
     except _DAMAGE as error:
@@ -143,11 +155,11 @@ def _numbered(structure: tree.Structure) -> Any:
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
-def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Executable:
+def _decode_executable(document: dict[str, Any], files: dict[str, bytes], seconds: clock.Seconds) -> Executable:
     graph = _decode_graph(document, files)
     arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
     static = tuple(_decode(value, files) for value in document["static"])
-    return Executable(Traced(graph, arguments, static, results), graph, ())
+    return Executable(Traced(graph, arguments, static, results), graph, (), seconds=seconds)
 
 
 def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:

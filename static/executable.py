@@ -14,7 +14,7 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static import layout, memory
+from static import clock, layout, memory
 from static.backends.binding import Binding, bind, lay_out
 from static.backends.numpy import Program, lower
 from static.backends.results import KEPT
@@ -51,14 +51,23 @@ class Executable:
     """
 
     def __init__(
-        self, traced: Traced, graph: Graph, steps: Sequence[pipeline.Step], *, arena: bool = True, recycle: bool = True
+        self,
+        traced: Traced,
+        graph: Graph,
+        steps: Sequence[pipeline.Step],
+        *,
+        arena: bool = True,
+        recycle: bool = True,
+        seconds: clock.Seconds | None = None,
     ) -> None:
         self.traced = traced
         self.graph = graph
         self.steps = tuple(steps)
         self._arena = arena
         self._kept = KEPT if arena and recycle else 0
-        self._program: Program = lower(graph, schedule(graph), arena)
+        self.seconds = {} if seconds is None else seconds
+        with clock.adding_to(self.seconds):
+            self._program: Program = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
@@ -132,7 +141,8 @@ class Executable:
         if len(self._bindings) >= BINDINGS:
             self._bindings.pop(next(iter(self._bindings)))
         try:
-            binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
+            with clock.adding_to(self.seconds):
+                binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
         self._bindings[shapes] = binding
