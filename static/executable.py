@@ -24,6 +24,7 @@ from static.report import Report, make_report
 from static.schedule import schedule
 from static.trace import Traced, is_traced, static_key
 
+BROKEN = (*dispatch.BROKEN_RULES, OverflowError)  # what kernels raise; the last, for a number that no array holds
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
 
@@ -84,7 +85,7 @@ class Executable:
         """
         try:
             result = self._direct(self._bindings, args)
-        except dispatch.BROKEN_RULES as error:
+        except BROKEN as error:
             raise self._placed(error) from None
         if result is not NotImplemented:
             return result
@@ -96,7 +97,7 @@ class Executable:
         binding = self._bindings.get(shapes) or self._binding(shapes)
         try:
             return self._made(binding.run(*arrays))
-        except dispatch.BROKEN_RULES as error:
+        except BROKEN as error:
             raise self._placed(error) from None
 
     def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
