@@ -17,7 +17,7 @@ from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec, spec_of
-from static import weak
+from static import clock, weak
 from static.symbol import Symbol
 
 
@@ -53,6 +53,11 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
 
 def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+    with clock.phase("trace"):
+        return _traced(f, args)
+
+
+def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     builder = Builder(getattr(f, "__name__", "f"))
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(tuple(args), _parameter_names(f))

@@ -229,12 +229,15 @@ class Timer:
     seen = True
 
     def __enter__(self):
+        self.callbacks = gc.callbacks[:]  # Hypothesis has one in Python, where an interrupt is printed and lost
+        gc.callbacks.clear()
         self.before = signal.signal(signal.SIGALRM, self.strike)
         return self
 
     def __exit__(self, *_):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self.before)
+        gc.callbacks[:] = self.callbacks
 
     def strike(self, *_):
         if not self.seen:
