@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamic.tensor import Tensor, as_array
+from graphs import ops
 
 
 def tensor(data: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
@@ -60,7 +61,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
 
 def linspace(start: float, stop: float, steps: int, dtype: npt.DTypeLike = np.float32) -> Tensor:
     """`steps` evenly spaced values, both ends included."""
-    return Tensor(np.linspace(start, stop, steps, dtype=dtype))
+    return Tensor(ops.linspace(start, stop, num=steps, dtype=dtype))
 
 
 def zeros_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dynamic import copying, printing
 from dynamic.entry import Edge, Entry, Leaf
-from graphs import ops
+from graphs import ops, promotion
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
@@ -269,8 +269,10 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         dtype = np.float32 if array.dtype == np.float64 else array.dtype
         data = array
     array = np.asarray(data, dtype)
-    if array.dtype.kind not in "biuf":
-        raise DTypeError(located(f"tensors hold bools, ints or floats, not {array.dtype}"))
+    try:
+        promotion.held(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(located(str(error))) from None
     return array
 
 

@@ -102,7 +102,7 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
     batch = state.batch
     if batch is None:
-        return dispatch.dispatch(op, [settled(arg) for arg in args], attrs)
+        return op.apply([settled(arg) for arg in args], attrs)
     return batch.defer(op, args, attrs)
 
 

@@ -54,7 +54,11 @@ hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbe
                 return 0;
             inputs->tensors++;
         }
-        else if (!Py_IS_TYPE(array, ndarray)) {
+        else if (Py_IS_TYPE(array, ndarray)) {
+            if (!is_held(array))
+                return 0;
+        }
+        else {
             if (!takes_numbers || !is_number(array))
                 return 0;
             is_one = 1;

@@ -124,6 +124,17 @@ is_floating(PyObject *array)
     return DTYPE(ARRAY(array)->dtype)->kind == 'f';
 }
 
+static inline int
+is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints and floats */
+{
+    switch (DTYPE(ARRAY(array)->dtype)->kind) {
+    case 'f': case 'i': case 'u': case 'b':
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static inline PyObject *
 dtype_number(PyObject *array)
 {

@@ -66,7 +66,7 @@ differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **key
 static PyObject *
 constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for others */
 {
-    if (!Py_IS_TYPE(arg, ndarray) || strchr("biuf", DTYPE(ARRAY(arg)->dtype)->kind) == NULL)
+    if (!Py_IS_TYPE(arg, ndarray) || !is_held(arg))
         return NULL;
     PyObject *tensor = Tensor->tp_alloc(Tensor, 0);
     if (tensor != NULL) {
