@@ -82,6 +82,10 @@ def tracing(builder: Builder) -> Iterator[None]:
     _stack.builders.append(builder)
     try:
         yield
+    except ValueError as error:
+        if isinstance(error.__cause__, GraphError):  # NumPy says "setting an array element with a sequence" for it
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+        raise
     finally:
         _stack.builders.pop()
 
