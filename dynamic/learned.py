@@ -73,9 +73,7 @@ class Learned:
 
     @staticmethod
     def is_possible(pullback: Pullback) -> bool:
-        """Whether what the rules call may be learned: not of a user's op, whose rules may do anything."""
-        if pullback.op.family == "custom":
-            return False
+        """Whether what the rules call may be learned."""
         if pullback.count == 1 and all(source is None for source in pullback.sources):
             return True
         return native.loops is not None and pullback.op.family in _FAMILIES

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynamic.pullback import Pullback, pullback
 from graphs import dispatch, promotion
-from graphs.op import Attrs, Op
+from graphs.op import Attrs, Op, is_ours
 
 Prepared = Callable[..., tuple[Attrs, Pullback | None]]
 
@@ -89,6 +89,11 @@ def is_exact(parts: tuple[Any, ...]) -> bool:
 def has_options(op: Op) -> bool:
     """Whether an op is told more than its inputs."""
     return op.prepare is not None and op.name != "matmul"
+
+
+def may_remember(op: Op) -> bool:
+    """Whether what `prepare` makes of options may be kept: not of a user's, which may read more than it is given."""
+    return op.family not in ("custom", "control") and (op.prepare is None or is_ours(op.prepare))
 
 
 def _is_plain(value: Any, kinds: tuple[type, ...]) -> bool:

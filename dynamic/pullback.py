@@ -59,11 +59,15 @@ class Pullback:
 
     def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        found = by_hand.get(self.op)
-        if found is None and straight.is_possible(self.op, self.ndims):
-            found = straight.compiled(self)
-        self.apply = found or learned(self) or self.by_rules
+        self.apply = by_hand.get(self.op) or self._foreseen() or self.by_rules
         self.apply(entry, keep, cotangents)
+
+    def _foreseen(self) -> straight.Code | None:
+        """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
+        if self.op.family == "custom" or not all(step.rule.is_ours for step in self.steps):
+            return None
+        found = straight.compiled(self) if straight.is_possible(self.op, self.ndims) else None
+        return found or learned(self)
 
     def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent of an entry to its inputs by the rules."""

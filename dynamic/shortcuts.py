@@ -14,7 +14,7 @@ import numpy as np
 
 from dynamic import compiled, inplace, mode, native
 from dynamic.entry import Entry
-from dynamic.prepared import UnlikeError, has_options, is_exact, preparer
+from dynamic.prepared import UnlikeError, has_options, is_exact, may_remember, preparer
 from dynamic.pullback import Pullback, pullback
 from dynamic.source import function
 from dynamic.tensor import Tensor
@@ -87,13 +87,13 @@ _OPTIONS = "x, *args, **options"
 
 def is_recorded(op: Op) -> bool:
     """Whether compiled loops may run the op: one that fails is run again by the interpreter, which explains it."""
-    return op.arity != 0 and op.family not in ("custom", "control")
+    return op.arity != 0 and may_remember(op)
 
 
 def _is_possible(op: Op) -> bool:
     """Whether one function can record the op, whatever its inputs are."""
     if has_options(op):
-        return op.arity == 1 and op.family not in ("custom", "control")
+        return op.arity == 1 and may_remember(op)
     return op is matmul or (op.family == "elementwise" and op.arity in (1, 2) and op is not pow)
 
 

@@ -41,17 +41,26 @@ OUTPUT = -1
 SHAPES = "tuple([i.shape for i in inputs])"
 
 
+def is_ours(function: Any) -> bool:
+    """Whether a function is the library's, and so depends on its arguments alone: a user's may read anything."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] in _PACKAGES
+
+
+_PACKAGES = {"graphs", "static", "dynamic"}
+
+
 class Rule:
     """The VJP of one input: `apply(g, *residuals)`, where `residuals = capture(index, inputs, out, attrs)`.
 
     `sources[i]` is the number of the input that residual `i` is, `OUTPUT` for the output, and None when it is no
-    tensor value.
+    tensor value. `is_ours` tells whether what it calls depends on its arguments alone.
     """
 
-    __slots__ = ("apply", "capture", "names", "sources")
+    __slots__ = ("apply", "capture", "is_ours", "names", "sources")
 
     def __init__(self, apply: Callable[..., Any]) -> None:
         self.apply = apply
+        self.is_ours = is_ours(apply)
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
         fields = "".join(field + "," for field in self.fields("index"))

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from dynamic import native, shortcuts
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.prepared import UnlikeError, attributes, has_options, preparer
+from dynamic.prepared import UnlikeError, attributes, has_options, may_remember, preparer
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.op import Attrs, Op
@@ -113,7 +113,7 @@ def install(op: Op) -> None:
     _tried.add(op)
     if not has_options(op):
         op.shortcuts[Deferred] = _shortcut(op)
-    elif op.family not in ("custom", "control"):
+    elif may_remember(op):
         op.shortcuts.update(_with_options(op) if native.loops is None else _compiled(native.loops, op))
 
 
