@@ -32,7 +32,12 @@ Code = Callable[["Entry", bool, dict[Any, Any]], None]
 
 def is_possible(op: Op, ndims: tuple[int | None, ...] | None) -> bool:
     """Whether nothing but the number of axes of its inputs decides which kernels the rules of an op call."""
-    return op.family == "elementwise" or (op is matmul and ndims is not None)
+    if op is matmul and ndims is not None:
+        return max(ndim or 0 for ndim in ndims) <= _MOST_AXES
+    return op.family == "elementwise"
+
+
+_MOST_AXES = 6  # of a sample of a product, which has two or three elements along each
 
 
 def compiled(pullback: Pullback) -> Code | None:
