@@ -164,7 +164,7 @@ class Tensor(Surface):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
         """Add this tensor's gradient to the `grad` of every leaf it depends on, and free the graph.
 
-        `gradient` is the cotangent, needed unless the tensor is a scalar. Raises NotDifferentiableError.
+        `gradient` is the cotangent, needed unless the tensor has one element. Raises NotDifferentiableError.
         """
         from dynamic.gradients import backward
 
