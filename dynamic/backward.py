@@ -121,7 +121,7 @@ def walk(
 def _attend(entry: Entry, cotangents: dict[Any, Any]) -> None:
     """Check what was saved, fill in what `checkpoint` let go of, and call hooks."""
     if entry.saved is None:
-        raise NotDifferentiableError(_freed(entry))
+        raise entry.freed()
     inplace.check_saved(entry)
     while type(entry.saved) is not tuple:
         entry.saved.fill()  # type: ignore[attr-defined]  # a `checkpoint` hole
@@ -133,10 +133,10 @@ def _pull(
     entry: Entry, cotangents: dict[Any, Any], useful: Container[Edge] | None, retain: bool, create_graph: bool
 ) -> None:
     """Carry a cotangent to the inputs of an entry by the rules of its op."""
-    edges, values = entry.edges, _as_tensors(entry) if create_graph else list(entry.saved or ())
+    edges, saved = entry.taken(retain)
+    values = _as_tensors(entry, edges, saved) if create_graph else list(saved)
+    del saved
     values.append(cotangents.pop(entry))
-    if not retain:
-        entry.release()
     entry.pullback.pull(edges, values, cotangents, useful)
 
 
@@ -145,18 +145,12 @@ def _by_rules(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
     _pull(entry, cotangents, None, keep, create_graph=False)
 
 
-def _freed(entry: Entry) -> str:
-    return located(
-        f"{entry.op.name}: backward a second time through a graph that was freed; pass retain_graph=True the first time"
-    )
-
-
-def _as_tensors(entry: Entry) -> list[Any]:
+def _as_tensors(entry: Entry, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:
     """What was saved as tensors with their history, so that what the rules do with them is recorded."""
-    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in entry.edges], entry]
+    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in inputs], entry]
     return [
         value if source is None else wrap(value, edges[source])  # `OUTPUT` is the last
-        for source, value in zip(entry.pullback.sources, entry.saved or (), strict=True)
+        for source, value in zip(entry.pullback.sources, saved, strict=True)
     ]
 
 

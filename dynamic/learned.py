@@ -45,10 +45,8 @@ class Chain:
 
     def pull(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent to the input, letting go of each value after the kernel that reads it."""
+        edge: Any = entry.taken(keep)[0][0]
         cotangent = cotangents.pop(entry)
-        edge: Any = entry.edges[0]
-        if not keep:
-            entry.release()
         for kernel, before, after, attrs in self.links:
             cotangent = kernel(*before, cotangent, *after, **attrs)
         if type(cotangent) is not np.ndarray:
@@ -104,7 +102,7 @@ class Learned:
         """What is to be called for such an entry from now on, or the rules where that cannot be told."""
         try:
             return self._read(entry, cotangent)
-        except (AttributeError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
+        except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
             return self._pullback.by_rules
 
     def _read(self, entry: Entry, cotangent: Any) -> Code:

@@ -71,9 +71,9 @@ class Pullback:
 
     def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent of an entry to its inputs by the rules."""
-        edges, values = entry.edges, [*(entry.saved or ()), cotangents.pop(entry)]
-        if not keep:
-            entry.release()
+        edges, saved = entry.taken(keep)
+        values = [*saved, cotangents.pop(entry)]
+        del saved  # `pull` lets go of each value after its last reader
         self.pull(edges, values, cotangents, None)
 
     def pull(

@@ -61,11 +61,14 @@ def _written(pullback: Pullback, traces: Sequence[Trace], *, typed: bool) -> Cod
     edges = ", ".join(f"e{i}" if pullback.wanted >> i & 1 else "_" for i in range(pullback.count))
     saved = "".join(f"s{i}, " for i in range(len(pullback.sources)))
     body = [
-        "if not entry.shape: return by_rules(entry, keep, cotangents)",  # kernels of 0-d arrays give scalars
-        "g = cotangents.pop(entry)",
-        f"{edges}, = entry.edges",
-        f"{saved}= entry.saved" if saved else "pass",
+        "edges, saved = entry.edges, entry.saved",
+        # Kernels of 0-d arrays give scalars; and another thread may have released what was saved.
+        "if not entry.shape or saved is None: return by_rules(entry, keep, cotangents)",
         "if not keep: entry.saved, entry.edges = None, ()",
+        "g = cotangents.pop(entry)",
+        f"{edges}, = edges",
+        f"{saved}= saved" if saved else "pass",
+        "del edges, saved",
         *code.constants,
         *code.dropping(),
     ]

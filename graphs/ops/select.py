@@ -43,7 +43,8 @@ def _shape(condition: Shape, x: Shape, y: Shape) -> Shape:
     """The shape that all broadcast to; where one is a number and the others agree, without asking NumPy."""
     if condition == (x or y) and not (x and y):
         return condition
-    return broadcast_shapes(condition, x, y)
+    shape: Any = broadcast_shapes(condition, x, y)  # of numbers, as these are
+    return shape
 
 
 def _alike(condition: Array, x: Array, y: Array) -> bool:
