@@ -53,8 +53,8 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
     if edge.sequence < inplace.clock.rewritten:
         inplace.check_view(output)
     data = output._data
-    if seed is None and data.shape == ():  # a tensor that needs a gradient is floating
-        seed = np.array(1, data.dtype)
+    if seed is None and data.size == 1:  # a tensor that needs a gradient is floating
+        seed = np.ones(data.shape, data.dtype) if data.shape else np.array(1, data.dtype)
     else:
         reverse.check_seed(output, seed)
         seed = seed if isinstance(seed, Tensor) and create_graph else _copy(seed, data.dtype)

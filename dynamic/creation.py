@@ -61,7 +61,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
 
 def linspace(start: float, stop: float, steps: int, dtype: npt.DTypeLike = np.float32) -> Tensor:
     """`steps` evenly spaced values, both ends included."""
-    return Tensor(ops.linspace(start, stop, steps, dtype=dtype))
+    return Tensor(ops.linspace(start, stop, num=steps, dtype=dtype))
 
 
 def zeros_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from graphs.dims import Shape
+from graphs.errors import NotDifferentiableError, located
 from graphs.op import Attrs, Op
 from graphs.pullback import Pullback
 
@@ -46,10 +47,27 @@ class Entry:
         """The op."""
         return self.pullback.op
 
-    def release(self) -> None:
-        """Drop what backward has used."""
-        self.saved = None
-        self.edges = ()
+    def taken(self, keep: bool) -> tuple[Sequence[Edge], tuple[Any, ...]]:
+        """The edges, and what was saved; both are released unless they are to be kept.
+
+        Raises NotDifferentiableError when they were before, or are meanwhile by a backward in another thread.
+        """
+        edges, saved = self.edges, self.saved  # in this order: what is saved is released first
+        if saved is None:
+            raise self.freed()
+        if not keep:
+            self.saved = None
+            self.edges = ()
+        return edges, saved
+
+    def freed(self) -> NotDifferentiableError:
+        """The error of a backward that comes too late."""
+        return NotDifferentiableError(
+            located(
+                f"{self.op.name}: backward a second time through a graph that was freed; "
+                "pass retain_graph=True the first time"
+            )
+        )
 
     def name(self) -> str:
         """PyTorch's name for the op's backward: `MulBackward0`."""

@@ -30,7 +30,7 @@ def backward(
 ) -> None:
     """Add the gradient of the outputs to the `grad` of every leaf that they depend on, or of `inputs` alone.
 
-    `gradients` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar.
+    `gradients` are the cotangents of the outputs, one for each; None stands for the 1 of a tensor of one element.
     Raises NotDifferentiableError when an output has no history, when a cotangent is missing or has the wrong shape,
     and when the graph has been freed; InplaceError when a saved value was changed.
     """
@@ -59,7 +59,7 @@ def grad_of(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of the outputs, summed, in each input, leaving every `grad` as it is: `torch.autograd.grad`.
 
-    `grad_outputs` are the cotangents of the outputs, one for each; None stands for the 1 of a scalar. With
+    `grad_outputs` are the cotangents of the outputs, one for each; None stands for the 1 of a single element. With
     `create_graph` the gradients can be differentiated again. An input that the outputs do not depend on has the
     gradient None if `allow_unused`, and zeros if `materialize_grads`.
     Raises NotDifferentiableError where it has neither, and as `backward` does.

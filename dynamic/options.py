@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphs import dispatch, promotion
-from graphs.op import Attrs, Op
+from graphs.op import Attrs, Op, is_ours
 
 
 class UnlikeError(Exception):
@@ -61,6 +61,11 @@ def attributes(op: Op) -> Callable[..., Attrs]:
 def has_options(op: Op) -> bool:
     """Whether an op takes more than its inputs."""
     return op.prepare is not None and op.name != "matmul"
+
+
+def may_remember(op: Op) -> bool:
+    """Whether what `prepare` makes of options may be kept: not of a user's, which may read more than it is given."""
+    return op.family not in ("custom", "control") and (op.prepare is None or is_ours(op.prepare))
 
 
 def _is_plain(value: Any) -> bool:

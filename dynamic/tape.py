@@ -48,7 +48,7 @@ def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
     """The arguments with scalars and lists as arrays; None when another interpreter must see them."""
     result = []
     for arg in args:
-        if type(arg) is not Tensor and type(arg) is not np.ndarray:
+        if type(arg) is not Tensor:
             if dispatch.interpreter_of(arg) is not None:
                 return None
             try:

@@ -8,9 +8,9 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dynamic import copying, printing
+from dynamic import copying, mode, printing
 from dynamic.entry import Edge, Entry, Leaf
-from graphs import ops
+from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
@@ -119,7 +119,14 @@ class Tensor(Surface):
         return self._data
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+        if self.requires_grad:
+            raise GraphError(
+                located(
+                    "a NumPy array of a tensor that requires a gradient would lose it; "
+                    "use graphs.stack for a list of tensors, functions of graphs for one, or detach().numpy()"
+                )
+            )
+        return np.array(self._data, dtype=dtype, copy=copy)
 
     def __bool__(self) -> bool:
         if self._data.size != 1:
@@ -129,9 +136,13 @@ class Tensor(Surface):
         return bool(self._data)
 
     def __float__(self) -> float:
+        if self.requires_grad and mode.is_grad_enabled() and stores.is_stored():
+            raise _unstorable()
         return float(self.item())
 
     def __int__(self) -> int:
+        if self.requires_grad and mode.is_grad_enabled() and stores.is_stored():
+            raise _unstorable()
         return int(self.item())
 
     def __index__(self) -> int:
@@ -153,7 +164,7 @@ class Tensor(Surface):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
         """Add this tensor's gradient to the `grad` of every leaf it depends on, and free the graph.
 
-        `gradient` is the cotangent, needed unless the tensor is a scalar. Raises NotDifferentiableError.
+        `gradient` is the cotangent, needed unless the tensor has one element. Raises NotDifferentiableError.
         """
         from dynamic.gradients import backward
 
@@ -269,8 +280,10 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         dtype = np.float32 if array.dtype == np.float64 else array.dtype
         data = array
     array = np.asarray(data, dtype)
-    if array.dtype.kind not in "biuf":
-        raise DTypeError(located(f"tensors hold bools, ints or floats, not {array.dtype}"))
+    try:
+        promotion.held(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(located(str(error))) from None
     return array
 
 
@@ -279,3 +292,12 @@ def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._data
     return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
+
+
+def _unstorable() -> GraphError:
+    return GraphError(
+        located(
+            "an element of a NumPy array cannot hold a tensor that requires a gradient, which would be lost; "
+            f"{stores.REMEDY}, fill a tensor, or store x.detach()"
+        )
+    )

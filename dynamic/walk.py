@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from dynamic import inplace, mode
@@ -73,35 +73,28 @@ def carry(
     create_graph: bool = False,
 ) -> Iterator[tuple[Edge, Any]]:
     """The same of an entry that is ready. `detect_anomaly` looks for the frames of these two functions."""
-    edges, values = entry.edges, _as_tensors(entry) if create_graph else list(entry.saved or ())
+    edges, saved = entry.taken(retain)
+    values = _as_tensors(entry, edges, saved) if create_graph else list(saved)
     values.append(cotangent)
-    del cotangent  # so that it is dropped after its last use
-    if not retain:
-        entry.release()
+    del cotangent, saved  # so that each is dropped after its last use
     yield from entry.pullback.pull(edges, values, useful)
 
 
 def prepare(entry: Entry) -> None:
     """Check what an entry has saved, and fill in what `checkpoint` has dropped. Raises as `backward` does."""
     if entry.saved is None:
-        raise NotDifferentiableError(_freed(entry))
+        raise entry.freed()
     inplace.check_saved(entry)
     while type(entry.saved) is not tuple:
         entry.saved.fill()  # type: ignore[attr-defined]  # a `checkpoint` hole
 
 
-def _freed(entry: Entry) -> str:
-    return located(
-        f"{entry.op.name}: backward a second time through a graph that was freed; pass retain_graph=True the first time"
-    )
-
-
-def _as_tensors(entry: Entry) -> list[Any]:
+def _as_tensors(entry: Entry, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:
     """What was saved as tensors with their history, so that what the rules do with them is recorded."""
-    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in entry.edges], entry]
+    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in inputs], entry]
     return [
         value if source is None else wrap(value, edges[source])  # `OUTPUT` is the last
-        for source, value in zip(entry.pullback.sources, entry.saved or (), strict=True)
+        for source, value in zip(entry.pullback.sources, saved, strict=True)
     ]
 
 

@@ -128,5 +128,6 @@ def _renamed(name: str, rule: Function, inputs: list[str], options: list[str]) -
 
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = ["g", *(known[p.name] for p in asked)]
+    apply.__module__ = getattr(rule, "__module__", None) or ""
     vars(apply)["__signature__"] = inspect.Signature([inspect.Parameter(n, positional) for n in names])
     return apply

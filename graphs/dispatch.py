@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.dims import Dim, is_symbolic
 from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, placed
-from graphs.spec import TensorSpec, spec_of
+from graphs.spec import describe, spec_of
 
 if TYPE_CHECKING:
     from graphs.op import Attrs, Op
@@ -53,18 +54,22 @@ def interpreter_of(value: Any) -> Interpreter | None:
     return interpreters.get(type(value))
 
 
-def dispatch(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-    """Hand a call to the interpreter of its first special argument, or run it at once."""
-    for arg in args:
-        interpreter = interpreters.get(type(arg))
-        if interpreter is not None:
-            return interpreter(op, args, attrs)
+def at_once(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+    """Run an op on arrays and numbers, which no interpreter is to see."""
     try:
-        return execute(op, args, attrs)
+        return execute(op, arrays, attrs)
     except GraphError:  # as NumPy meets the size: undecided, or no number it can count with
         if not any(map(is_symbolic, attrs.values())):
             raise
-    return interpreters[Dim](op, args, attrs)  # arrays, but a symbolic size: only a trace can hold the result
+    return interpreters[Dim](op, arrays, attrs)  # arrays, but a symbolic size: only a trace can hold the result
+
+
+def check_operands(op: Op, args: Sequence[Any]) -> None:
+    """Raise DTypeError, naming op, specs and line, for an operand of a dtype that no tensor has."""
+    try:
+        promotion.check_operands(args)
+    except DTypeError as error:
+        raise explained(op, args, error) from None
 
 
 def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
@@ -141,12 +146,22 @@ def as_graph_error(error: Exception) -> GraphError:
     return kind(f"{type(error).__name__}: {error}")
 
 
+def unheld(args: Sequence[Any]) -> DTypeError | None:
+    """Why some of these can be no operands, if it is for their dtypes."""
+    try:
+        promotion.check_operands([arg for arg in args if interpreter_of(arg) is None])
+    except DTypeError as error:
+        return error
+    return None
+
+
 def _describe(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_describe, value))}]"
     if isinstance(value, (bool, int, float)) or value is None:
         return repr(value)
     try:
-        return repr(value if isinstance(value, TensorSpec) else spec_of(value))
+        spec = value if hasattr(value, "dtype") else spec_of(value)
+        return describe(spec.shape, spec.dtype)
     except Exception:  # noqa: BLE001  (a description must never hide the error it describes)
         return type(value).__name__

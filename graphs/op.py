@@ -20,9 +20,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from graphs import dispatch
 from graphs.dims import Size
+from graphs.dispatch import interpreters
 from graphs.errors import GraphError
+from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
 Attrs = dict[str, Any]
@@ -37,17 +41,26 @@ OUTPUT = -1
 SHAPES = "tuple([i.shape for i in inputs])"
 
 
+def is_ours(function: Any) -> bool:
+    """Whether a function is the library's, and so depends on its arguments alone: a user's may read anything."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] in _PACKAGES
+
+
+_PACKAGES = {"graphs", "static", "dynamic"}
+
+
 class Rule:
     """The VJP of one input: `apply(g, *residuals)`.
 
     `sources[i]` is the number of the input that residual `i` is, `OUTPUT` for the output, and None when it is no
-    tensor value.
+    tensor value. `is_ours` tells whether what it calls depends on its arguments alone.
     """
 
-    __slots__ = ("apply", "names", "sources")
+    __slots__ = ("apply", "is_ours", "names", "sources")
 
     def __init__(self, apply: Callable[..., Any]) -> None:
         self.apply = apply
+        self.is_ours = is_ours(apply)
         self.names = tuple(inspect.signature(apply).parameters)[1:]
         self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
 
@@ -153,21 +166,38 @@ class Op:
     def general(self, *args: Any, **attrs: Any) -> Any:
         """The same without shortcuts."""
         if self.prepare is not None:
-            try:
-                args, attrs = self.prepare(*args, **attrs)
-            except GraphError as error:
-                raise dispatch.explained(self, args, error) from None
+            args, attrs = self._prepared(self.prepare, args, attrs)
         elif len(args) != self.arity or attrs:
             raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
         return self.apply(args, attrs)
 
     def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
-        """The same with inputs and attributes as `prepare` returns them, for code that is run often."""
-        for arg in args:  # `dispatch` once more: one call less on the hottest path
-            interpreter = dispatch.interpreters.get(type(arg))
-            if interpreter is not None:
-                return interpreter(self, args, attrs)
-        return dispatch.dispatch(self, args, attrs)
+        """The same with inputs and attributes as `prepare` returns them: the type of an input decides who runs it.
+
+        Raises DTypeError for an operand of a dtype that no tensor has. Interpreters do so for theirs.
+        """
+        unusual = False
+        for arg in args:  # a loop that every op goes through: no call for what is usual
+            kind = type(arg)
+            if kind is not ndarray:
+                if (interpreter := interpreters.get(kind)) is not None:
+                    return interpreter(self, args, attrs)
+                unusual = unusual or kind not in SCALARS
+            elif arg.dtype.num not in HELD:
+                unusual = True
+        if unusual:
+            dispatch.check_operands(self, args)
+        return dispatch.at_once(self, args, attrs)
+
+    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        try:
+            return prepare(*args, **attrs)
+        except dispatch.BROKEN_RULES as error:
+            given = args[: self.arity] if self.arity is not None else args[0] if args else ()
+            told = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
+            if isinstance(told, GraphError):
+                raise dispatch.explained(self, args, told) from None
+            raise
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

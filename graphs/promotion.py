@@ -11,12 +11,26 @@ import numpy as np
 from graphs.dims import Dim
 from graphs.errors import DTypeError
 
-_SCALARS = (bool, int, float)
+SCALARS = (bool, int, float)
 
 
 def is_scalar(value: Any) -> bool:
     """Whether a value is a Python number, which has no dtype of its own."""
-    return type(value) in _SCALARS
+    return type(value) in SCALARS
+
+
+def held(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype itself. Raises DTypeError for one that no tensor has: of complex numbers, objects, text, times."""
+    if dtype.num not in HELD:
+        raise DTypeError(f"tensors hold bools, ints or floats, not {dtype}; convert first")
+    return dtype
+
+
+def check_operands(values: Sequence[Any]) -> None:
+    """Raise DTypeError where a value is neither a number nor an array, or a list, of a dtype that tensors have."""
+    for value in values:
+        if type(value) not in SCALARS:
+            held(value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype)
 
 
 def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
@@ -28,11 +42,13 @@ def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
 def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
     """A Python number as a 0-d array of the dtype it takes beside `others`; anything else as an array.
 
-    Raises DTypeError when the number does not fit that dtype.
+    Raises DTypeError when the number does not fit that dtype, and for values that no tensor holds.
     """
     kind: Any = type(value)
-    if kind not in _SCALARS:
-        return np.asarray(value)
+    if kind not in SCALARS:
+        array = np.asarray(value)
+        held(array.dtype)
+        return array
     beside = _dtype_numbers(others)
     if value and value == value:
         return numbers[value, kind, *beside]
@@ -49,7 +65,7 @@ def _dtype_numbers(values: Sequence[Any]) -> tuple[int, ...]:
 def weak_dtype(kind: Any, numbers: tuple[int, ...]) -> np.dtype[Any]:
     """The dtype that a Python number of type `kind` takes beside dtypes, given by their numbers."""
     # Under NEP 50 the result depends on what kind of number it is, never on its value.
-    return np.result_type(kind(1), *(_DTYPES[number] for number in numbers))
+    return np.result_type(kind(1), *(HELD[number] for number in numbers))
 
 
 class _Numbers(dict[tuple[Any, ...], np.ndarray[Any, Any]]):
@@ -79,7 +95,8 @@ numbers = _Numbers()
 
 def dtype_of_number(num: int) -> np.dtype[Any]:
     """The dtype of that number, in the machine's byte order."""
-    return _DTYPES[num]
+    return HELD[num]
 
 
-_DTYPES: dict[int, np.dtype[Any]] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdg"}
+HELD: dict[int, np.dtype[Any]] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdg"}
+"""The dtypes that tensors have, by number."""

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import DTypeError, ShapeError
+from graphs.errors import ShapeError
+from graphs.promotion import held
 
 _SHORT_NAMES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
@@ -26,9 +27,7 @@ class TensorSpec:
 
     def __init__(self, shape: Sequence[int | str | Dim], dtype: npt.DTypeLike = "float32") -> None:
         self.shape: Shape = tuple(_size(s) for s in shape)
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        if self.dtype.kind not in "biuf":
-            raise DTypeError(f"tensors hold bools, ints or floats, not {self.dtype}; convert first")
+        self.dtype: np.dtype[Any] = held(np.dtype(dtype))
 
     @property
     def ndim(self) -> int:
@@ -64,7 +63,7 @@ class TensorSpec:
         return hash((self.shape, self.dtype))
 
     def __repr__(self) -> str:
-        return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return describe(self.shape, self.dtype)
 
 
 class TupleSpec(TensorSpec):
@@ -109,6 +108,11 @@ def _size(value: int | str | Dim) -> Size:
     if size < 0:
         raise ShapeError(f"sizes are 0 or more, got {size}")
     return size
+
+
+def describe(shape: Shape, dtype: np.dtype[Any]) -> str:
+    """What a spec of these is printed as, also of a dtype that no tensor has."""
+    return f"{short_dtype(dtype)}[{','.join(map(str, shape))}]"
 
 
 def short_dtype(dtype: np.dtype[Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from graphs import stores
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
@@ -52,9 +53,13 @@ class Symbol(Surface):
         )
 
     def __float__(self) -> NoReturn:
+        if stores.is_stored():
+            raise self._unknown("an element of a NumPy array", stores.REMEDY)
         raise self._unknown("float()", "keep it a tensor")
 
     def __int__(self) -> NoReturn:
+        if stores.is_stored():
+            raise self._unknown("an element of a NumPy array", stores.REMEDY)
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
 
     def __index__(self) -> NoReturn:

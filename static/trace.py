@@ -90,6 +90,12 @@ class tracing(Block):  # noqa: N801
     def __enter__(self) -> None:
         append_to(self._builder, self.hold())
 
+    @staticmethod
+    def finish(_kind: Any, error: Any, _trace: Any, /) -> None:
+        """Raise what is wrong where NumPy says "setting an array element with a sequence" for it."""
+        if isinstance(error, ValueError) and isinstance(error.__cause__, GraphError):
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+
 
 def append_to(builder: Builder, hold: Hold) -> None:
     """The same until the block of a hold has ended."""

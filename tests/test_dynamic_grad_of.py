@@ -277,3 +277,32 @@ def test_next_functions_lead_to_the_leaves() -> None:
     assert repr(end).startswith("<AccumulateGrad object at 0x")
     assert end.next_functions == ()
     assert x.grad_fn is None
+
+
+# One element ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 1, 1)])
+def test_a_tensor_of_one_element_needs_no_cotangent(shape: tuple[int, ...]) -> None:
+    """As in PyTorch, whatever its number of axes."""
+    for create_graph in (False, True):
+        x = dynamic.tensor(np.full(shape, 3.0), requires_grad=True)
+        (x * x * 2).backward(create_graph=create_graph)
+        assert x.grad is not None
+        assert (x.grad.shape, x.grad.item(), x.grad.requires_grad) == (shape, 12.0, create_graph)
+    x = dynamic.tensor(np.full(shape, 3.0, np.float32), requires_grad=True)
+    (gradient,) = dynamic.grad_of(x * x, x)
+    assert (gradient.shape, gradient.dtype, gradient.item()) == (shape, np.float32, 6.0)
+    dynamic.backward([x * 2, x * 3])
+    assert x.grad.item() == 5.0
+    x.backward()  # the leaf itself
+    assert x.grad.item() == 6.0
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (1, 2)])
+def test_a_tensor_of_more_or_fewer_needs_one(shape: tuple[int, ...]) -> None:
+    x = dynamic.tensor(np.ones(shape), requires_grad=True)
+    with pytest.raises(NotDifferentiableError) as told:
+        (x * 2).backward()
+    assert f"gradient of an output of shape {shape}" in str(told.value)
+    assert "reduce it (sum, mean), or give the cotangent" in str(told.value)

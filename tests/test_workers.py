@@ -18,7 +18,7 @@ from compare import product, workloads
 from compare.errors import UnknownNameError, WorkerError
 from compare.measure import environment, processes, start, worker
 from compare.measure.job import Budget, Job
-from dynamic import native
+from dynamic import tapes
 from tests.fake_workloads import job
 
 ROOT = str(Path(__file__).resolve().parent.parent)
@@ -87,7 +87,6 @@ def test_every_record_tells_seed_environment_and_start(monkeypatch):
 ORPHAN = """
 import os, subprocess, sys
 from compare.measure import processes
-from dynamic import native
 from tests.fake_workloads import job
 processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
 """
@@ -168,7 +167,7 @@ def test_an_installed_graphduel_measures_itself_in_a_clone(tmp_path, monkeypatch
     assert done.returncode == 0, done.stdout + done.stderr
     told = dict(line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1)
     assert {name: told[name] for name in start.PACKAGES} == {n: str(packages / n) for n in start.PACKAGES}
-    if native.module is not None:
+    if tapes.is_compiled():
         assert told["tape"] == "its loops are compiled"
         assert told["dynamic._native"].startswith(str(packages))
 

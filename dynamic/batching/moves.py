@@ -162,18 +162,16 @@ def _run(first: int, size: int) -> Move:
 
 
 def _pull_gather(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
-    g, edges, attrs = cotangents.pop(entry), entry.edges, entry.attrs
-    if not keep:
-        entry.release()
+    edges, attrs = entry.taken(keep)[0], entry.attrs
+    g = cotangents.pop(entry)
     for edge, move in zip(edges, attrs["moves"], strict=True):
         if edge is not None:
             _arrive(cotangents, edge, g, move, attrs["unit"])
 
 
 def _pull_section(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
-    g, edge, first = cotangents.pop(entry), entry.edges[0], entry.attrs["first"]
-    if not keep:
-        entry.release()
+    edge, first = entry.taken(keep)[0][0], entry.attrs["first"]
+    g = cotangents.pop(entry)
     _arrive(cotangents, edge, g, _run(first, g.size), 1)
 
 

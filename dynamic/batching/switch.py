@@ -11,7 +11,7 @@ from weakref import WeakSet, ref
 from dynamic import mode
 from dynamic.batching import loops
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.options import attributes, has_options
+from dynamic.options import attributes, has_options, may_remember
 from graphs import dispatch
 from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.op import Attrs, Op
@@ -58,7 +58,7 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
     batch = mode.now().batch
     if batch is None:
-        return dispatch.dispatch(op, [settled(arg) for arg in args], attrs)
+        return op.apply([settled(arg) for arg in args], attrs)
     return batch.defer(op, args, attrs)
 
 
@@ -69,7 +69,7 @@ def install(op: Op) -> None:
     _tried.add(op)
     if not has_options(op):
         op.shortcuts[Deferred] = _shortcut(op)
-    elif loops.compiled is not None and op.family not in ("custom", "control"):
+    elif loops.compiled is not None and may_remember(op):
         op.shortcuts.update(_compiled(loops.compiled, op))
 
 

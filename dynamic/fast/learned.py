@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamic.fast.loops import Learned
+from dynamic.fast import loops
 from dynamic.fast.programs import program
 from dynamic.fast.samples import Call, Sample, Trace, Typed, traced
 from graphs.errors import GraphError
@@ -24,23 +24,23 @@ _FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solv
 
 
 def learned(pullback: Compiled) -> Code | None:
-    """A pullback that is learned case by case; None where its rules may do anything, as those of a user's op may.
+    """A pullback that is learned case by case; None for a family of which too little is known.
 
     What reads no array is learned at once, anything else when the same shapes come a second time: learning runs the
     kernels, which may take long.
     """
     reads_arrays = any(source is not None for source in pullback.sources)
-    if pullback.op.family not in _FAMILIES and (pullback.op.family == "custom" or pullback.count != 1 or reads_arrays):
+    if pullback.op.family not in _FAMILIES and (pullback.count != 1 or reads_arrays):
         return None
 
     def learn(entry: Entry, cotangent: Any) -> Code:
         """What is to be called for such an entry from now on, or the rules where that cannot be known."""
         try:
             return _program(pullback, entry, cotangent, typed=not reads_arrays)
-        except (AttributeError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
+        except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
             return pullback.by_rules
 
-    return Learned(learn=learn, otherwise=pullback.by_rules, at_once=not reads_arrays)
+    return loops.Learned(learn=learn, otherwise=pullback.by_rules, at_once=not reads_arrays)
 
 
 def _program(pullback: Compiled, entry: Entry, cotangent: Any, *, typed: bool) -> Code:

@@ -1,44 +1,18 @@
-"""The compiled module: `dynamic/loops/loops.h` says what is in it. Raises ImportError where it was not built."""
+"""The compiled module: `dynamic/loops/loops.h` says what is in it. Raises ImportError where it was not built.
+
+It has its functions and classes once `connect` has lent it what it works with: they are looked up when they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from dynamic._native import (
-    Learned,
-    Program,
-    Record,
-    Recorder,
-    arguments,
-    binder,
-    close,
-    collect,
-    connect,
-    follow,
-    grouped,
-    history,
-    step,
-    walk,
-)
-
-__all__ = [
-    "Learned",
-    "Program",
-    "Record",
-    "Recorder",
-    "arguments",
-    "binder",
-    "close",
-    "collect",
-    "connect",
-    "follow",
-    "grouped",
-    "history",
-    "step",
-    "walk",
-    "watchers",
-]
+from dynamic import _native
 
 watchers: list[Callable[[Any], None]] = []
 """Called with every array that the compiled tape makes."""
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_native, name)

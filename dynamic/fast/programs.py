@@ -1,4 +1,4 @@
-"""Pullbacks as numbered kernel calls: a compiled `Program` runs them in turn and drops each value after its last use."""
+"""Pullbacks as numbered kernel calls: a `Program` runs them in turn and drops each value after its last use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.fast.loops import Program
+from dynamic.fast import loops
 from dynamic.fast.samples import Call, Trace, Typed
 from graphs.ops.movement import permute_dims
 from graphs.pullback import Pullback
@@ -47,7 +47,7 @@ def program(pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: 
         step._replace(dropped=tuple([v for v in dict.fromkeys(step.args) if last.get(v) == i]))
         for i, step in enumerate(code)
     ]
-    return Program(
+    return loops.Program(
         otherwise=pullback.by_rules,  # type: ignore[attr-defined]  # of the compiled tape
         constants=tuple(constants),
         typed=typed,

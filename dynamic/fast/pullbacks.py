@@ -41,14 +41,20 @@ class Compiled(Pullback):
 
     def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = by_hand.get(self.op) or _program(self) or learned(self) or self.by_rules
+        self.apply = by_hand.get(self.op) or self._foreseen() or self.by_rules
         self.apply(entry, keep, cotangents)
+
+    def _foreseen(self) -> Code | None:
+        """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
+        if self.op.family == "custom" or not all(step.rule.is_ours for step in self.steps):
+            return None
+        return _program(self) or learned(self)
 
     def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
         """Carry the cotangent of an entry to its inputs by the rules."""
-        edges, values = entry.edges, [*(entry.saved or ()), cotangents.pop(entry)]
-        if not keep:
-            entry.release()
+        edges, saved = entry.taken(keep)
+        values = [*saved, cotangents.pop(entry)]
+        del saved  # `pull` drops each value after its last reader
         for edge, contribution in self.pull(edges, values):
             reverse.arrive(cotangents, edge, contribution)
             del contribution  # while the next rule runs, nothing but `cotangents` holds it
@@ -67,13 +73,21 @@ def pullback(op: Op, wanted: int, count: int, ndims: Ndims) -> Compiled:
 def _program(pullback: Pullback) -> Code | None:
     """The program of a pullback; None where its rules look at more than the number of axes."""
     op = pullback.op
-    if op.family != "elementwise" and (op is not matmul or pullback.ndims is None):
+    if op.family != "elementwise" and not _is_small_product(pullback):
         return None
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
     if traces != others:
         return None
     # Of one input all values have the dtype of the cotangent.
     return program(pullback, traces, typed=op.arity == 1, exact=False)
+
+
+def _is_small_product(pullback: Pullback) -> bool:
+    ndims = pullback.ndims
+    return pullback.op is matmul and ndims is not None and max(ndim or 0 for ndim in ndims) <= _MOST_AXES
+
+
+_MOST_AXES = 6  # of a sample of a product, which has two or three elements along each
 
 
 def _traces(pullback: Pullback, size: int, dtype: Any) -> list[Trace]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
-from dynamic.fast.loops import Record, Recorder
+from dynamic.fast import loops
 from dynamic.fast.pullbacks import Compiled, pullback
-from dynamic.options import attributes, has_options
+from dynamic.options import attributes, has_options, may_remember
 from dynamic.tensor import Tensor
 from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
@@ -49,7 +49,7 @@ def install(op: Op) -> None:
     if op in _installed:
         return
     _installed.add(op)
-    if op.arity != 0 and op.family not in ("custom", "control"):
+    if op.arity != 0 and may_remember(op):
         op.recorder = recorder(op)
         op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], record(op)))
 
@@ -59,7 +59,7 @@ _installed: WeakSet[Op] = WeakSet()
 
 def recorder(op: Op) -> Any:
     """What the loops know of an op: how it is run, and what is kept of it."""
-    return Recorder(
+    return loops.Recorder(
         kernel=op.kernel,
         arity=_arity(op),
         find=functools.partial(_found, op),
@@ -91,7 +91,7 @@ def record(op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = N
 
     Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
     """
-    made: Callable[..., Any] = Record(
+    made: Callable[..., Any] = loops.Record(
         recorder=op.recorder or recorder(op),
         op=op,
         general=item or op.general,

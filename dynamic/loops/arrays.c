@@ -13,7 +13,9 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
 {
     PyObject *array = as_array(value);
     for (Py_ssize_t i = 0; array != NULL && i < PyList_GET_SIZE(watchers); i++) {
-        PyObject *done = PyObject_CallOneArg(PyList_GET_ITEM(watchers, i), array);
+        PyObject *watcher = Py_NewRef(PyList_GET_ITEM(watchers, i));
+        PyObject *done = PyObject_CallOneArg(watcher, array);
+        Py_DECREF(watcher);
         if (done == NULL)
             Py_CLEAR(array);
         Py_XDECREF(done);

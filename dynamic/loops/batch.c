@@ -3,8 +3,18 @@
 #include "waiting.h"
 
 PyTypeObject *Batch, *Deferred, *Node, *Several, *View, *Part, *Result;
-PyObject *never, *meet, *sign, *row_kind, *level_name, *zero;
+PyTypeObject *Signature, *CellSignature, *Bundle, *Level, *KindOfValue;
+PyObject *never, *meet, *sign, *row_kind, *level_name;
 Waiting waiting;
+
+static int
+is_batch(PyObject *object)
+{
+    if (Batch != NULL && PyObject_TypeCheck(object, Batch))
+        return 1;
+    PyErr_Format(PyExc_TypeError, "a batch, not %s", Py_TYPE(object)->tp_name);
+    return 0;
+}
 
 /* Where this thread's ops go; borrowed, NULL to run them. */
 static PyObject *
@@ -26,39 +36,53 @@ typedef struct {
 
 /* The value of an op: a view, or what a new node will make; NULL, without an error, where its line must be known. */
 static PyObject *
-value_by(PyObject *signature, PyObject *batch, PyObject *depth, PyObject *inputs, PyObject *first)
+value_by(PyObject *signature, PyObject *batch, Py_ssize_t depth, PyObject *inputs, PyObject *first)
 {
-    PyObject *view = SLOT(signature, waiting.view), *out = SLOT(signature, waiting.out);
-    if (view != Py_None)
-        return value_of(view_of(first, PyLong_AsSsize_t(view)), out, batch);
-    if (SLOT(signature, waiting.risky) != Py_False)
+    if (!Py_IS_TYPE(signature, Signature)) {
+        PyErr_Format(PyExc_TypeError, "a signature, not %s", Py_TYPE(signature)->tp_name);
         return NULL;
-    return value_of(noted(Node, batch, SLOT(signature, waiting.bundle), depth, signature, inputs), out, batch);
+    }
+    PyObject *view = slot_of(signature, waiting.view), *out = typed_slot(signature, waiting.out, KindOfValue);
+    PyObject *bundle = typed_slot(signature, waiting.bundle, Bundle), *value = NULL;
+    if (view == NULL || out == NULL || bundle == NULL)
+        return NULL;
+    Py_INCREF(out);
+    Py_INCREF(bundle);
+    if (view != Py_None) {
+        Py_ssize_t offset = number_in(signature, waiting.view);
+        if (!PyErr_Occurred())
+            value = value_of(view_of(first, offset), out, batch);
+    }
+    else if (SLOT(signature, waiting.risky) == Py_False)
+        value = value_of(noted(Node, batch, bundle, depth, signature, inputs), out, batch);
+    Py_DECREF(out);
+    Py_DECREF(bundle);
+    return value;
 }
 
 static PyObject *
 noted_op(Deferral *deferral, PyObject *batch, PyObject *const *args)  /* NULL, without an error, to stand aside */
 {
-    PyObject *values[MOST_INPUTS], *depth = zero, *result = NULL;
-    int arity = deferral->arity;
-    for (int i = 0; i < arity; i++) {
-        values[i] = Py_IS_TYPE(args[i], Deferred) ? args[i] : known_of(batch, args[i]);
-        if (values[i] == NULL)
-            return NULL;
-        depth = deeper(depth, RUN(values[i]));
-    }
-    PyObject *key = PyTuple_New(2 + arity), *inputs = PyTuple_New(arity), *signature = NULL;
+    int arity = deferral->arity, ready = 1;
+    Py_ssize_t depth = 0;
+    PyObject *key = PyTuple_New(2 + arity), *inputs = PyTuple_New(arity), *signature = NULL, *result = NULL;
     if (key != NULL && inputs != NULL) {
         PyTuple_SET_ITEM(key, 0, Py_NewRef(deferral->op));
         PyTuple_SET_ITEM(key, 1, Py_NewRef(is_idle() ? Py_False : Py_True));
-        for (int i = 0; i < arity; i++) {
-            PyTuple_SET_ITEM(key, 2 + i, Py_NewRef(KIND(values[i])));
-            PyTuple_SET_ITEM(inputs, i, Py_NewRef(RUN(values[i])));
+        for (int i = 0; ready && i < arity; i++) {
+            PyObject *value = operand_of(batch, args[i]);
+            PyObject *run = value == NULL ? NULL : Py_XNewRef(run_of(value));
+            PyTuple_SET_ITEM(inputs, i, run);
+            PyTuple_SET_ITEM(key, 2 + i, run == NULL ? NULL : Py_XNewRef(kind_of(value)));
+            Py_XDECREF(value);
+            ready = PyTuple_GET_ITEM(key, 2 + i) != NULL && (depth = deeper(depth, run)) >= 0;
         }
-        signature = PyDict_GetItemWithError(SLOT(batch, waiting.signatures), key);
+        PyObject *signatures = ready ? typed_slot(batch, waiting.signatures, &PyDict_Type) : NULL;
+        signature = signatures == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(signatures, key));
     }
     if (signature != NULL)
-        result = value_by(signature, batch, depth, inputs, RUN(values[0]));
+        result = value_by(signature, batch, depth, inputs, PyTuple_GET_ITEM(inputs, 0));
+    Py_XDECREF(signature);
     Py_XDECREF(key);
     Py_XDECREF(inputs);
     return result;
@@ -67,23 +91,25 @@ noted_op(Deferral *deferral, PyObject *batch, PyObject *const *args)  /* NULL, w
 /* An option as parts of a key that no other has: 1, 1.0 and True are three, and so are 0.0 and -0.0. 0 for what is no
    plain value. */
 static int
-add_option(Found *found, PyObject *option)
+add_option(Found *found, PyObject *option, int nested)
 {
+    if (nested > MOST_NESTED)
+        return 0;
     if (option == Py_None || option == Py_Ellipsis)
         return add_part(found, Py_NewRef(option));
     if (add_part(found, Py_NewRef(Py_TYPE(option))) < 0)
         return -1;
     if (PySlice_Check(option)) {
         PySliceObject *slice = (PySliceObject *)option;
-        int done = add_option(found, slice->start);
+        int done = add_option(found, slice->start, nested + 1);
         if (done > 0)
-            done = add_option(found, slice->stop);
-        return done > 0 ? add_option(found, slice->step) : done;
+            done = add_option(found, slice->stop, nested + 1);
+        return done > 0 ? add_option(found, slice->step, nested + 1) : done;
     }
     if (PyTuple_CheckExact(option)) {
         int done = add_part(found, PyLong_FromSsize_t(PyTuple_GET_SIZE(option)));
         for (Py_ssize_t i = 0; done > 0 && i < PyTuple_GET_SIZE(option); i++)
-            done = add_option(found, PyTuple_GET_ITEM(option, i));
+            done = add_option(found, PyTuple_GET_ITEM(option, i), nested + 1);
         return done;
     }
     if (PyFloat_CheckExact(option))
@@ -99,11 +125,11 @@ static int
 add_operands(Found *found, PyObject *const *args, Py_ssize_t count_, PyObject *values)
 {
     for (Py_ssize_t i = 0; i < count_; i++) {
-        PyObject *value = Py_IS_TYPE(args[i], Deferred) ? args[i] : known_of(found->batch, args[i]);
+        PyObject *value = operand_of(found->batch, args[i]);
         if (value == NULL)
             return PyErr_Occurred() ? -1 : 0;
-        PyTuple_SET_ITEM(values, i, Py_NewRef(value));
-        if (add_part(found, Py_NewRef(KIND(value))) < 0 || add_input(found, RUN(value)) < 0)
+        PyTuple_SET_ITEM(values, i, value);
+        if (add_part(found, Py_XNewRef(kind_of(value))) < 0 || add_input(found, run_of(value)) < 0)
             return -1;
     }
     return 1;
@@ -115,17 +141,18 @@ add_options(Found *found, PyObject *const *options, Py_ssize_t positional, PyObj
     Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     int done = add_part(found, Py_NewRef(names == NULL ? Py_None : names));
     for (Py_ssize_t i = 0; done > 0 && i < total; i++)
-        done = add_option(found, options[i]);
+        done = add_option(found, options[i], 0);
     return done;
 }
 
-/* sign(batch, values, *options): the signature of a call; borrowed, as the batch keeps it. */
+/* sign(batch, values, *options): the signature of a call, which the batch keeps: a new reference. */
 static PyObject *
 call_signature(Deferral *deferral, Found *found, PyObject *values, PyObject *const *options, Py_ssize_t positional,
                PyObject *names)
 {
-    PyObject *key = PyList_AsTuple(found->parts), *calls = SLOT(found->batch, waiting.calls);
-    PyObject *signature = key == NULL ? NULL : PyDict_GetItemWithError(calls, key);
+    PyObject *calls = Py_XNewRef(typed_slot(found->batch, waiting.calls, &PyDict_Type));
+    PyObject *key = calls == NULL ? NULL : PyList_AsTuple(found->parts);
+    PyObject *signature = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(calls, key));
     if (key != NULL && signature == NULL && !PyErr_Occurred()) {
         Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
         PyObject **stack = PyMem_New(PyObject *, total + 2);
@@ -138,14 +165,11 @@ call_signature(Deferral *deferral, Found *found, PyObject *values, PyObject *con
             signature = PyObject_Vectorcall(deferral->sign, stack, (size_t)positional + 2, names);
             PyMem_Free(stack);
         }
-        if (signature != NULL) {
-            int failed = PyDict_SetItem(calls, key, signature) < 0;
-            Py_DECREF(signature);
-            if (failed)
-                signature = NULL;
-        }
+        if (signature != NULL && PyDict_SetItem(calls, key, signature) < 0)
+            Py_CLEAR(signature);
     }
     Py_XDECREF(key);
+    Py_XDECREF(calls);
     return signature;
 }
 
@@ -154,13 +178,15 @@ static PyObject *
 noted_with_options(Deferral *deferral, PyObject *batch, PyObject *const *args, Py_ssize_t positional, PyObject *names)
 {
     int taken = deferral->arity < 0 ? 1 : deferral->arity;
-    PyObject *const *given = args, *result = NULL, *signature = NULL;
+    PyObject *const *given = args, *result = NULL, *signature = NULL, *sequence = NULL;
     Py_ssize_t count_ = taken;
     if (deferral->arity < 0) {
-        given = PySequence_Fast_ITEMS(args[0]);
-        count_ = PySequence_Fast_GET_SIZE(args[0]);
+        if ((sequence = PySequence_Tuple(args[0])) == NULL)
+            return NULL;
+        given = PySequence_Fast_ITEMS(sequence);
+        count_ = PyTuple_GET_SIZE(sequence);
     }
-    Found found = {batch, PyList_New(0), PyList_New(0), zero};
+    Found found = {batch, PyList_New(0), PyList_New(0), 0};
     PyObject *values = PyTuple_New(count_);
     int done = found.parts == NULL || found.inputs == NULL || values == NULL
                    ? -1 : add_part(&found, Py_NewRef(deferral->op));
@@ -174,6 +200,8 @@ noted_with_options(Deferral *deferral, PyObject *batch, PyObject *const *args, P
         signature = call_signature(deferral, &found, values, args + taken, positional - taken, names);
     if (signature != NULL)
         result = value_by(signature, batch, found.depth, found.inputs, PyList_GET_ITEM(found.inputs, 0));
+    Py_XDECREF(signature);
+    Py_XDECREF(sequence);
     Py_XDECREF(values);
     Py_XDECREF(found.parts);
     Py_XDECREF(found.inputs);
@@ -291,24 +319,32 @@ held(PyObject *Py_UNUSED(module), PyObject *values)
 PyObject *
 rows(PyObject *Py_UNUSED(module), PyObject *value)
 {
-    if (!Py_IS_TYPE(value, Deferred) || PyTuple_GET_SIZE(SHAPE(value)) == 0) {
+    PyObject *shape = Py_IS_TYPE(value, Deferred) ? SHAPE(value) : NULL;
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) == 0) {
         PyErr_SetString(PyExc_TypeError, "rows takes a deferred value that has some");
         return NULL;
     }
-    PyObject *batch = Py_NewRef(SLOT(level_of(RUN(value)), waiting.batch));
-    PyObject *kind = PyObject_CallFunctionObjArgs(row_kind, batch, KIND(value), NULL);
-    Py_ssize_t count_ = PyLong_AsSsize_t(PyTuple_GET_ITEM(SHAPE(value), 0));
-    PyObject *all = kind == NULL ? NULL : PyList_New(count_);
-    Py_ssize_t size = all == NULL ? 0 : PyLong_AsSsize_t(SLOT(kind, waiting.size));
+    Py_ssize_t count_ = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0)), size = 0;
+    PyObject *run = Py_XNewRef(run_of(value)), *level = run == NULL ? NULL : level_of(run);
+    PyObject *batch = level == NULL ? NULL : Py_XNewRef(slot_of(level, waiting.batch)), *kind = NULL, *all = NULL;
+    if (batch != NULL && kind_of(value) != NULL && is_batch(batch))
+        kind = PyObject_CallFunctionObjArgs(row_kind, batch, KIND(value), NULL);
+    if (kind != NULL && !Py_IS_TYPE(kind, KindOfValue))
+        PyErr_Format(PyExc_TypeError, "a kind, not %s", Py_TYPE(kind)->tp_name);
+    else if (kind != NULL)
+        size = number_in(kind, waiting.size);
+    if (!PyErr_Occurred())
+        all = PyList_New(count_);
     for (Py_ssize_t i = 0; all != NULL && i < count_; i++) {
-        PyObject *row = value_of(view_of(RUN(value), i * size), kind, batch);
+        PyObject *row = value_of(view_of(run, i * size), kind, batch);
         if (row == NULL)
             Py_CLEAR(all);
         else
             PyList_SET_ITEM(all, i, row);
     }
     Py_XDECREF(kind);
-    Py_DECREF(batch);
+    Py_XDECREF(batch);
+    Py_XDECREF(run);
     return all;
 }
 
@@ -320,6 +356,10 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
                             "cell_signature", "bundle", "level", "kind", "never", "meet", "sign", "row_kind",
                             NULL};
     PyObject *deferred, *node, *several, *view, *part, *result, *batch, *signature, *cell, *bundle, *level, *kind;
+    if (Batch != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "batches are connected already");
+        return NULL;
+    }
     if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOOOOOOO", words, &deferred, &node, &several, &view,
                                      &part, &result, &batch, &signature, &cell, &bundle, &level, &kind, &never,
                                      &meet, &sign, &row_kind))
@@ -353,7 +393,8 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
         if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
             return NULL;
-    PyObject *held[] = {batch, deferred, node, several, view, part, result, never, meet, sign, row_kind};
+    PyObject *held[] = {batch, deferred, node, several, view, part, result, signature, cell, bundle, level, kind,
+                        never, meet, sign, row_kind};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
         Py_INCREF(held[i]);  /* for as long as the process lives */
     Batch = (PyTypeObject *)batch;
@@ -363,7 +404,12 @@ connect_batches(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     View = (PyTypeObject *)view;
     Part = (PyTypeObject *)part;
     Result = (PyTypeObject *)result;
-    if ((level_name = PyUnicode_InternFromString("level")) == NULL || (zero = PyLong_FromLong(0)) == NULL)
+    Signature = (PyTypeObject *)signature;
+    CellSignature = (PyTypeObject *)cell;
+    Bundle = (PyTypeObject *)bundle;
+    Level = (PyTypeObject *)level;
+    KindOfValue = (PyTypeObject *)kind;
+    if ((level_name = PyUnicode_InternFromString("level")) == NULL)
         return NULL;
     Py_RETURN_NONE;
 }

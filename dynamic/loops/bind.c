@@ -61,7 +61,7 @@ typed(const Inputs *inputs, PyObject *number)
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         if (!inputs->is_number[i])
             PyTuple_SET_ITEM(key, size++, dtype_number(inputs->arrays[i]));
-    PyObject *found = PyErr_Occurred() ? NULL : PyObject_GetItem(numbers, key);
+    PyObject *found = PyErr_Occurred() ? NULL : as_array(PyObject_GetItem(numbers, key));
     Py_DECREF(key);
     return found;
 }

@@ -17,7 +17,7 @@ struct Call {
 };
 
 static int
-is_same(PyObject *value, PyObject *other)  /* of values for which `is_plain` holds of one */
+is_same(PyObject *value, PyObject *other)  /* of values of which `is_plain` holds for one */
 {
     if (value == other)
         return 1;
@@ -41,15 +41,17 @@ is_same(PyObject *value, PyObject *other)  /* of values for which `is_plain` hol
 
 /* Whether a value is known by `is_same` for good: one that nothing can change. */
 static int
-is_plain(PyObject *value)
+is_plain(PyObject *value, int nested)
 {
+    if (nested > MOST_NESTED)
+        return 0;
     if (PySlice_Check(value)) {
         PySliceObject *one = (PySliceObject *)value;
-        return is_plain(one->start) && is_plain(one->stop) && is_plain(one->step);
+        return is_plain(one->start, nested + 1) && is_plain(one->stop, nested + 1) && is_plain(one->step, nested + 1);
     }
     if (PyTuple_Check(value) && Py_TYPE(value)->tp_dictoffset == 0) {  /* a named one, too */
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!is_plain(PyTuple_GET_ITEM(value, i)))
+            if (!is_plain(PyTuple_GET_ITEM(value, i), nested + 1))
                 return 0;
         return 1;
     }
@@ -85,13 +87,13 @@ is_like(const Call *call, const Inputs *inputs, PyObject *const *options, Py_ssi
 }
 
 static size_t
-sum_of(PyObject *value)  /* the same for what is the same */
+sum_of(PyObject *value, int nested)  /* the same for what is the same */
 {
     size_t sum = 0;
     if (PyLong_CheckExact(value))
         return (size_t)PyObject_Hash(value);
-    for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++)
-        sum = sum * 31 + sum_of(PyTuple_GET_ITEM(value, i));
+    for (Py_ssize_t i = 0; nested < MOST_NESTED && PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++)
+        sum = sum * 31 + sum_of(PyTuple_GET_ITEM(value, i), nested + 1);
     return sum;
 }
 
@@ -100,7 +102,7 @@ bucket_of(const Inputs *inputs, PyObject *const *options, Py_ssize_t total)
 {
     size_t sum = 0;
     for (Py_ssize_t i = 0; i < total; i++)
-        sum = sum * 31 + sum_of(options[i]);
+        sum = sum * 31 + sum_of(options[i], 0);
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         for (int axis = 0; axis < ARRAY(inputs->arrays[i])->ndim; axis++)
             sum = sum * 31 + (size_t)ARRAY(inputs->arrays[i])->shape[axis];
@@ -176,7 +178,7 @@ keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize
 {
     Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), axes = 0;
     for (Py_ssize_t i = 0; i < total; i++)
-        if (!is_plain(options[i]))
+        if (!is_plain(options[i], 0))
             return 0;
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         axes += ARRAY(inputs->arrays[i])->ndim;
@@ -209,6 +211,7 @@ PyObject *
 list_calls(const Calls *calls)  /* pairs of options and what was kept of them */
 {
     PyObject *list = PyList_New(0);
+    int collects = PyGC_Disable();  /* which may run anything, a call among it */
     for (int bucket = 0; list != NULL && bucket < BUCKETS; bucket++)
         for (Call *call = calls->latest[bucket]; list != NULL && call != NULL; call = call->next) {
             PyObject *options = PyTuple_New(call->total), *pair = NULL;
@@ -221,6 +224,8 @@ list_calls(const Calls *calls)  /* pairs of options and what was kept of them */
             Py_XDECREF(options);
             Py_XDECREF(pair);
         }
+    if (collects)
+        PyGC_Enable();
     return list;
 }
 

@@ -2,12 +2,12 @@
 
 #include "waiting.h"
 
-#define MOST_NESTED 64 /* containers in containers */
-
 static int
 add_value(Found *found, PyObject *value)
 {
-    PyObject *kind = KIND(value), *run = RUN(value);
+    PyObject *kind = kind_of(value), *run = run_of(value);
+    if (kind == NULL || run == NULL)
+        return -1;
     /* A parameter is the same in all calls of one signature. */
     if (SLOT(kind, waiting.parameter) != Py_True && add_input(found, run) < 0)
         return -1;
@@ -18,12 +18,14 @@ static int
 add_array(Found *found, PyObject *array)
 {
     PyObject *value = known_of(found->batch, array);
-    if (value != NULL)
-        return add_value(found, value);
-    if (PyErr_Occurred() || (value = PyObject_CallFunctionObjArgs(meet, found->batch, array, NULL)) == NULL)
-        return -1;
-    int done = add_value(found, value);  /* the batch holds it */
-    Py_DECREF(value);
+    if (value == NULL && !PyErr_Occurred())
+        value = PyObject_CallFunctionObjArgs(meet, found->batch, array, NULL);
+    if (value != NULL && !Py_IS_TYPE(value, Deferred)) {
+        PyErr_Format(PyExc_TypeError, "a deferred value, not %s", Py_TYPE(value)->tp_name);
+        Py_CLEAR(value);
+    }
+    int done = value == NULL ? -1 : add_value(found, value);
+    Py_XDECREF(value);
     return done;
 }
 
@@ -51,19 +53,22 @@ add_argument(Found *found, PyObject *arg, int nested)
 static int
 add_all(Found *found, PyObject *container, int nested)
 {
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
     if (add_part(found, Py_NewRef(Py_TYPE(container))) < 0
         || add_part(found, PyLong_FromSsize_t(PyObject_Size(container))) < 0)
         return -1;
-    int done = 1;
-    if (PyDict_CheckExact(container)) {
-        while (done > 0 && PyDict_Next(container, &position, &key, &value))
-            done = add_part(found, Py_NewRef(key)) < 0 ? -1 : add_argument(found, value, nested);
-        return done;
+    /* As it is before anything is looked at. */
+    PyObject *parts = PyDict_CheckExact(container) ? PyDict_Items(container) : PySequence_Tuple(container);
+    int done = parts == NULL ? -1 : 1;
+    for (Py_ssize_t i = 0; done > 0 && i < PySequence_Fast_GET_SIZE(parts); i++) {
+        PyObject *part = PySequence_Fast_GET_ITEM(parts, i);
+        if (PyList_CheckExact(parts)) {  /* a pair */
+            done = add_part(found, Py_NewRef(PyTuple_GET_ITEM(part, 0)));
+            part = PyTuple_GET_ITEM(part, 1);
+        }
+        if (done > 0)
+            done = add_argument(found, part, nested);
     }
-    for (Py_ssize_t i = 0; done > 0 && i < PySequence_Fast_GET_SIZE(container); i++)
-        done = add_argument(found, PySequence_Fast_GET_ITEM(container, i), nested);
+    Py_XDECREF(parts);
     return done;
 }
 
@@ -71,56 +76,69 @@ add_all(Found *found, PyObject *container, int nested)
 static PyObject *
 value_for(PyObject *result, PyObject *node, const Found *found)
 {
-    PyObject *offset = PyTuple_GET_ITEM(result, 4), *run;
-    Py_ssize_t input = PyLong_AsSsize_t(PyTuple_GET_ITEM(result, 1));
+    PyObject *offset, *run, *kind, *index, *size;
+    Py_ssize_t input;
+    if (!PyArg_ParseTuple(result, "O!nOOO", KindOfValue, &kind, &input, &index, &size, &offset))
+        return NULL;
     if (input >= 0)
-        run = Py_NewRef(PyList_GET_ITEM(found->inputs, input));
+        run = Py_XNewRef(PyList_GetItem(found->inputs, input));
     else if ((run = Part->tp_alloc(Part, 0)) != NULL) {
         SLOT(run, waiting.part_owner) = Py_NewRef(node);
-        SLOT(run, waiting.index) = Py_NewRef(PyTuple_GET_ITEM(result, 2));
-        SLOT(run, waiting.part_size) = Py_NewRef(PyTuple_GET_ITEM(result, 3));
-        SLOT(run, waiting.part_level) = Py_NewRef(SLOT(node, waiting.level));
+        SLOT(run, waiting.index) = Py_NewRef(index);
+        SLOT(run, waiting.part_size) = Py_NewRef(size);
+        SLOT(run, waiting.part_level) = Py_XNewRef(SLOT(node, waiting.level));
     }
-    if (run != NULL && offset != Py_None)
-        Py_SETREF(run, view_of(run, PyLong_AsSsize_t(offset)));
-    return value_of(run, PyTuple_GET_ITEM(result, 0), found->batch);
+    if (run != NULL && offset != Py_None) {
+        Py_ssize_t from = PyLong_AsSsize_t(offset);
+        Py_SETREF(run, PyErr_Occurred() ? NULL : view_of(run, from));
+    }
+    return value_of(run, kind, found->batch);
 }
 
 static PyObject *
 returned(PyObject *signature, PyObject *node, const Found *found)
 {
-    PyObject *results = SLOT(signature, waiting.results);
-    PyObject *values = PyList_New(PyList_GET_SIZE(results)), *made_ = NULL;
-    for (Py_ssize_t i = 0; values != NULL && i < PyList_GET_SIZE(results); i++) {
-        PyObject *result = PyList_GET_ITEM(results, i);
+    PyObject *listed = typed_slot(signature, waiting.results, &PyList_Type);
+    PyObject *results = listed == NULL ? NULL : PyList_AsTuple(listed);
+    PyObject *values = results == NULL ? NULL : PyList_New(PyTuple_GET_SIZE(results)), *made_ = NULL;
+    for (Py_ssize_t i = 0; values != NULL && i < PyTuple_GET_SIZE(results); i++) {
+        PyObject *result = PyTuple_GET_ITEM(results, i);
         PyObject *value = Py_IS_TYPE(result, Result) ? value_for(result, node, found) : Py_NewRef(result);
         if (value == NULL)
             Py_CLEAR(values);
         else
             PyList_SET_ITEM(values, i, value);
     }
-    if (values != NULL)
-        made_ = PyObject_CallOneArg(SLOT(signature, waiting.build), values);
+    PyObject *build = values == NULL ? NULL : Py_XNewRef(slot_of(signature, waiting.build));
+    if (build != NULL)
+        made_ = PyObject_CallOneArg(build, values);
+    Py_XDECREF(build);
     Py_XDECREF(values);
+    Py_XDECREF(results);
     return made_;
 }
 
 static PyObject *
 ordered(PyObject *inputs, PyObject *order)
 {
-    PyObject *result = PyTuple_New(PyTuple_GET_SIZE(order));
-    for (Py_ssize_t i = 0; result != NULL && i < PyTuple_GET_SIZE(order); i++)
-        PyTuple_SET_ITEM(result, i,
-                         Py_NewRef(PyList_GET_ITEM(inputs, PyLong_AsSsize_t(PyTuple_GET_ITEM(order, i)))));
+    PyObject *result = order == NULL ? NULL : PyTuple_New(PyTuple_GET_SIZE(order));
+    for (Py_ssize_t i = 0; result != NULL && i < PyTuple_GET_SIZE(order); i++) {
+        PyObject *input = PyList_GetItem(inputs, PyLong_AsSsize_t(PyTuple_GET_ITEM(order, i)));
+        if (input == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, Py_NewRef(input));
+    }
     return result;
 }
 
 static PyObject *
 noted_call(PyObject *signature, const Found *found)
 {
-    PyObject *inputs = ordered(found->inputs, SLOT(signature, waiting.order)), *result = NULL;
-    PyObject *node = inputs == NULL ? NULL : noted(Several, found->batch, SLOT(signature, waiting.cell_bundle),
-                                                   found->depth, signature, inputs);
+    PyObject *inputs = ordered(found->inputs, typed_slot(signature, waiting.order, &PyTuple_Type)), *result = NULL;
+    PyObject *bundle = inputs == NULL ? NULL : Py_XNewRef(typed_slot(signature, waiting.cell_bundle, Bundle));
+    PyObject *node = bundle == NULL ? NULL : noted(Several, found->batch, bundle, found->depth, signature, inputs);
+    Py_XDECREF(bundle);
     if (node != NULL)
         result = returned(signature, node, found);
     Py_XDECREF(node);
@@ -132,7 +150,8 @@ noted_call(PyObject *signature, const Found *found)
 static PyObject *
 signature_of(PyObject *const *args, const Found *found)
 {
-    PyObject *key = PyList_AsTuple(found->parts), *cells = SLOT(args[0], waiting.cells);
+    PyObject *cells = Py_XNewRef(typed_slot(args[0], waiting.cells, &PyDict_Type));
+    PyObject *key = cells == NULL ? NULL : PyList_AsTuple(found->parts);
     PyObject *signature = key == NULL ? NULL : PyDict_GetItemWithError(cells, key);
     if (signature != NULL)
         Py_INCREF(signature);
@@ -142,6 +161,11 @@ signature_of(PyObject *const *args, const Found *found)
             Py_CLEAR(signature);
     }
     Py_XDECREF(key);
+    Py_XDECREF(cells);
+    if (signature != NULL && !Py_IS_TYPE(signature, CellSignature)) {
+        PyErr_Format(PyExc_TypeError, "the signature of a cell, not %s", Py_TYPE(signature)->tp_name);
+        Py_CLEAR(signature);
+    }
     return signature;
 }
 
@@ -155,7 +179,7 @@ defer_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_
         PyErr_SetString(PyExc_TypeError, "defer_call takes a batch, a function, its arguments and its options");
         return NULL;
     }
-    Found found = {args[0], PyList_New(0), PyList_New(0), zero};
+    Found found = {args[0], PyList_New(0), PyList_New(0), 0};
     PyObject *signature = NULL, *result = NULL;
     int done = found.parts == NULL || found.inputs == NULL ? -1 : add_part(&found, Py_NewRef(args[1]));
     if (done > 0)

@@ -2,32 +2,24 @@
 
 #include "waiting.h"
 
-static int
-is_node(PyObject *object)
+/* A list as it is now, whatever happens to it while it is gone through: a new reference. */
+static PyObject *
+as_it_is(PyObject *list, const char *otherwise)
 {
-    if (Py_IS_TYPE(object, Node) || Py_IS_TYPE(object, Several))
-        return 1;
-    PyErr_Format(PyExc_TypeError, "a node, not %s", Py_TYPE(object)->tp_name);
-    return 0;
+    if (PyList_CheckExact(list))
+        return PyList_AsTuple(list);
+    PyErr_SetString(PyExc_TypeError, otherwise);
+    return NULL;
 }
 
-static int
-is_run(PyObject *object)
-{
-    return Py_IS_TYPE(object, View) || Py_IS_TYPE(object, Part) || is_node(object);
-}
-
-/* The inputs of a node, as a sequence of runs. */
+/* The inputs of a node, as a tuple of runs. */
 static PyObject *
 inputs_of(PyObject *node)
 {
-    PyObject *inputs = is_node(node) ? SLOT(node, waiting.inputs) : NULL;
-    if (inputs != NULL && PyTuple_CheckExact(inputs))
-        Py_INCREF(inputs);
-    else if (inputs != NULL)
-        inputs = PySequence_Fast(inputs, "inputs are a sequence");
-    for (Py_ssize_t i = 0; inputs != NULL && i < PySequence_Fast_GET_SIZE(inputs); i++)
-        if (!is_run(PySequence_Fast_GET_ITEM(inputs, i)))
+    PyObject *given = is_node(node) ? slot_of(node, waiting.inputs) : NULL;
+    PyObject *inputs = given == NULL ? NULL : PySequence_Tuple(given);
+    for (Py_ssize_t i = 0; inputs != NULL && i < PyTuple_GET_SIZE(inputs); i++)
+        if (!is_run(PyTuple_GET_ITEM(inputs, i)))
             Py_CLEAR(inputs);
     return inputs;
 }
@@ -36,36 +28,52 @@ inputs_of(PyObject *node)
 static PyObject *
 owner_of(PyObject *run)
 {
-    return Py_IS_TYPE(run, View) ? SLOT(run, waiting.view_owner)
-           : Py_IS_TYPE(run, Part) ? SLOT(run, waiting.part_owner) : run;
+    PyObject *owner = Py_IS_TYPE(run, View)   ? slot_of(run, waiting.view_owner)
+                      : Py_IS_TYPE(run, Part) ? slot_of(run, waiting.part_owner)
+                                              : run;
+    return is_node(owner) ? owner : NULL;
 }
 
-/* The block that a run is in, borrowed, and from which element on: `run.block` and `run.start`. */
+/* The block of a part, borrowed: that of all results of its number. */
+static PyObject *
+block_of_part(PyObject *part, PyObject *node, Py_ssize_t *start)
+{
+    if (!Py_IS_TYPE(node, Several)) {
+        PyErr_Format(PyExc_TypeError, "a node of several results, not %s", Py_TYPE(node)->tp_name);
+        return NULL;
+    }
+    Py_ssize_t index = number_in(part, waiting.index), size = number_in(part, waiting.part_size);
+    PyObject *blocks = PyErr_Occurred() ? NULL : typed_slot(node, waiting.blocks, &PyList_Type);
+    *start = (Py_ssize_t)((size_t)*start * (size_t)size);
+    return blocks == NULL ? NULL : PyList_GetItem(blocks, index);
+}
+
+/* The block that a run is in, a new reference, and from which element on: `run.block` and `run.start`. */
 static PyObject *
 block_of(PyObject *run, Py_ssize_t *start)
 {
-    Py_ssize_t offset = 0, index;
+    Py_ssize_t offset = 0;
     if (!is_run(run))
         return NULL;
     if (Py_IS_TYPE(run, View)) {
-        offset = PyLong_AsSsize_t(SLOT(run, waiting.view_offset));
-        run = SLOT(run, waiting.view_node);
+        offset = number_in(run, waiting.view_offset);
+        run = slot_of(run, waiting.view_node);
+        if (PyErr_Occurred() || !is_run(run))
+            return NULL;
     }
     PyObject *node = owner_of(run), *block = NULL;
+    if (node == NULL)
+        return NULL;
     if (SLOT(node, waiting.start) != NULL) {
-        *start = PyLong_AsSsize_t(SLOT(node, waiting.start));
-        if (!Py_IS_TYPE(run, Part))
-            block = SLOT(node, waiting.block);
-        else if (SLOT(node, waiting.blocks) != NULL) {
-            index = PyLong_AsSsize_t(SLOT(run, waiting.index));
-            *start *= PyLong_AsSsize_t(SLOT(run, waiting.part_size));
-            block = PyList_GetItem(SLOT(node, waiting.blocks), index);
-        }
-        *start += offset;
+        *start = number_in(node, waiting.start);
+        block = PyErr_Occurred()          ? NULL
+                : Py_IS_TYPE(run, Part) ? block_of_part(run, node, start)
+                                        : SLOT(node, waiting.block);
+        *start = (Py_ssize_t)((size_t)*start + (size_t)offset);
     }
     if (block == NULL && !PyErr_Occurred())
         PyErr_SetString(PyExc_AttributeError, "a value that has not been computed yet is nowhere");
-    return block;
+    return Py_XNewRef(block);
 }
 
 /* The number of a block among those met, which are given theirs in the order in which they are met; -1 for an error. */
@@ -88,20 +96,19 @@ number_of(PyObject *block, PyObject *numbers, PyObject *blocks)
 PyObject *
 located(PyObject *Py_UNUSED(module), PyObject *runs)
 {
-    if (!PyList_CheckExact(runs)) {
-        PyErr_SetString(PyExc_TypeError, "located takes a list of runs");
+    if ((runs = as_it_is(runs, "located takes a list of runs")) == NULL)
         return NULL;
-    }
-    Py_ssize_t count_ = PyList_GET_SIZE(runs), width = count_ * (Py_ssize_t)sizeof(Py_ssize_t);
+    Py_ssize_t count_ = PyTuple_GET_SIZE(runs), width = count_ * (Py_ssize_t)sizeof(Py_ssize_t);
     PyObject *blocks = PyList_New(0), *numbers = PyDict_New(), *last = NULL, *result = NULL;
     PyObject *owners = PyBytes_FromStringAndSize(NULL, width), *starts = PyBytes_FromStringAndSize(NULL, width);
     Py_ssize_t number = -1, failed = blocks == NULL || numbers == NULL || owners == NULL || starts == NULL;
     for (Py_ssize_t i = 0; !failed && i < count_; i++) {
-        PyObject *block = block_of(PyList_GET_ITEM(runs, i), (Py_ssize_t *)PyBytes_AS_STRING(starts) + i);
+        PyObject *block = block_of(PyTuple_GET_ITEM(runs, i), (Py_ssize_t *)PyBytes_AS_STRING(starts) + i);
         if (block != NULL && block != last)
             number = number_of(block, numbers, blocks);
         failed = block == NULL || number < 0;
-        last = block;
+        last = block;  /* the list holds it */
+        Py_XDECREF(block);
         ((Py_ssize_t *)PyBytes_AS_STRING(owners))[i] = number;
     }
     if (!failed)
@@ -110,6 +117,7 @@ located(PyObject *Py_UNUSED(module), PyObject *runs)
     Py_XDECREF(numbers);
     Py_XDECREF(owners);
     Py_XDECREF(starts);
+    Py_DECREF(runs);
     return result;
 }
 
@@ -146,20 +154,21 @@ fill_spans(Span *found, PyObject *runs, PyObject *sizes, Py_ssize_t most, PyObje
 {
     Py_ssize_t count_ = 0, number = -1;
     PyObject *last = NULL;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(runs); i++) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(runs); i++) {
         Py_ssize_t start, size = size_at(sizes, i);
-        PyObject *block = size == -1 && PyErr_Occurred() ? NULL : block_of(PyList_GET_ITEM(runs, i), &start);
+        PyObject *block = size == -1 && PyErr_Occurred() ? NULL : block_of(PyTuple_GET_ITEM(runs, i), &start);
         if (block != NULL && block != last)
             number = number_of(block, numbers, blocks);
+        Py_XDECREF(block);  /* the list holds it */
         if (block == NULL || number < 0)
             return -2;
         last = block;
         if (count_ && found[count_ - 1].number == number
-            && found[count_ - 1].start + found[count_ - 1].length == start)
-            found[count_ - 1].length += size;
+            && (size_t)found[count_ - 1].start + (size_t)found[count_ - 1].length == (size_t)start)
+            found[count_ - 1].length = (Py_ssize_t)((size_t)found[count_ - 1].length + (size_t)size);
         else {
             found[count_++] = (Span){number, start, size};
-            if (count_ > 2 * PyList_GET_SIZE(blocks) + most)
+            if (count_ - most > 2 * PyList_GET_SIZE(blocks))
                 return -1;
         }
     }
@@ -172,24 +181,28 @@ fill_spans(Span *found, PyObject *runs, PyObject *sizes, Py_ssize_t most, PyObje
 PyObject *
 spans(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 {
-    if (count_ != 3 || !PyList_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "spans takes a list of runs, their sizes and a number");
+    const char *otherwise = "spans takes a list of runs, their sizes and a number from 0 on";
+    Py_ssize_t most = count_ == 3 ? PyLong_AsSsize_t(args[2]) : -1, filled = -2;
+    if (most < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, otherwise);
         return NULL;
     }
-    Py_ssize_t most = PyLong_AsSsize_t(args[2]), filled = -2;
-    if (most == -1 && PyErr_Occurred())
+    PyObject *runs = as_it_is(args[0], otherwise);
+    if (runs == NULL)
         return NULL;
     PyObject *blocks = PyList_New(0), *numbers = PyDict_New(), *list = NULL, *result = NULL;
-    Span *found = PyMem_New(Span, PyList_GET_SIZE(args[0]) + 1);
+    Span *found = PyMem_New(Span, PyTuple_GET_SIZE(runs) + 1);
     if (found == NULL)
         PyErr_NoMemory();
     else if (blocks != NULL && numbers != NULL)
-        filled = fill_spans(found, args[0], args[1], most, numbers, blocks);
+        filled = fill_spans(found, runs, args[1], most, numbers, blocks);
     if (filled == -1)
         result = Py_NewRef(Py_None);
     else if (filled >= 0 && (list = list_of(found, filled)) != NULL)
         result = PyTuple_Pack(2, blocks, list);
     PyMem_Free(found);
+    Py_DECREF(runs);
     Py_XDECREF(blocks);
     Py_XDECREF(numbers);
     Py_XDECREF(list);
@@ -211,11 +224,14 @@ are_one(PyObject *Py_UNUSED(module), PyObject *runs)
         if (PyList_GET_ITEM(runs, i) == first)
             continue;
         PyObject *found = block_of(PyList_GET_ITEM(runs, i), &other);
-        if (found == NULL)
-            return NULL;
-        if (found != block || other != start)
-            Py_RETURN_FALSE;
+        int same = found == block && other == start;
+        Py_XDECREF(found);
+        if (!same) {
+            Py_DECREF(block);
+            return found == NULL ? NULL : Py_NewRef(Py_False);
+        }
     }
+    Py_XDECREF(block);
     return block == NULL ? NULL : Py_NewRef(Py_True);
 }
 
@@ -228,11 +244,12 @@ column(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         PyErr_SetString(PyExc_TypeError, "column takes a list of nodes and the number of an input");
         return NULL;
     }
-    PyObject *runs = PyList_New(PyList_GET_SIZE(args[0]));
-    for (Py_ssize_t i = 0; runs != NULL && i < PyList_GET_SIZE(args[0]); i++) {
-        PyObject *fast = inputs_of(PyList_GET_ITEM(args[0], i));
-        if (fast != NULL && j < PySequence_Fast_GET_SIZE(fast))
-            PyList_SET_ITEM(runs, i, Py_NewRef(PySequence_Fast_GET_ITEM(fast, j)));
+    PyObject *nodes = PyList_AsTuple(args[0]);
+    PyObject *runs = nodes == NULL ? NULL : PyList_New(PyTuple_GET_SIZE(nodes));
+    for (Py_ssize_t i = 0; runs != NULL && i < PyTuple_GET_SIZE(nodes); i++) {
+        PyObject *fast = inputs_of(PyTuple_GET_ITEM(nodes, i));
+        if (fast != NULL && j < PyTuple_GET_SIZE(fast))
+            PyList_SET_ITEM(runs, i, Py_NewRef(PyTuple_GET_ITEM(fast, j)));
         else {
             if (fast != NULL)
                 PyErr_SetString(PyExc_IndexError, "a node has fewer inputs");
@@ -240,6 +257,7 @@ column(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         }
         Py_XDECREF(fast);
     }
+    Py_XDECREF(nodes);
     return runs;
 }
 
@@ -247,22 +265,21 @@ column(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
 PyObject *
 let_go_of_inputs(PyObject *Py_UNUSED(module), PyObject *nodes)
 {
-    PyObject *none = PyList_CheckExact(nodes) ? PyTuple_New(0) : NULL;
-    if (none == NULL && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "let_go takes a list of nodes");
-    for (Py_ssize_t i = 0; none != NULL && i < PyList_GET_SIZE(nodes); i++) {
-        if (is_node(PyList_GET_ITEM(nodes, i)))
-            put(PyList_GET_ITEM(nodes, i), waiting.inputs, Py_NewRef(none));
+    PyObject *all = as_it_is(nodes, "let_go takes a list of nodes"), *none = all == NULL ? NULL : PyTuple_New(0);
+    for (Py_ssize_t i = 0; none != NULL && i < PyTuple_GET_SIZE(all); i++) {
+        if (is_node(PyTuple_GET_ITEM(all, i)))
+            put(PyTuple_GET_ITEM(all, i), waiting.inputs, Py_NewRef(none));
         else
             Py_CLEAR(none);
     }
+    Py_XDECREF(all);
     Py_XDECREF(none);
     return none == NULL ? NULL : Py_NewRef(Py_None);
 }
 
 /* A node, when it is read first, and where it stands. */
 typedef struct {
-    long long read;
+    Py_ssize_t read;
     Py_ssize_t place;
     PyObject *node;
 } Reader;
@@ -290,7 +307,7 @@ sort_by_read(PyObject *group)
         PyObject *node = PyList_GET_ITEM(group, i);
         if (!is_node(node))
             break;
-        readers[i] = (Reader){PyLong_AsLongLong(SLOT(node, waiting.read)), i, node};
+        readers[i] = (Reader){number_in(node, waiting.read), i, node};
         is_sorted &= i == 0 || readers[i - 1].read <= readers[i].read;
     }
     int failed = PyErr_Occurred() != NULL;
@@ -303,16 +320,19 @@ sort_by_read(PyObject *group)
 }
 
 static int
-note_reads(PyObject *group, long long place)
+note_reads(PyObject *nodes, unsigned long long place)
 {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(group); i++) {
-        PyObject *fast = inputs_of(PyList_GET_ITEM(group, i));
-        for (Py_ssize_t j = 0; fast != NULL && j < PySequence_Fast_GET_SIZE(fast); j++) {
-            PyObject *number = PyLong_FromLongLong(place++);
-            if (number == NULL)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(nodes); i++) {
+        PyObject *fast = inputs_of(PyTuple_GET_ITEM(nodes, i));
+        for (Py_ssize_t j = 0; fast != NULL && j < PyTuple_GET_SIZE(fast); j++) {
+            PyObject *number = PyLong_FromLongLong((long long)place++);
+            PyObject *owner = number == NULL ? NULL : owner_of(PyTuple_GET_ITEM(fast, j));
+            if (owner != NULL)
+                put(owner, waiting.read, number);
+            else {
+                Py_XDECREF(number);
                 Py_CLEAR(fast);
-            else
-                put(owner_of(PySequence_Fast_GET_ITEM(fast, j)), waiting.read, number);
+            }
         }
         if (fast == NULL)
             return -1;
@@ -321,15 +341,19 @@ note_reads(PyObject *group, long long place)
     return 0;
 }
 
+/* Order one group, and note when its nodes read what they read, from a place on. */
 static int
-are_lists(PyObject *groups)
+arrange_group(PyObject *group, unsigned long long place)
 {
-    int good = PyList_CheckExact(groups);
-    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(groups); i++)
-        good = PyList_CheckExact(PyList_GET_ITEM(groups, i));
-    if (!good)
-        PyErr_SetString(PyExc_TypeError, "groups are a list of lists of nodes");
-    return good;
+    const char *otherwise = "groups are a list of lists of nodes";
+    if (!PyList_CheckExact(group)) {
+        PyErr_SetString(PyExc_TypeError, otherwise);
+        return -1;
+    }
+    PyObject *nodes = sort_by_read(group) < 0 ? NULL : as_it_is(group, otherwise);
+    int failed = nodes == NULL ? -1 : note_reads(nodes, place);
+    Py_XDECREF(nodes);
+    return failed;
 }
 
 /* arrange(groups, places): order the nodes of each group by who reads them first; `places` are more than the inputs of
@@ -342,28 +366,28 @@ arrange(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         return NULL;
     }
     long long places = PyLong_AsLongLong(args[1]);
-    if (PyErr_Occurred() || !are_lists(args[0]))
-        return NULL;
-    for (Py_ssize_t number = PyList_GET_SIZE(args[0]) - 1; number >= 0; number--) {
-        PyObject *group = PyList_GET_ITEM(args[0], number);
-        if (sort_by_read(group) < 0 || note_reads(group, number * places) < 0)
-            return NULL;
-    }
-    Py_RETURN_NONE;
+    PyObject *groups = PyErr_Occurred() ? NULL : as_it_is(args[0], "groups are a list of lists of nodes");
+    int failed = groups == NULL;
+    for (Py_ssize_t number = failed ? -1 : PyTuple_GET_SIZE(groups) - 1; !failed && number >= 0; number--)
+        failed = arrange_group(PyTuple_GET_ITEM(groups, number),
+                               (unsigned long long)number * (unsigned long long)places) < 0;
+    Py_XDECREF(groups);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* awaited(nodes): the levels of what they read that have not run. */
 PyObject *
 awaited(PyObject *Py_UNUSED(module), PyObject *nodes)
 {
-    PyObject *levels = PyList_CheckExact(nodes) ? PySet_New(NULL) : NULL, *last = NULL;
-    if (levels == NULL && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "awaited takes a list of nodes");
-    for (Py_ssize_t i = 0; levels != NULL && i < PyList_GET_SIZE(nodes); i++) {
-        PyObject *fast = inputs_of(PyList_GET_ITEM(nodes, i));
-        for (Py_ssize_t j = 0; fast != NULL && j < PySequence_Fast_GET_SIZE(fast); j++) {
-            PyObject *level = SLOT(owner_of(PySequence_Fast_GET_ITEM(fast, j)), waiting.level);
-            if (level != last && SLOT(level, waiting.ran) != Py_True && PySet_Add(levels, level) < 0)
+    PyObject *all = as_it_is(nodes, "awaited takes a list of nodes"), *last = NULL;
+    PyObject *levels = all == NULL ? NULL : PySet_New(NULL);
+    for (Py_ssize_t i = 0; levels != NULL && i < PyTuple_GET_SIZE(all); i++) {
+        PyObject *fast = inputs_of(PyTuple_GET_ITEM(all, i));
+        for (Py_ssize_t j = 0; fast != NULL && j < PyTuple_GET_SIZE(fast); j++) {
+            PyObject *owner = owner_of(PyTuple_GET_ITEM(fast, j));
+            PyObject *level = owner == NULL ? NULL : typed_slot(owner, waiting.level, Level);
+            if (level == NULL
+                || (level != last && SLOT(level, waiting.ran) != Py_True && PySet_Add(levels, level) < 0))
                 Py_CLEAR(fast);
             last = level;
         }
@@ -371,6 +395,7 @@ awaited(PyObject *Py_UNUSED(module), PyObject *nodes)
             Py_CLEAR(levels);
         Py_XDECREF(fast);
     }
+    Py_XDECREF(all);
     return levels;
 }
 
@@ -382,22 +407,16 @@ place(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         PyErr_SetString(PyExc_TypeError, "place takes a list of nodes, a block and where they start in it");
         return NULL;
     }
-    PyObject *starts = PySequence_Fast(args[2], "starts are a sequence");
-    if (starts != NULL && PySequence_Fast_GET_SIZE(starts) != PyList_GET_SIZE(args[0])) {
+    PyObject *starts = PySequence_Tuple(args[2]), *nodes = starts == NULL ? NULL : PyList_AsTuple(args[0]);
+    int good = nodes != NULL && PyTuple_GET_SIZE(starts) == PyTuple_GET_SIZE(nodes);
+    if (nodes != NULL && !good)
         PyErr_SetString(PyExc_ValueError, "each node has one start");
-        Py_CLEAR(starts);
-    }
-    for (Py_ssize_t i = 0; starts != NULL && i < PyList_GET_SIZE(args[0]); i++) {
-        PyObject *node = PyList_GET_ITEM(args[0], i);
-        if (!is_node(node)) {
-            Py_CLEAR(starts);
-            break;
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(nodes); i++)
+        if ((good = is_node(PyTuple_GET_ITEM(nodes, i)))) {
+            put(PyTuple_GET_ITEM(nodes, i), waiting.block, Py_NewRef(args[1]));
+            put(PyTuple_GET_ITEM(nodes, i), waiting.start, Py_NewRef(PyTuple_GET_ITEM(starts, i)));
         }
-        put(node, waiting.block, Py_NewRef(args[1]));
-        put(node, waiting.start, Py_NewRef(PySequence_Fast_GET_ITEM(starts, i)));
-    }
-    if (starts == NULL)
-        return NULL;
-    Py_DECREF(starts);
-    Py_RETURN_NONE;
+    Py_XDECREF(starts);
+    Py_XDECREF(nodes);
+    return good ? Py_NewRef(Py_None) : NULL;
 }

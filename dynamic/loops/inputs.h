@@ -6,6 +6,8 @@
 #include "loops.h"
 #include <math.h>
 
+#define MOST_NESTED 32 /* tuples in tuples that are looked through: what is deeper goes to Python, which minds its stack */
+
 /* The inputs of an op: their arrays, or Python numbers to be made arrays, and their edges. All references are held. */
 struct Inputs {
     Py_ssize_t count, numbers, tensors;  /* how many there are, and how many of each are among them */
@@ -19,12 +21,23 @@ must_stand_aside(void)  /* while this holds anything, ops go to the interpreter 
     return PyDict_GET_SIZE(detours) != 0;
 }
 
+static inline int
+is_edge(PyObject *object)
+{
+    return object == Py_None || Py_IS_TYPE(object, Entry) || Py_IS_TYPE(object, Leaf);
+}
+
 /* inplace.precedes_change(edge) */
 static inline int
 precedes_change(PyObject *edge)
 {
-    return Py_IS_TYPE(edge, Entry)
-           && PyLong_AsLongLong(SLOT(edge, at.sequence)) < PyLong_AsLongLong(SLOT(clock_, at.rewritten));
+    if (!Py_IS_TYPE(edge, Entry))
+        return 0;
+    Py_ssize_t sequence = number_in(edge, at.sequence), rewritten = number_in(clock_, at.rewritten);
+    if (sequence >= 0 && rewritten >= 0)
+        return sequence < rewritten;
+    PyErr_Clear();
+    return 1;  /* the interpreter tells what is wrong with the slots */
 }
 
 /* A Python number that is one key with no other: -0.0 would be that of 0.0, and NaN is never found again. */
@@ -50,11 +63,15 @@ hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbe
         if (Py_IS_TYPE(array, Tensor)) {
             edge = SLOT(array, at.edge);
             array = SLOT(array, at.data);
-            if (array == NULL || edge == NULL || precedes_change(edge))
+            if (array == NULL || !Py_IS_TYPE(array, ndarray) || edge == NULL || !is_edge(edge) || precedes_change(edge))
                 return 0;
             inputs->tensors++;
         }
-        else if (!Py_IS_TYPE(array, ndarray)) {
+        else if (Py_IS_TYPE(array, ndarray)) {
+            if (!is_held(array))
+                return 0;
+        }
+        else {
             if (!takes_numbers || !is_number(array))
                 return 0;
             is_one = 1;

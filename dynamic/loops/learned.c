@@ -56,7 +56,9 @@ met(Learned *learned, const Case *one, PyObject *entry, PyObject *cotangents, in
             PyErr_SetObject(PyExc_KeyError, entry);
         return NULL;
     }
+    Py_INCREF(cotangent);
     PyObject *run = PyObject_Vectorcall(learned->learn, both, 2, NULL);
+    Py_DECREF(cotangent);
     if (run != NULL && keep_call(&learned->known, &one->inputs, one->options, one->count, NULL, run) < 0)
         Py_CLEAR(run);
     return run;
@@ -72,15 +74,21 @@ call_learned(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *nam
         return NULL;
     }
     Case one;
-    PyObject *saved = Py_XNewRef(SLOT(args[0], at.saved)), *run;  /* which learning might let go of */
+    /* What learning might let go of. */
+    PyObject *saved = Py_XNewRef(SLOT(args[0], at.saved)), *shape = Py_XNewRef(SLOT(args[0], at.shape));
+    PyObject *dtype = Py_XNewRef(SLOT(args[0], at.dtype)), *run;
     if (!read_case(&one, args[0]))
         run = Py_NewRef(learned->otherwise);
     else if ((run = find_call(&learned->known, &one.inputs, one.options, one.count, NULL)) == NULL || run == Py_None)
         run = met(learned, &one, args[0], args[2], run != NULL);
     Py_XDECREF(saved);
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
     if (run == NULL)
         return NULL;
-    int done = Py_IS_TYPE(run, &ProgramType) ? run_program(run, args[0], PyObject_IsTrue(args[1]), args[2]) : 0;
+    int keep = PyObject_IsTrue(args[1]), done = keep < 0 ? -1 : 0;
+    if (done == 0 && Py_IS_TYPE(run, &ProgramType))
+        done = run_program(run, args[0], keep, args[2]);
     PyObject *result = done < 0 ? NULL : done > 0 ? Py_NewRef(Py_None) : PyObject_Vectorcall(run, args, 3, NULL);
     Py_DECREF(run);
     return result;

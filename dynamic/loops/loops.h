@@ -80,7 +80,36 @@ typedef struct {
 
 extern Slots at;
 
+/* Python may delete what a slot holds, and put anything there: NULL is possible, and so is every type. Whoever reads a slot
+   of an object that Python can reach checks both, and holds the value while other code may run. */
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static inline PyObject *
+slot_of(PyObject *object, Py_ssize_t offset)  /* borrowed; NULL with an error set where the slot is empty */
+{
+    PyObject *value = SLOT(object, offset);
+    if (value == NULL)
+        PyErr_Format(PyExc_AttributeError, "a slot of a %s is empty", Py_TYPE(object)->tp_name);
+    return value;
+}
+
+static inline PyObject *
+typed_slot(PyObject *object, Py_ssize_t offset, const PyTypeObject *type)  /* the same, for a value of one type */
+{
+    PyObject *value = slot_of(object, offset);
+    if (value == NULL || Py_IS_TYPE(value, (PyTypeObject *)type))
+        return value;
+    PyErr_Format(PyExc_TypeError, "a slot of a %s holds a %s in place of a %s", Py_TYPE(object)->tp_name,
+                 Py_TYPE(value)->tp_name, type->tp_name);
+    return NULL;
+}
+
+static inline Py_ssize_t
+number_in(PyObject *object, Py_ssize_t offset)  /* -1 may be an error; no code of Python's runs */
+{
+    PyObject *number = typed_slot(object, offset, &PyLong_Type);
+    return number == NULL ? -1 : PyLong_AsSsize_t(number);
+}
 
 /* Arrays ----------------------------------------------------------------------------------------------------------- */
 
@@ -124,6 +153,17 @@ is_floating(PyObject *array)
     return DTYPE(ARRAY(array)->dtype)->kind == 'f';
 }
 
+static inline int
+is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints and floats */
+{
+    switch (DTYPE(ARRAY(array)->dtype)->kind) {
+    case 'f': case 'i': case 'u': case 'b':
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static inline PyObject *
 dtype_number(PyObject *array)
 {
@@ -139,14 +179,18 @@ shape_of(PyObject *array)
     return shape;
 }
 
+/* Whether an array has a shape; no for what is none. */
 static inline int
 has_shape(PyObject *array, PyObject *shape)
 {
-    if (ARRAY(array)->ndim != PyTuple_GET_SIZE(shape))
+    if (shape == NULL || !PyTuple_CheckExact(shape) || ARRAY(array)->ndim != PyTuple_GET_SIZE(shape))
         return 0;
     for (int i = 0; i < ARRAY(array)->ndim; i++)
-        if (ARRAY(array)->shape[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)))
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(shape, i))
+            || ARRAY(array)->shape[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i))) {
+            PyErr_Clear();  /* of a number that is no size */
             return 0;
+        }
     return 1;
 }
 

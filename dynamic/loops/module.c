@@ -42,15 +42,91 @@ is_as_told(PyObject *array, PyObject *shape, PyObject *dtype, PyObject *base, in
            && !(ARRAY(array)->flags & WRITEABLE) == !writeable;
 }
 
+PyObject *
+mode_now(void)
+{
+    PyObject *key, *mode = NULL;
+    Py_ssize_t at_ = 0;
+    while (blocks != NULL && PyDict_Next(blocks, &at_, &key, &mode))
+        ;
+    return mode != NULL && PyTuple_Check(mode) && PyTuple_GET_SIZE(mode) == 3 ? mode : NULL;
+}
+
+int
+is_idle(void)
+{
+    PyObject *mode = mode_now();
+    return mode != NULL && PyTuple_GET_ITEM(mode, 0) == Py_False;
+}
+
+static void
+unfollow(PyObject *followed)  /* when a thread ends, as a rule in that thread */
+{
+    if (PyCapsule_GetPointer(followed, BLOCKS) == blocks)
+        Py_CLEAR(blocks);
+}
+
+/* follow(blocks): read the modes of this thread's blocks from this dict, as long as the result lives. */
+static PyObject *
+follow(PyObject *Py_UNUSED(module), PyObject *table)
+{
+    if (!PyDict_CheckExact(table)) {
+        PyErr_SetString(PyExc_TypeError, "follow takes a dict of blocks");
+        return NULL;
+    }
+    Py_XSETREF(blocks, Py_NewRef(table));
+    return PyCapsule_New(table, BLOCKS, unfollow);
+}
+
+/* What works once it is lent what it works with: the module has it from then on. */
+static PyMethodDef functions[] = {
+    {"follow", follow, METH_O, NULL},
+    {"binder", binder, METH_O, NULL},
+    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
+    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
+    {"close", close_variables, METH_O, NULL},
+    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
+    {"held", held, METH_O, NULL},
+    {"rows", rows, METH_O, NULL},
+    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
+    {"located", located, METH_O, NULL},
+    {"spans", (PyCFunction)(void (*)(void))spans, METH_FASTCALL, NULL},
+    {"are_one", are_one, METH_O, NULL},
+    {"column", (PyCFunction)(void (*)(void))column, METH_FASTCALL, NULL},
+    {"let_go", let_go_of_inputs, METH_O, NULL},
+    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, NULL},
+    {"awaited", awaited, METH_O, NULL},
+    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
+    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"history", history, METH_O, NULL},
+    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
+    {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int
+open_up(PyObject *module)
+{
+    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType, &DeferralType};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
+    return PyModule_AddFunctions(module, functions);
+}
+
 /* connect(**names): lend what the loops work with. */
 static PyObject *
-connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
+connect(PyObject *module, PyObject *args, PyObject *options)
 {
     static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
                             "unbroadcast", "detours", "observers", "numbers", "broken", "count", "nothing",
                             "watchers", "reduce", "summed", "many", "dtype", "product", "matmul", "dot", "divide", "multiply", "small", "samples", NULL};
     PyObject *pullback, *tensor, *entry, *leaf, *array, *kinds, *samples, *sample, *shape, *dtype, *base;
     int number, itemsize, writeable;
+    if (Tensor != NULL) {  /* others rely on it */
+        PyErr_SetString(PyExc_RuntimeError, "the loops are connected already");
+        return NULL;
+    }
     if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOnOOOOOOnO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
                                      &PyDict_Type, &detours, &PyDict_Type, &observers, &numbers, &broken, &count,
@@ -97,73 +173,16 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Pullback = (PyTypeObject *)pullback;
     ndarray = (PyTypeObject *)array;
     dtype_type = (PyTypeObject *)kinds;
-    Py_RETURN_NONE;
+    return open_up(module) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-PyObject *
-mode_now(void)
-{
-    PyObject *key, *mode = NULL;
-    Py_ssize_t at_ = 0;
-    while (blocks != NULL && PyDict_Next(blocks, &at_, &key, &mode))
-        ;
-    return mode != NULL && PyTuple_Check(mode) && PyTuple_GET_SIZE(mode) == 3 ? mode : NULL;
-}
-
-int
-is_idle(void)
-{
-    PyObject *mode = mode_now();
-    return mode != NULL && PyTuple_GET_ITEM(mode, 0) == Py_False;
-}
-
-static void
-unfollow(PyObject *followed)  /* when a thread ends, as a rule in that thread */
-{
-    if (PyCapsule_GetPointer(followed, BLOCKS) == blocks)
-        Py_CLEAR(blocks);
-}
-
-/* follow(blocks): read the modes of this thread's blocks from this dict, as long as the result lives. */
-static PyObject *
-follow(PyObject *Py_UNUSED(module), PyObject *table)
-{
-    if (!PyDict_CheckExact(table)) {
-        PyErr_SetString(PyExc_TypeError, "follow takes a dict of blocks");
-        return NULL;
-    }
-    Py_XSETREF(blocks, Py_NewRef(table));
-    return PyCapsule_New(table, BLOCKS, unfollow);
-}
-
-static PyMethodDef functions[] = {
-    {"follow", follow, METH_O, NULL},
-    {"binder", binder, METH_O, NULL},
-    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
-    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
-    {"close", close_variables, METH_O, NULL},
-    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
-    {"held", held, METH_O, NULL},
-    {"rows", rows, METH_O, NULL},
-    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
-    {"located", located, METH_O, NULL},
-    {"spans", (PyCFunction)(void (*)(void))spans, METH_FASTCALL, NULL},
-    {"are_one", are_one, METH_O, NULL},
-    {"column", (PyCFunction)(void (*)(void))column, METH_FASTCALL, NULL},
-    {"let_go", let_go_of_inputs, METH_O, NULL},
-    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, NULL},
-    {"awaited", awaited, METH_O, NULL},
-    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
-    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
+static PyMethodDef first_functions[] = {
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
     {"connect_pool", connect_pool, METH_O, NULL},
     {"pool", new_pool, METH_VARARGS, NULL},
     {"enter_pool", enter_pool, METH_O, NULL},
     {"leave_pool", leave_pool, METH_O, NULL},
     {"pool_stats", pool_stats, METH_O, NULL},
-    {"history", history, METH_O, NULL},
-    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
-    {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -172,7 +191,7 @@ static struct PyModuleDef module_definition = {
     .m_name = "dynamic._native",
     .m_doc = PyDoc_STR("The inner loops of the tape, compiled; see loops.h."),
     .m_size = -1,
-    .m_methods = functions,
+    .m_methods = first_functions,
 };
 
 PyMODINIT_FUNC
@@ -182,10 +201,5 @@ PyInit__native(void)
         || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL
         || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
         return NULL;
-    PyObject *module = PyModule_Create(&module_definition);
-    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType, &DeferralType};
-    for (size_t i = 0; module != NULL && i < Py_ARRAY_LENGTH(types); i++)
-        if (PyModule_AddType(module, types[i]) < 0)
-            Py_CLEAR(module);
-    return module;
+    return PyModule_Create(&module_definition);
 }

@@ -285,10 +285,21 @@ pool_realloc(void *pool, void *memory, size_t nbytes)
 
 /* What Python calls ------------------------------------------------------------------------------------------------ */
 
-static Pool *
-pool_in(PyObject *capsule)
+static Handler *
+handler_in(PyObject *capsule)
 {
-    return PyCapsule_GetPointer(capsule, CAPSULE);  /* a handler is the first that a pool holds */
+    return PyCapsule_GetPointer(capsule, CAPSULE);
+}
+
+static Pool *
+pool_in(PyObject *capsule)  /* a handler is the first that a pool holds */
+{
+    Handler *handler = handler_in(capsule);
+    if (handler != NULL && handler->allocator.malloc == pool_malloc)
+        return (Pool *)handler;
+    if (handler != NULL)
+        PyErr_SetString(PyExc_ValueError, "this handler of memory is no pool");
+    return NULL;
 }
 
 static void
@@ -310,6 +321,8 @@ forget_pool(PyObject *capsule)
 PyObject *
 connect_pool(PyObject *Py_UNUSED(module), PyObject *api)
 {
+    if (numpys != NULL)  /* once is enough */
+        Py_RETURN_NONE;
     void **table = PyCapsule_GetPointer(api, NULL);
     if (table == NULL)
         return NULL;
@@ -333,6 +346,10 @@ PyObject *
 new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_ssize_t threshold, limit;
+    if (numpys == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "connect_pool is to be called first");
+        return NULL;
+    }
     if (!PyArg_ParseTuple(args, "nn", &threshold, &limit))
         return NULL;
     if (threshold < 0 || limit < 0) {
@@ -361,11 +378,11 @@ new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 serve(PyObject *capsule)
 {
-    Pool *pool = pool_in(capsule);
-    if (pool == NULL)
+    Handler *handler = handler_in(capsule);
+    if (handler == NULL)
         return NULL;
-    int is_ours = pool->handler.allocator.malloc == pool_malloc;
-    reuse_from = is_ours ? (Py_ssize_t)Py_MAX(pool->threshold, 1) : PY_SSIZE_T_MAX;
+    int is_ours = handler->allocator.malloc == pool_malloc;
+    reuse_from = is_ours ? (Py_ssize_t)Py_MAX(((Pool *)handler)->threshold, 1) : PY_SSIZE_T_MAX;
     return set_handler(capsule);
 }
 

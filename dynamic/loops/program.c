@@ -1,6 +1,6 @@
 /* Program: the pullback of an op as calls of kernels, numbered and in order. */
 
-#include "loops.h"
+#include "inputs.h"
 
 /* An instruction calls a kernel, or delivers a value to an input. Values are numbered: first what is saved, then the
    cotangent, then what the calls make. An argument below 0 is a constant. */
@@ -24,16 +24,30 @@ typedef struct {
 } Program;
 
 /* The sum over the axes that broadcasting added or stretched. */
+static int
+is_shape(PyObject *shape)
+{
+    if (!PyTuple_CheckExact(shape))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++)
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(shape, i)))
+            return 0;
+    return 1;
+}
+
 static PyObject *
 summed_to(PyObject *value, PyObject *shape)
 {
-    int added = ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape), count_ = 0;
     PyObject *axes[MOST_AXES], *args[] = {value, shape};
+    int added = is_shape(shape) ? ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape) : -1, count_ = 0;
     if (added < 0 || ARRAY(value)->ndim > MOST_AXES)
         return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
-    for (int i = 0; i < ARRAY(value)->ndim; i++)
-        if (i < added || (PyLong_AsLong(PyTuple_GET_ITEM(shape, i - added)) == 1 && ARRAY(value)->shape[i] != 1))
+    for (int i = 0; i < ARRAY(value)->ndim; i++) {
+        int overflow;
+        if (i < added || (PyLong_AsLongAndOverflow(PyTuple_GET_ITEM(shape, i - added), &overflow) == 1
+                          && ARRAY(value)->shape[i] != 1))
             axes[count_++] = PyLong_FromLong(i);  /* small ints are there already */
+    }
     PyObject *over = PyTuple_New(count_);
     for (int i = 0; i < count_; i++)
         if (over != NULL)
@@ -51,20 +65,28 @@ static int
 conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting added, and cast back */
 {
     int leaf = Py_IS_TYPE(edge, Leaf);
-    PyObject *dtype = SLOT(edge, leaf ? at.leaf_dtype : at.dtype), *shape = SLOT(edge, leaf ? at.leaf_shape : at.shape);
-    if (ARRAY(*value)->dtype != dtype) {
+    PyObject *dtype = slot_of(edge, leaf ? at.leaf_dtype : at.dtype);
+    PyObject *shape = dtype == NULL ? NULL : slot_of(edge, leaf ? at.leaf_shape : at.shape);
+    if (shape == NULL)
+        return -1;
+    Py_INCREF(dtype);
+    Py_INCREF(shape);
+    *value = as_array(*value);
+    if (*value != NULL && ARRAY(*value)->dtype != dtype) {
         PyObject *args[] = {*value, dtype};
         Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
     }
     if (*value != NULL && !has_shape(*value, shape))
         Py_SETREF(*value, made(summed_to(*value, shape)));
+    Py_DECREF(dtype);
+    Py_DECREF(shape);
     return *value == NULL ? -1 : 0;
 }
 
 static PyObject *
 total(PyObject *const *args)  /* into the first of them where it may be written over */
 {
-    if (is_ours(args[0]) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
+    if (is_ours(args[0]) && Py_IS_TYPE(args[1], ndarray) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
         return call_into(add, args, 2, args[0]);
     return PyObject_Vectorcall(add, args, 2, NULL);
 }
@@ -126,7 +148,9 @@ execute(const Program *program, const Instruction *step, PyObject *entry, PyObje
         PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *value = Py_NewRef(values[step->args[0]]);
         for (int i = 0; i < step->dropped_count; i++)
             Py_CLEAR(values[step->dropped[i]]);
-        if (program->conforms && conform(&value, edge) < 0) {
+        if (edge == Py_None || !is_edge(edge))
+            PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
+        if (PyErr_Occurred() || (program->conforms && conform(&value, edge) < 0)) {
             Py_XDECREF(value);
             return -1;
         }
@@ -143,26 +167,16 @@ execute(const Program *program, const Instruction *step, PyObject *entry, PyObje
 }
 
 static int
-load_constants(const Program *program, PyObject *cotangent, PyObject **constants)  /* borrowed references */
+load_constants(const Program *program, PyObject *cotangent, PyObject **constants)  /* references, or NULL */
 {
     Py_ssize_t count_ = PyTuple_GET_SIZE(program->constants);
-    PyObject *dtype = NULL;
-    if (program->typed && count_ != 0 && (dtype = dtype_number(cotangent)) == NULL)
-        return -1;
-    for (Py_ssize_t i = 0; i < count_; i++) {
-        constants[i] = PyTuple_GET_ITEM(program->constants, i);
-        if (program->typed) {
-            PyObject *found = PyObject_GetItem(constants[i], dtype);
-            if (found == NULL) {
-                Py_DECREF(dtype);
-                return -1;
-            }
-            constants[i] = found;
-            Py_DECREF(found);  /* the mapping keeps it */
-        }
+    PyObject *dtype = program->typed && count_ != 0 ? dtype_number(cotangent) : NULL;
+    for (Py_ssize_t i = 0; i < count_ && !PyErr_Occurred(); i++) {
+        PyObject *constant = PyTuple_GET_ITEM(program->constants, i);
+        constants[i] = program->typed ? PyObject_GetItem(constant, dtype) : Py_NewRef(constant);
     }
     Py_XDECREF(dtype);
-    return 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Carry the cotangent of an entry to its inputs: 1 when done, 0 when Python has to, -1 with an error set. */
@@ -170,22 +184,20 @@ int
 run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
 {
     const Program *program = (Program *)self;
-    PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4];
+    PyObject *values[MOST_VALUES] = {NULL}, *constants[MOST_ARGUMENTS * 4] = {NULL};
     PyObject *saved = SLOT(entry, at.saved), *edges = SLOT(entry, at.edges), *cotangent;
-    if (!PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || !PyTuple_CheckExact(edges)
-        || PyTuple_GET_SIZE(edges) != program->inputs)
+    if (saved == NULL || !PyTuple_CheckExact(saved) || PyTuple_GET_SIZE(saved) != program->saved || edges == NULL
+        || !PyTuple_CheckExact(edges) || PyTuple_GET_SIZE(edges) != program->inputs)
         return 0;
     cotangent = PyDict_GetItemWithError(cotangents, entry);
     if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
         return PyErr_Occurred() ? -1 : 0;
-    if (load_constants(program, cotangent, constants) < 0)
-        return -1;
     Py_INCREF(edges);
     for (int i = 0; i < program->saved; i++)
         values[i] = Py_NewRef(PyTuple_GET_ITEM(saved, i));
     values[program->saved] = Py_NewRef(cotangent);
-    int failed = PyDict_DelItem(cotangents, entry);
-    if (!keep) {
+    int failed = load_constants(program, cotangent, constants) < 0 || PyDict_DelItem(cotangents, entry) < 0;
+    if (!failed && !keep) {
         put(entry, at.saved, Py_NewRef(Py_None));
         put(entry, at.edges, PyTuple_New(0));
     }
@@ -193,6 +205,8 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
         failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents);
     for (int i = 0; i < program->values; i++)
         Py_XDECREF(values[i]);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program->constants); i++)
+        Py_XDECREF(constants[i]);
     Py_DECREF(edges);
     return failed ? -1 : 1;
 }
@@ -206,7 +220,7 @@ call_program(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *nam
         PyErr_SetString(PyExc_TypeError, "a program takes an entry, whether to keep it, and the cotangents");
         return NULL;
     }
-    int done = run_program(self, args[0], PyObject_IsTrue(args[1]), args[2]);
+    int keep = PyObject_IsTrue(args[1]), done = keep < 0 ? -1 : run_program(self, args[0], keep, args[2]);
     if (done < 0)
         return NULL;
     return done ? Py_NewRef(Py_None) : PyObject_Vectorcall(program->otherwise, args, 3, NULL);

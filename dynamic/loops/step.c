@@ -2,22 +2,30 @@
 
 #include "inputs.h"
 
+/* What a function returned, held: the slots of a tensor are anybody's. */
+typedef struct {
+    PyObject *data, *edge;
+} Output;
+
 /* What `arguments` found. */
 enum { GIVEN, VARIABLES, EDGES, KEYS };
 
 static PyObject *
 called(PyObject *f, PyObject *given)
 {
-    return PyObject_Vectorcall(f, &PyList_GET_ITEM(given, 0), (size_t)PyList_GET_SIZE(given), NULL);
+    PyObject *args = PyList_AsTuple(given);
+    PyObject *output = args == NULL ? NULL : PyObject_Call(f, args, NULL);
+    Py_XDECREF(args);
+    return output;
 }
 
 static int
 is_scalar_with_history(PyObject *output)
 {
-    if (!Py_IS_TYPE(output, Tensor) || !Py_IS_TYPE(SLOT(output, at.edge), Entry))
+    if (!Py_IS_TYPE(output, Tensor) || SLOT(output, at.edge) == NULL || !Py_IS_TYPE(SLOT(output, at.edge), Entry))
         return 0;
     PyObject *data = SLOT(output, at.data);
-    return Py_IS_TYPE(data, ndarray) && ARRAY(data)->ndim == 0 && is_floating(data);
+    return data != NULL && Py_IS_TYPE(data, ndarray) && ARRAY(data)->ndim == 0 && is_floating(data);
 }
 
 static int
@@ -42,12 +50,12 @@ are_own(PyObject *leaves, PyObject *edges)
 
 /* The cotangents of the leaves: {edge: 1} carried back along the entries. */
 static PyObject *
-carried_back(PyObject *output, PyObject *entries, PyObject *walk_, PyObject *ones)
+carried_back(const Output *output, PyObject *entries, PyObject *walk_, PyObject *ones)
 {
-    PyObject *dtype = dtype_number(SLOT(output, at.data)), *cotangents = PyDict_New(), *reached = NULL;
+    PyObject *dtype = dtype_number(output->data), *cotangents = PyDict_New(), *reached = NULL;
     PyObject *one = dtype == NULL ? NULL : PyObject_GetItem(ones, dtype);
     PyObject *seed = one == NULL ? NULL : PyObject_CallMethod(one, "copy", NULL);
-    if (seed != NULL && cotangents != NULL && PyDict_SetItem(cotangents, SLOT(output, at.edge), seed) == 0) {
+    if (seed != NULL && cotangents != NULL && PyDict_SetItem(cotangents, output->edge, seed) == 0) {
         PyObject *both[] = {entries, cotangents};
         Py_CLEAR(seed);
         reached = PyObject_Vectorcall(walk_, both, 2, NULL);
@@ -73,10 +81,10 @@ gradients(PyObject *reached, PyObject *parts, PyObject *owned, PyObject *zeros)
 }
 
 static PyObject *
-value_and_gradients(PyObject *output, PyObject *parts, PyObject *entries, PyObject *tools)
+value_and_gradients(const Output *output, PyObject *parts, PyObject *entries, PyObject *tools)
 {
     PyObject *owned = PyTuple_GET_ITEM(tools, 1), *found = NULL, *nobody = PyList_New(0);
-    PyObject *value = nobody == NULL ? NULL : own(SLOT(output, at.data), nobody, owned);
+    PyObject *value = nobody == NULL ? NULL : own(output->data, nobody, owned);
     PyObject *reached = value == NULL ? NULL
                                       : carried_back(output, entries, PyTuple_GET_ITEM(tools, 0), PyTuple_GET_ITEM(tools, 3));
     if (reached != NULL && !PyDict_CheckExact(reached))
@@ -93,10 +101,10 @@ value_and_gradients(PyObject *output, PyObject *parts, PyObject *entries, PyObje
 
 /* The same once nobody else can ask for the gradients; NULL, without an error, where more than these are reached. */
 static PyObject *
-finished(PyObject *output, PyObject *parts, PyObject *tools)
+finished(const Output *output, PyObject *parts, PyObject *tools)
 {
     PyObject *closed = close_variables(NULL, PyTuple_GET_ITEM(parts, VARIABLES)), *result = NULL;
-    PyObject *roots = closed == NULL ? NULL : PyTuple_Pack(1, SLOT(output, at.edge));
+    PyObject *roots = closed == NULL ? NULL : PyTuple_Pack(1, output->edge);
     PyObject *past = roots == NULL ? NULL : history(NULL, roots);
     if (past != NULL && are_own(PyTuple_GET_ITEM(past, 1), PyTuple_GET_ITEM(parts, EDGES)) == 1)
         result = value_and_gradients(output, parts, PyTuple_GET_ITEM(past, 0), tools);
@@ -124,8 +132,12 @@ step(PyObject *module, PyObject *const *args, Py_ssize_t count_)
         return parts;
     PyObject *output = called(args[1], PyTuple_GET_ITEM(parts, GIVEN)), *result = NULL;
     if (output != NULL && is_scalar_with_history(output) && is_usual()
-        && !precedes_change(SLOT(output, at.edge)))
-        result = finished(output, parts, args[0]);
+        && !precedes_change(SLOT(output, at.edge))) {
+        Output held_ = {Py_NewRef(SLOT(output, at.data)), Py_NewRef(SLOT(output, at.edge))};
+        result = finished(&held_, parts, args[0]);
+        Py_DECREF(held_.data);
+        Py_DECREF(held_.edge);
+    }
     if (result == NULL && !PyErr_Occurred())
         result = PyTuple_Pack(3, output, Py_None, parts);
     Py_XDECREF(output);

@@ -1,6 +1,6 @@
 /* What is done around a transform: its arguments as variables, and their gradients. */
 
-#include "loops.h"
+#include "inputs.h"
 
 /* The arguments of a transform: an array of floats as a tensor that requires a gradient, and its leaf. */
 static PyObject *
@@ -28,7 +28,9 @@ add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it
 {
     if (!Py_IS_TYPE(array, ndarray) || !is_floating(array))
         return 0;
+    Py_INCREF(array);
     PyObject *tensor = variable_of(array);
+    Py_DECREF(array);
     int failed = tensor == NULL || PyList_Append(tensors, tensor) < 0
                  || PyList_Append(edges, SLOT(tensor, at.edge)) < 0;
     Py_XDECREF(tensor);
@@ -40,33 +42,35 @@ add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it
 static PyObject *
 differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **keys)
 {
-    Py_ssize_t position = 0, first = PyList_GET_SIZE(tensors);
-    PyObject *key, *value, *container;
-    *keys = Py_None;
+    Py_ssize_t first = PyList_GET_SIZE(tensors);
+    PyObject *container = PyDict_CheckExact(arg) ? PyDict_New() : NULL;
+    *keys = NULL;
     if (!PyDict_CheckExact(arg)) {
         if (add_variable(arg, tensors, edges) <= 0)
             return NULL;
         *keys = Py_NewRef(Py_None);
         return Py_NewRef(PyList_GET_ITEM(tensors, first));
     }
-    while (PyDict_Next(arg, &position, &key, &value))
-        if (add_variable(value, tensors, edges) <= 0)
-            return NULL;
-    if ((container = PyDict_New()) == NULL)
-        return NULL;
-    for (position = 0; PyDict_Next(arg, &position, &key, &value); first++)
-        if (PyDict_SetItem(container, key, PyList_GET_ITEM(tensors, first)) < 0) {
-            Py_DECREF(container);
-            return NULL;
-        }
-    *keys = PySequence_Tuple(arg);
+    PyObject *names = PyDict_Keys(arg), *values = PyDict_Values(arg);  /* as they are before a key is hashed */
+    int good = container != NULL && names != NULL && values != NULL
+               && PyList_GET_SIZE(names) == PyList_GET_SIZE(values);
+    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(values); i++)
+        good = add_variable(PyList_GET_ITEM(values, i), tensors, edges) > 0;
+    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(names); i++)
+        good = PyDict_SetItem(container, PyList_GET_ITEM(names, i), PyList_GET_ITEM(tensors, first + i)) == 0;
+    if (good && PyDict_GET_SIZE(container) == PyList_GET_SIZE(names))  /* keys may be equal all of a sudden */
+        *keys = PyList_AsTuple(names);
+    if (*keys == NULL)
+        Py_CLEAR(container);
+    Py_XDECREF(names);
+    Py_XDECREF(values);
     return container;
 }
 
 static PyObject *
 constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for others */
 {
-    if (!Py_IS_TYPE(arg, ndarray) || strchr("biuf", DTYPE(ARRAY(arg)->dtype)->kind) == NULL)
+    if (!Py_IS_TYPE(arg, ndarray) || !is_held(arg))
         return NULL;
     PyObject *tensor = Tensor->tp_alloc(Tensor, 0);
     if (tensor != NULL) {
@@ -87,11 +91,14 @@ arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         PyErr_SetString(PyExc_TypeError, "arguments takes a tuple of arguments and a list of positions");
         return NULL;
     }
-    Py_ssize_t size = PyTuple_GET_SIZE(args[0]), wanted = PyList_GET_SIZE(args[1]);
+    PyObject *positions = PyList_AsTuple(args[1]);
+    if (positions == NULL)
+        return NULL;
+    Py_ssize_t size = PyTuple_GET_SIZE(args[0]), wanted = PyTuple_GET_SIZE(positions);
     PyObject *given = PyList_New(size), *tensors = PyList_New(0), *edges = PyList_New(0), *keys = PyList_New(wanted);
     int simple = given != NULL && tensors != NULL && edges != NULL && keys != NULL;
     for (Py_ssize_t i = 0; simple && i < wanted; i++) {
-        Py_ssize_t position = PyLong_AsSsize_t(PyList_GET_ITEM(args[1], i));
+        Py_ssize_t position = PyLong_AsSsize_t(PyTuple_GET_ITEM(positions, i));
         if (!PyErr_Occurred() && (position < 0 || position >= size || PyList_GET_ITEM(given, position) != NULL))
             PyErr_SetString(PyExc_IndexError, "no such argument, or one that was named before");
         if ((simple = !PyErr_Occurred()) == 0)
@@ -115,6 +122,7 @@ arguments(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
     Py_XDECREF(tensors);
     Py_XDECREF(edges);
     Py_XDECREF(keys);
+    Py_DECREF(positions);
     return simple || PyErr_Occurred() ? result : Py_NewRef(Py_None);
 }
 
@@ -126,31 +134,32 @@ grouped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         PyErr_SetString(PyExc_TypeError, "grouped takes a list of keys and a list of values");
         return NULL;
     }
-    Py_ssize_t size = PyList_GET_SIZE(args[0]), next = 0;
-    PyObject *result = PyTuple_New(size);
+    PyObject *all = PyList_AsTuple(args[0]), *values = PyList_AsTuple(args[1]);  /* as they are before a key is hashed */
+    Py_ssize_t size = all == NULL ? 0 : PyTuple_GET_SIZE(all), next = 0;
+    PyObject *result = all == NULL || values == NULL ? NULL : PyTuple_New(size);
     for (Py_ssize_t i = 0; result != NULL && i < size; i++) {
-        PyObject *keys = PyList_GET_ITEM(args[0], i), *container;
+        PyObject *keys = PyTuple_GET_ITEM(all, i), *container;
         Py_ssize_t taken = keys == Py_None ? 1 : PyTuple_Check(keys) ? PyTuple_GET_SIZE(keys) : -1;
         if (taken < 0)
             PyErr_SetString(PyExc_TypeError, "keys are a tuple, or None");
-        else if (next + taken > PyList_GET_SIZE(args[1]))
+        else if (next + taken > PyTuple_GET_SIZE(values))
             PyErr_SetString(PyExc_ValueError, "fewer values than keys");
-        if (PyErr_Occurred()) {
-            Py_DECREF(result);
-            return NULL;
-        }
-        if (keys == Py_None)
-            container = Py_NewRef(PyList_GET_ITEM(args[1], next++));
+        if (PyErr_Occurred())
+            container = NULL;
+        else if (keys == Py_None)
+            container = Py_NewRef(PyTuple_GET_ITEM(values, next++));
         else
             container = PyDict_New();
-        for (Py_ssize_t j = 0; keys != Py_None && container != NULL && j < PyTuple_GET_SIZE(keys); j++)
-            if (PyDict_SetItem(container, PyTuple_GET_ITEM(keys, j), PyList_GET_ITEM(args[1], next++)) < 0)
+        for (Py_ssize_t j = 0; keys != Py_None && container != NULL && j < taken; j++)
+            if (PyDict_SetItem(container, PyTuple_GET_ITEM(keys, j), PyTuple_GET_ITEM(values, next++)) < 0)
                 Py_CLEAR(container);
         if (container == NULL)
             Py_CLEAR(result);
         else
             PyTuple_SET_ITEM(result, i, container);
     }
+    Py_XDECREF(all);
+    Py_XDECREF(values);
     return result;
 }
 
@@ -169,9 +178,11 @@ close_variables(PyObject *Py_UNUSED(module), PyObject *tensors)
             return NULL;
         }
         PyObject *edge = SLOT(tensor, at.edge);
-        if (Py_IS_TYPE(edge, Leaf)) {
+        if (edge != NULL && Py_IS_TYPE(edge, Leaf)) {
+            Py_INCREF(tensor);
             put(edge, at.leaf_closed, Py_NewRef(Py_True));
             put(tensor, at.edge, Py_NewRef(Py_None));
+            Py_DECREF(tensor);
         }
     }
     Py_RETURN_NONE;
@@ -194,6 +205,7 @@ own(PyObject *array, PyObject *before, PyObject *owned)
     int twice = Py_REFCNT(array) > 1 && is_listed(before, array);  /* `found` has one reference */
     if (!twice && Py_IS_TYPE(array, ndarray) && ARRAY(array)->base == NULL && ARRAY(array)->flags & WRITEABLE)
         return Py_NewRef(array);
+    Py_INCREF(array);
     PyObject *given = PySet_New(NULL), *identity = PyLong_FromVoidPtr(array), *result = NULL;
     if (given != NULL && identity != NULL && (!twice || PySet_Add(given, identity) == 0)) {
         PyObject *args[] = {array, given};
@@ -201,6 +213,7 @@ own(PyObject *array, PyObject *before, PyObject *owned)
     }
     Py_XDECREF(given);
     Py_XDECREF(identity);
+    Py_DECREF(array);
     return result;
 }
 
@@ -213,11 +226,12 @@ collect(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
     }
     PyObject *arrays = PyList_New(0);
     for (Py_ssize_t i = 0; arrays != NULL && i < PyList_GET_SIZE(args[1]); i++) {
-        PyObject *edge = PyList_GET_ITEM(args[1], i), *array = PyDict_GetItemWithError(args[0], edge);
+        PyObject *edge = Py_NewRef(PyList_GET_ITEM(args[1], i)), *array = PyDict_GetItemWithError(args[0], edge);
         if (array == NULL)
             array = PyErr_Occurred() ? NULL : PyObject_CallOneArg(args[3], edge);
         else
             array = own(array, arrays, args[2]);
+        Py_DECREF(edge);
         if (array == NULL || PyList_Append(arrays, array) < 0)
             Py_CLEAR(arrays);
         Py_XDECREF(array);

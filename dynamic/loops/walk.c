@@ -1,16 +1,16 @@
 /* history and walk: what led to some tensors, and the pass back along it. */
 
-#include "loops.h"
+#include "inputs.h"
 
 typedef struct {
-    long long sequence;
+    Py_ssize_t sequence;
     PyObject *entry;
 } Dated;
 
 static int
 earlier(const void *x, const void *y)
 {
-    long long a = ((const Dated *)x)->sequence, b = ((const Dated *)y)->sequence;
+    Py_ssize_t a = ((const Dated *)x)->sequence, b = ((const Dated *)y)->sequence;
     return (a > b) - (a < b);
 }
 
@@ -19,17 +19,21 @@ sort_by_sequence(PyObject *entries)
 {
     Py_ssize_t size = PyList_GET_SIZE(entries);
     Dated *dated = PyMem_New(Dated, size + 1);
-    if (dated == NULL)
+    if (dated == NULL) {
+        PyErr_NoMemory();
         return -1;
-    for (Py_ssize_t i = 0; i < size; i++) {
-        dated[i].entry = PyList_GET_ITEM(entries, i);
-        dated[i].sequence = PyLong_AsLongLong(SLOT(dated[i].entry, at.sequence));
     }
-    qsort(dated, (size_t)size, sizeof(Dated), earlier);
-    for (Py_ssize_t i = 0; i < size; i++)
+    for (Py_ssize_t i = 0; i < size && !PyErr_Occurred(); i++) {
+        dated[i].entry = PyList_GET_ITEM(entries, i);
+        dated[i].sequence = number_in(dated[i].entry, at.sequence);
+    }
+    int failed = PyErr_Occurred() != NULL;
+    if (!failed)
+        qsort(dated, (size_t)size, sizeof(Dated), earlier);
+    for (Py_ssize_t i = 0; i < size && !failed; i++)
         PyList_SET_ITEM(entries, i, dated[i].entry);
     PyMem_Free(dated);
-    return PyErr_Occurred() ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 static int
@@ -37,6 +41,10 @@ visit(PyObject *edge, PyObject *seen, PyObject *entries, PyObject *leaves)
 {
     if (edge == Py_None)
         return 0;
+    if (!is_edge(edge)) {
+        PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
+        return -1;
+    }
     Py_ssize_t before = PySet_GET_SIZE(seen);
     if (PySet_Add(seen, edge) < 0)
         return -1;
@@ -50,20 +58,19 @@ PyObject *
 history(PyObject *Py_UNUSED(module), PyObject *roots)
 {
     PyObject *entries = PyList_New(0), *leaves = PySet_New(NULL), *seen = PySet_New(NULL), *result = NULL;
-    PyObject *first = PySequence_Fast(roots, "history takes edges");
+    PyObject *first = PySequence_Tuple(roots);
     if (entries == NULL || leaves == NULL || seen == NULL || first == NULL)
         goto done;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(first); i++)
-        if (visit(PySequence_Fast_GET_ITEM(first, i), seen, entries, leaves) < 0)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); i++)
+        if (visit(PyTuple_GET_ITEM(first, i), seen, entries, leaves) < 0)
             goto done;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries); i++) {  /* which grows meanwhile */
-        PyObject *edges = Py_NewRef(SLOT(PyList_GET_ITEM(entries, i), at.edges));
-        PyObject *listed = PySequence_Fast(edges, "edges are a sequence");
+        PyObject *edges = slot_of(PyList_GET_ITEM(entries, i), at.edges);
+        PyObject *listed = edges == NULL ? NULL : PySequence_Tuple(edges);
         int failed = listed == NULL;
-        for (Py_ssize_t j = 0; !failed && j < PySequence_Fast_GET_SIZE(listed); j++)
-            failed = visit(PySequence_Fast_GET_ITEM(listed, j), seen, entries, leaves);
+        for (Py_ssize_t j = 0; !failed && j < PyTuple_GET_SIZE(listed); j++)
+            failed = visit(PyTuple_GET_ITEM(listed, j), seen, entries, leaves);
         Py_XDECREF(listed);
-        Py_DECREF(edges);
         if (failed)
             goto done;
     }
@@ -78,12 +85,26 @@ done:
 }
 
 static int
-needs_attention(PyObject *entry)
+needs_attention(PyObject *entry)  /* also where its slots hold what they do not as a rule */
 {
-    PyObject *latest = SLOT(clock_, at.latest), *hooks = SLOT(entry, at.hooks);
-    if (!PyTuple_CheckExact(SLOT(entry, at.saved)) || (hooks != Py_None && PyObject_IsTrue(hooks)))
+    PyObject *saved = SLOT(entry, at.saved);
+    if (saved == NULL || !PyTuple_CheckExact(saved) || SLOT(entry, at.hooks) != Py_None)
         return 1;
-    return PyLong_AsLongLong(SLOT(entry, at.sequence)) < PyLong_AsLongLong(latest);
+    Py_ssize_t sequence = number_in(entry, at.sequence), latest = number_in(clock_, at.latest);
+    if (sequence >= 0 && latest >= 0)
+        return sequence < latest;
+    PyErr_Clear();
+    return 1;
+}
+
+/* What carries the cotangent of an entry back: a new reference. */
+static PyObject *
+way_back(PyObject *entry, PyObject *by_rules)
+{
+    PyObject *pullback = SLOT(entry, at.pullback), *apply = NULL;
+    if (PyDict_GET_SIZE(detours) == 0 && pullback != NULL && Py_IS_TYPE(pullback, Pullback))
+        apply = SLOT(pullback, at.apply);
+    return Py_NewRef(apply == NULL ? by_rules : apply);
 }
 
 static int
@@ -95,36 +116,69 @@ pass_back(PyObject *apply, PyObject *entry, PyObject *cotangents, PyObject *keep
             return done < 0 ? -1 : 0;
     }
     PyObject *args[] = {entry, keep, cotangents};
-    Py_INCREF(apply);
     PyObject *result = PyObject_Vectorcall(apply, args, 3, NULL);
-    Py_DECREF(apply);
     Py_XDECREF(result);
     return result == NULL ? -1 : 0;
+}
+
+/* What is reached at the end of the way: a new reference. */
+static PyObject *
+after_hooks(PyObject *edge, PyObject *cotangent, PyObject *hooked)
+{
+    if (edge == Py_None || !is_edge(edge)) {
+        PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
+        return NULL;
+    }
+    PyObject *hooks = slot_of(edge, Py_IS_TYPE(edge, Leaf) ? at.leaf_hooks : at.hooks), *both[] = {edge, cotangent};
+    if (hooks == NULL)
+        return NULL;
+    if (hooks == Py_None)
+        return Py_NewRef(cotangent);
+    Py_INCREF(hooks);
+    int any = PyObject_IsTrue(hooks);
+    Py_DECREF(hooks);
+    return any < 0 ? NULL : any ? PyObject_Vectorcall(hooked, both, 2, NULL) : Py_NewRef(cotangent);
 }
 
 static int
 reach_leaves(PyObject *reached, PyObject *cotangents, PyObject *hooked)
 {
-    Py_ssize_t position = 0;
-    PyObject *edge, *cotangent;
-    while (PyDict_Next(cotangents, &position, &edge, &cotangent)) {
-        PyObject *hooks = SLOT(edge, Py_IS_TYPE(edge, Leaf) ? at.leaf_hooks : at.hooks);
-        PyObject *both[] = {edge, cotangent}, *value = cotangent;
-        if (hooks != Py_None && PyObject_IsTrue(hooks))
-            value = PyObject_Vectorcall(hooked, both, 2, NULL);
-        if (value == NULL || PyDict_SetItem(reached, edge, value) < 0)
-            return -1;
-        if (value != cotangent)
-            Py_DECREF(value);
+    PyObject *pairs = PyDict_Items(cotangents);  /* as they are before hooks run */
+    int failed = pairs == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(pairs); i++) {
+        PyObject *pair = PyList_GET_ITEM(pairs, i), *edge = PyTuple_GET_ITEM(pair, 0);
+        PyObject *value = after_hooks(edge, PyTuple_GET_ITEM(pair, 1), hooked);
+        failed = value == NULL || PyDict_SetItem(reached, edge, value) < 0;
+        Py_XDECREF(value);
     }
-    return 0;
+    Py_XDECREF(pairs);
+    return failed ? -1 : 0;
+}
+
+/* Put the cotangent of an entry into `reached`, if it is wanted. */
+static int
+reach_entry(PyObject *entry, PyObject *cotangents, PyObject *reached, PyObject *wanted)
+{
+    int is_wanted = PySet_GET_SIZE(wanted) == 0 ? 0 : PySet_Contains(wanted, entry);
+    if (is_wanted <= 0)
+        return is_wanted;
+    PyObject *cotangent = PyDict_GetItemWithError(cotangents, entry);
+    if (cotangent == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetObject(PyExc_KeyError, entry);
+        return -1;
+    }
+    Py_INCREF(cotangent);
+    int failed = PyDict_SetItem(reached, entry, cotangent);
+    Py_DECREF(cotangent);
+    return failed;
 }
 
 /* The last of the entries passes its cotangent back, if one has arrived at it. */
 static int
 visit_last(PyObject *const *args)
 {
-    PyObject *entries = args[0], *cotangents = args[1], *reached = args[2], *wanted = args[3], *attend = args[5];
+    PyObject *entries = args[0], *cotangents = args[1], *attend = args[5];
     Py_ssize_t last = PyList_GET_SIZE(entries) - 1;
     PyObject *entry = Py_NewRef(PyList_GET_ITEM(entries, last));
     int failed = PySequence_DelItem(entries, last);
@@ -139,12 +193,12 @@ visit_last(PyObject *const *args)
         Py_XDECREF(done);
         failed = done == NULL;
     }
-    if (arrived > 0 && !failed && PySet_GET_SIZE(wanted) != 0 && PySet_Contains(wanted, entry) > 0)
-        failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
+    if (arrived > 0 && !failed)
+        failed = reach_entry(entry, cotangents, args[2], args[3]);
     if (arrived > 0 && !failed) {
-        PyObject *pullback = SLOT(entry, at.pullback);
-        int is_known = !PyDict_GET_SIZE(detours) && Py_IS_TYPE(pullback, Pullback);
-        failed = pass_back(is_known ? SLOT(pullback, at.apply) : args[7], entry, cotangents, args[4]);
+        PyObject *apply = way_back(entry, args[7]);
+        failed = pass_back(apply, entry, cotangents, args[4]);
+        Py_DECREF(apply);
     }
     Py_DECREF(entry);
     return failed || arrived < 0 ? -1 : 0;

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs import dims, dispatch
+from graphs import dims, dispatch, promotion
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import ShapeError
+from graphs.errors import DTypeError, ShapeError, placed
 from graphs.op import Attrs, Op
 from graphs.ops.dtypes import check_device
 from graphs.ops.movement import astype, identity, stack
 from graphs.ops.shapes import as_shape, dtype_of, shape_of
+from graphs.promotion import held
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -24,7 +25,8 @@ Prepared = tuple[tuple[Any, ...], Attrs]
 
 def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: Any = None) -> Prepared:
     check_device(device)
-    kind = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
+    kind = held(np.asarray(fill_value).dtype)
+    kind = kind if dtype is None else held(np.dtype(dtype))
     return (), {"shape": as_shape(shape), "value": fill_value, "dtype": kind}
 
 
@@ -50,7 +52,7 @@ def _prepare_arange(
         raise ShapeError("a step of 0 never arrives; use a step that is positive or negative")
     whole = all(isinstance(v, (int, np.integer, Dim)) for v in (first, last, step))
     kind = np.dtype(np.int64 if whole else np.float64) if dtype is None else np.dtype(dtype)
-    return (), {"start": first, "stop": last, "step": step, "dtype": kind}
+    return (), {"start": first, "stop": last, "step": step, "dtype": held(kind)}
 
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
@@ -126,7 +128,7 @@ def empty_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType = None, device: Any = None) -> Array:
     """Ones on the k-th diagonal, zeros elsewhere."""
     check_device(device)
-    return np.eye(n_rows, n_cols, k, dtype=dtype or np.float64)
+    return _held("eye", np.eye(n_rows, n_cols, k, dtype=dtype or np.float64))
 
 
 def linspace(
@@ -134,7 +136,9 @@ def linspace(
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, with or without the last."""
     check_device(device)
-    return np.linspace(float(start), float(stop), num, endpoint=endpoint, dtype=dtype or np.float64)
+    _held("linspace", np.asarray(start), np.asarray(stop))
+    made = np.linspace(float(start), float(stop), num, endpoint=endpoint, dtype=dtype or np.float64)
+    return _held("linspace", made)
 
 
 def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Array:
@@ -146,7 +150,7 @@ def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool 
     if copy is not False and isinstance(obj, (list, tuple)) and _holds_special(obj):
         obj, copy = stack([asarray(part) for part in obj]), None
     if dispatch.interpreter_of(obj) is None:
-        return np.array(obj, dtype=dtype, copy=copy)
+        return _held("asarray", np.array(obj, dtype=dtype, copy=copy))
     if dtype is not None and dtype_of(obj) != np.dtype(dtype):
         if copy is False:
             raise ValueError(f"asarray: {dtype_of(obj)} becomes {np.dtype(dtype)} only in a copy; allow one")
@@ -164,4 +168,14 @@ def _holds_special(obj: Any) -> bool:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """The array behind anything that speaks DLPack, sharing its memory where it can."""
     check_device(device)
-    return np.from_dlpack(x) if copy is None else np.from_dlpack(x, copy=copy)  # the option came with NumPy 2.1
+    options: dict[str, Any] = {} if copy is None else {"copy": copy}  # which came with NumPy 2.1
+    return _held("from_dlpack", np.from_dlpack(x, **options))
+
+
+def _held(name: str, array: Array, *others: Array) -> Array:
+    """An array itself, if tensors may have its dtype and those of the others."""
+    try:
+        promotion.check_operands((array, *others))
+    except DTypeError as error:
+        raise placed(error, name, "") from None
+    return array

@@ -55,6 +55,11 @@ def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Arra
 def _add_rows(rows: Array, indices: Array, values: Array) -> None:
     """rows[indices] += values, each index as often as it occurs."""
     width = math.prod(rows.shape[1:])
+    if rows.ndim > _MOST_AXES:
+        merged = rows.reshape(len(rows), width)
+        _add_rows(merged, indices, values.reshape(*indices.shape, width))
+        rows[...] = merged.reshape(rows.shape)
+        return
     if width <= 1 or not rows.flags.c_contiguous:
         np.add.at(rows, indices, values)
         return
@@ -71,6 +76,7 @@ def _add_rows(rows: Array, indices: Array, values: Array) -> None:
     np.add.at(rows.reshape(-1), (starts + np.arange(width)).reshape(-1), values.reshape(-1))
 
 
+_MOST_AXES = 32  # that np.add.at takes: it ends the process where an array has more
 _FEW = 16  # indices: their rows are added up sooner than their places in the flat array are found
 
 
@@ -185,12 +191,23 @@ def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array 
         out = np.zeros(shape, g.dtype)
     else:
         out[...] = 0
+    if out.ndim > _MOST_AXES:
+        parts = [_in_three(array, axis) for array in (g, indices)]
+        merged = _add_along(*parts, shape=_in_three(out, axis).shape, axis=1)
+        out[...] = merged.reshape(shape)
+        return out
     key = _along(indices.shape, indices, axis)
     if indices.shape[axis] == 1:  # no place occurs twice: writing there takes a third of the time that adding does
         out[key] = g
     else:
         np.add.at(out, key, g)
     return out
+
+
+def _in_three(array: Array, axis: int) -> Array:
+    """An array whose axes before and after one of them are one each."""
+    before, after = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
+    return array.reshape(before, array.shape[axis], after)
 
 
 def _along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Array, ...]:

@@ -122,7 +122,8 @@ def _broadcast(x: Array, *, shape: tuple[int, ...], out: Array = None) -> Array:
 def _strides(have: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of a broadcast view. Raises ValueError as NumPy does."""
     added = np.broadcast_to(np.empty(()), shape).ndim - len(have)
-    if added < 0 or np.broadcast_shapes(have, shape) != tuple(shape):
+    # Not by np.broadcast_shapes, which takes no more than 32 axes.
+    if added < 0 or any(size not in (1, wide) for size, wide in zip(have, shape[added:], strict=True)):
         np.broadcast_to(np.empty(have), shape)
     return (0,) * added + tuple(0 if size == 1 else stride for size, stride in zip(have, strides, strict=True))
 

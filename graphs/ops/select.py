@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphs import promotion
+from graphs.spec import broadcast_shapes
 
 Array = Any
 Shape = tuple[int, ...]
@@ -42,7 +43,8 @@ def _shape(condition: Shape, x: Shape, y: Shape) -> Shape:
     """The shape that all broadcast to; where one is a number and the others agree, without asking NumPy."""
     if condition == (x or y) and not (x and y):
         return condition
-    return np.broadcast_shapes(condition, x, y)
+    shape: Any = broadcast_shapes(condition, x, y)  # of numbers, as these are
+    return shape
 
 
 def _alike(condition: Array, x: Array, y: Array) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, DTypeError, OutOfRangeError, ShapeError
+from graphs.promotion import held
 from graphs.spec import TensorSpec
 
 Axis = int | Sequence[int] | None
@@ -96,5 +97,10 @@ def integral(spec: TensorSpec, what: str) -> None:
 
 
 def as_operand(value: Any) -> Any:
-    """A value with shape and dtype: lists and scalars become arrays, all else is returned as it is."""
-    return value if hasattr(value, "dtype") else np.asarray(value)
+    """A value with shape and dtype: lists and scalars become arrays, all else is returned as it is.
+
+    Raises DTypeError for a dtype that no tensor has.
+    """
+    operand = value if hasattr(value, "dtype") else np.asarray(value)
+    held(operand.dtype)
+    return operand
