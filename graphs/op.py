@@ -193,7 +193,9 @@ class Op:
         try:
             return prepare(*args, **attrs)
         except dispatch.BROKEN_RULES as error:
-            given = args[: self.arity] if self.arity is not None else args[0] if args else ()
+            given = args[:1] if self.arity is None else args[: self.arity]
+            if self.arity is None and given and isinstance(given[0], (list, tuple)):
+                given = given[0]
             told = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
             if isinstance(told, GraphError):
                 raise dispatch.explained(self, args, told) from None

@@ -40,7 +40,7 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 connect()
 mode.followed(loops.follow)
-bind: Any = loops.binder(_bind)
+bind = loops.binder(_bind)
 
 
 def history(roots: Iterable[Edge]) -> History:

@@ -16,3 +16,8 @@ watchers: list[Callable[[Any], None]] = []
 
 def __getattr__(name: str) -> Any:
     return getattr(_native, name)
+
+
+def binder(general: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter for tensors, which calls `general` where anything is unusual."""
+    return _native.binder(general)
