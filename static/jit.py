@@ -135,9 +135,8 @@ def jit(
     Array leaves are traced; every other leaf is a static value. `dims` names the axes that vary, an entry per
     argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept,
     the one used longest ago is dropped, or with `strict` ShapeLimitError is raised. `buckets` gives the sizes to pad
-    to, or how many there shall be: those that waste least for the `lengths` that are expected. The first call that
-    pads is compared with the unpadded function, and for each size it is proved that padding reaches no result
-    (ShapeError if it may), unless `check` is False.
+    to, or how many there shall be: those that waste least for the `lengths` that are expected. For each
+    size that is padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False.
     Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths.
     """
     if limit is not None and limit < 1:

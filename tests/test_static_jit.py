@@ -441,12 +441,12 @@ def test_what_was_computed_for_nothing_is_counted():
 @pytest.mark.parametrize("shapes", ["bucket", "pad"])
 def test_padding_that_would_show_is_refused(f, shapes):
     jitted = static.jit(f, shapes=shapes, dims=(("T",),), buckets=[8])
-    with pytest.raises(ShapeError, match=r"padding \{'T': 3\} to \{'T': 8\} changes the result; mask"):
+    with pytest.raises(ShapeError, match=r"padding \{'T': 3\} to \{'T': 8\} may change the result: .*; mask"):
         jitted(np.array([1.0, 2.0, 4.0]))
 
 
 def test_a_masked_argument_that_ignores_its_mask_is_refused():
-    """Zeros would hide it: the check fills the padding with something else as well."""
+    """Zeros would hide it: the proof is for anything that may stand in the padding."""
     f = static.jit(lambda x, m: x.sum(), shapes="bucket", dims=(("T",), ("T",)))
     with pytest.raises(ShapeError, match="mask"):
         f(ones(3), np.ones(3, bool))
