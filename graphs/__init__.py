@@ -19,6 +19,7 @@ from graphs.errors import (
     NotDifferentiableError,
     ShapeError,
     ShapeLimitError,
+    ShapeLimitWarning,
     VerificationError,
 )
 from graphs.ir import Graph, Node
@@ -50,6 +51,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "Op",
     "ShapeError",
     "ShapeLimitError",
+    "ShapeLimitWarning",
     "TensorSpec",
     "VerificationError",
     "custom_op",
