@@ -127,7 +127,7 @@ class Steps:
                 lambda: g.concat([g.zeros(1), x[:-1]]),
                 lambda: g.cumulative_sum(x),
                 lambda: g.flip(g.cumulative_sum(g.flip(self._where(x, 0.0)))),
-                lambda: g.sort(self._where(x, np.inf)),
+                lambda: g.minimum(g.sort(self._where(x, np.inf)), 9.0),
                 lambda: g.take(x, g.argsort(self._where(y, np.inf))),
                 lambda: g.reshape(g.stack([x, y], axis=1), (-1,))[::2],
                 lambda: g.reshape(g.reshape(g.stack([x, y]), (-1,)), (2, -1))[1],
@@ -135,6 +135,7 @@ class Steps:
             ],
             [
                 lambda: g.flip(x),
+                lambda: g.sort(self._where(x, np.inf)),
                 lambda: g.roll(x, 1, axis=0),
                 lambda: g.concat([x[1:], g.zeros(1)]),
                 lambda: g.take(x, self.places),

@@ -20,6 +20,7 @@ from static.taint.marks import (
     Rule,
     best_fit,
     cut,
+    decided,
     is_first,
     shape_of,
     sound,
@@ -179,7 +180,10 @@ def _sorted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     if x.value.dtype.kind != "f" or not last or numbered:
         return _along(node, other, sources)
     real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
-    return sound(unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real))
+    mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
+    ends = np.unique(x.value[x.extra])
+    one = node.op is sorting.sort and len(ends) == 1
+    return decided(sound(mark), mark.extra, ends[0]) if one else sound(mark)
 
 
 def _running(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
