@@ -82,11 +82,13 @@ def carry(
 
 def prepare(entry: Entry) -> None:
     """Check what an entry has saved, and fill in what `checkpoint` has dropped. Raises as `backward` does."""
-    if entry.saved is None:
-        raise entry.freed()
+    saved: Any = entry.saved
     inplace.check_saved(entry)
-    while type(entry.saved) is not tuple:
-        entry.saved.fill()  # type: ignore[attr-defined]  # a `checkpoint` hole
+    while saved is not None and type(saved) is not tuple:  # a `checkpoint` hole
+        saved.fill()
+        saved = entry.saved
+    if saved is None:  # released before, or meanwhile by a backward in another thread
+        raise entry.freed()
 
 
 def _as_tensors(entry: Entry, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:

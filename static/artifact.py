@@ -155,7 +155,7 @@ def _checked(node: Node) -> Node:
     """The node, of a spec that an array can have, and holding what its op says where no `infer` looks."""
     if not isinstance(node.spec, TensorSpec):
         raise ArtifactError(f"{node.op.name} gives no array")
-    if not node.spec.symbols and int(node.spec.nbytes) > LARGEST:
+    if isinstance(node.spec.nbytes, int) and node.spec.nbytes > LARGEST:
         raise ArtifactError(f"{node.op.name} gives {node.spec}; no array is that large")
     if node.op is INPUT and type(node.attrs["name"]) is not str:
         raise ArtifactError("an input has no name")

@@ -10,45 +10,60 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
+
+from graphs.blocks import Block, Table, enter, innermost
 
 Seconds = dict[str, float]
 
 
-class _Now(threading.local):
+class _Open:
+    """A phase that is open: since when, and the seconds that were spent in phases inside it."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.start, self.inner = name, time.thread_time(), 0.0
+
+
+class _Thread(threading.local):
     def __init__(self) -> None:
-        self.seconds: Seconds = {}  # outside of `adding_to` nobody looks at it
-        self.phase = ""
-        self.inner = 0.0  # of the open phase, the seconds spent in phases inside it
+        self.seconds: Table[Seconds] = {}
+        self.phases: Table[_Open | None] = {}
 
 
-_now = _Now()
+_thread = _Thread()
 
 
-@contextmanager
-def adding_to(seconds: Seconds) -> Iterator[None]:
-    """Add what each phase inside the block takes to these."""
-    before, _now.seconds = _now.seconds, seconds
-    try:
-        yield
-    finally:
-        _now.seconds = before
+class adding_to(Block):  # noqa: N801  (a context manager)
+    """Add what each phase inside the block takes to these seconds."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        enter(_thread.seconds, self.hold(), self._seconds)
 
 
-@contextmanager
-def phase(name: str) -> Iterator[None]:
+class phase(Block):  # noqa: N801  (a context manager)
     """The block is this phase, but for the phases in it."""
-    before, _now.phase, _now.inner = (_now.phase, _now.inner), name, 0.0
-    start = time.thread_time()
-    try:
-        yield
-    finally:
-        whole = time.thread_time() - start
-        _now.seconds[name] = _now.seconds.get(name, 0.0) + whole - _now.inner
-        _now.phase, _now.inner = before[0], before[1] + whole
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._outer = innermost(_thread.phases, None)
+        self._open = _Open(self._name)
+        enter(_thread.phases, self.hold(), self._open)
+
+    def finish(self, *_: Any) -> None:  # type: ignore[override]  # which has this block at hand
+        """Add the seconds of the phase, where somebody asks for them."""
+        whole = time.thread_time() - self._open.start
+        seconds = innermost(_thread.seconds, {})
+        seconds[self._name] = seconds.get(self._name, 0.0) + whole - self._open.inner
+        if self._outer is not None:
+            self._outer.inner += whole
 
 
 def current() -> str:
     """The innermost open phase; nothing where none is open."""
-    return _now.phase
+    found = innermost(_thread.phases, None)
+    return "" if found is None else found.name

@@ -18,10 +18,9 @@ import numpy as np
 
 import dynamic
 import graphs as g
-from dynamic import inplace
+from dynamic import inplace, mode
 from dynamic.batching import nodes
 from dynamic.batching.deferred import Deferred
-from dynamic.batching.switch import state
 from dynamic.entry import Entry, Leaf
 from dynamic.tensor import Tensor
 from graphs.pullback import Pullback
@@ -269,7 +268,7 @@ def use_batch(chance: random.Random) -> None:
         with dynamic.batched():
             rows = [dynamic.tensor(np.full(3, float(i))) for i in range(3)]
             values = [g.tanh(row @ w) for row in rows] + list(cell(rows[0], rows[1], w))
-            reachable[:] = parts_of([values, state.batch])
+            reachable[:] = parts_of([values, mode.now().batch])
             before = spoil(reachable, chance)
             for step in chance.sample([0, 1, 2, 3], 2):
                 use_deferred(step, values, w)

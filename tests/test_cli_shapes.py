@@ -62,14 +62,14 @@ def test_each_process_gets_the_lengths_and_the_name_of_the_file_alone_is_told(mi
 
 def test_the_sample_is_told_and_the_whole_is_counted(tmp_path, asked):
     path = tmp_path / "many.csv"
-    path.write_text("\n".join(str(1 + i % 40) for i in range(4000)), encoding="utf-8")
+    path.write_text("\n".join(str(1 + i % 100) for i in range(4000)), encoding="utf-8")
     told = words(run("--lengths", path, "--quick"))
-    assert "many.csv, column 1: 4,000 lengths, 1 to 40, median 20.5; 40 different" in told
-    assert "static, exact 40 4,000 99.0% 0.0% 100.0%" in told  # a cycle of 40 never finds its graph among 8
-    assert "static, powers of two 7 " in told
+    assert "many.csv, column 1: 4,000 lengths, 1 to 100, median 50.5; 100 different" in told
+    assert "static, exact 100 4,000 97.5% 0.0% 100.0%" in told  # a cycle of 100 never finds its graph among 64
+    assert "static, powers of two 8 " in told
     assert "Timed: 48 of 4,000, 6 different lengths" in told
-    assert f"The mean is {fmean(asked.jobs[1].examples):.1f}, of the whole 20.5" in told
-    assert "87.5% come again, of the whole 99.0%" in told
+    assert f"The mean is {fmean(asked.jobs[1].examples):.1f}, of the whole 50.5" in told
+    assert "87.5% come again, of the whole 97.5%" in told
     assert "Not timed" not in told
 
 
