@@ -193,6 +193,9 @@ FUNCTIONS: dict[Function, Function] = {
     np.argmax: ops.argmax,
     np.argmin: ops.argmin,
     np.count_nonzero: lambda a, axis=None, *, keepdims=False: ops.count_nonzero(a, axis=axis, keepdims=keepdims),
+    np.cumulative_sum: ops.cumulative_sum,
+    np.cumulative_prod: ops.cumulative_prod,
+    np.unstack: ops.unstack,
     np.cumsum: _running(ops.cumulative_sum),
     np.cumprod: _running(ops.cumulative_prod),
     np.var: _spread(ops.var),
@@ -274,9 +277,3 @@ FUNCTIONS: dict[Function, Function] = {
 }
 
 FUNCTIONS.update(numpy_linalg.FUNCTIONS)
-# Functions of NumPy 2.1, under the standard's names.
-FUNCTIONS.update(
-    (getattr(np, name), getattr(ops, name))
-    for name in ("cumulative_sum", "cumulative_prod", "unstack")
-    if hasattr(np, name)
-)

@@ -296,7 +296,7 @@ class Surface(TorchNames):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         """The values for another library, without a copy; as for np.asarray, detach a tensor with a history first."""
-        options: dict[str, Any] = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # of NumPy 2.1
+        options: dict[str, Any] = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: value for name, value in options.items() if value is not None}
         return np.asarray(self).__dlpack__(stream=stream, **given)
 

@@ -229,6 +229,8 @@ WORDS = [
     ((np.full_like,), {"a": SQUARE, "fill_value": 2, "dtype": np.float32, "order": "K", "subok": True, "shape": None}),
     ((np.size,), {"a": SQUARE, "axis": None}),
     ((np.shape, np.ndim), {"a": SQUARE}),
+    ((np.cumulative_sum, np.cumulative_prod), {"x": SQUARE, "axis": 1, "include_initial": True}),
+    ((np.unstack,), {"x": SQUARE, "axis": 1}),
     ((np.append,), {"arr": SQUARE, "values": SQUARE[:1], "axis": 0}),
     ((np.cross,), {"a": SQUARE, "b": ROW, "axisa": -1, "axisb": 0, "axisc": -1, "axis": None}),
     ((np.linalg.cross,), {"x1": SQUARE, "x2": SQUARE[::-1], "axis": 0}),
@@ -248,11 +250,6 @@ WORDS = [
     ((np.linalg.matrix_rank,), {"A": SQUARE, "rtol": 1e-9}),
     ((np.linalg.pinv,), {"a": POSITIVE, "rtol": 1e-9}),
 ]
-if hasattr(np, "unstack"):  # of NumPy 2.1
-    WORDS += [
-        ((np.cumulative_sum, np.cumulative_prod), {"x": SQUARE, "axis": 1, "include_initial": True}),
-        ((np.unstack,), {"x": SQUARE, "axis": 1}),
-    ]
 BY_WORDS = {function: words for functions, words in WORDS for function in functions}
 # Of any number of arrays.
 NO_WORDS = {np.broadcast_arrays, np.meshgrid, np.einsum, np.result_type, np.gradient}

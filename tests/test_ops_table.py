@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dynamic
@@ -17,7 +16,6 @@ ENGINES = traits.Engines(static, dynamic)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy 2.1 has more of the standard's names")
 def test_the_page_is_up_to_date():
     page = (ROOT / "docs" / "ops.md").read_text("utf-8")
     fresh = table.table(ENGINES)

@@ -168,8 +168,7 @@ def _holds_special(obj: Any) -> bool:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """The array behind anything that speaks DLPack, sharing its memory where it can."""
     check_device(device)
-    options: dict[str, Any] = {} if copy is None else {"copy": copy}  # which came with NumPy 2.1
-    return _held("from_dlpack", np.from_dlpack(x, **options))
+    return _held("from_dlpack", np.from_dlpack(x, copy=copy))
 
 
 def _held(name: str, array: Array, *others: Array) -> Array:
