@@ -1,7 +1,6 @@
 """The op library: one definition per op, for both engines. Names are the array API standard's."""
 
 from graphs.ops.composites import (
-    cross_entropy,
     embedding,
     flatten,
     layer_norm,
@@ -143,6 +142,17 @@ from graphs.ops.joining import (
     vstack,
 )
 from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
+from graphs.ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 from graphs.ops.manipulation import astype, broadcast_arrays, diff, meshgrid, repeat, tile, tril, triu
 from graphs.ops.movement import (
     broadcast_to,
@@ -165,15 +175,12 @@ from graphs.ops.neural import (
     attention,
     batch_norm,
     batch_statistics,
-    binary_cross_entropy_with_logits,
     dropout,
     elu,
     gelu,
     group_norm,
-    huber_loss,
     instance_norm,
     leaky_relu,
-    mse_loss,
     rms_norm,
 )
 from graphs.ops.numeric import gradient, nan_to_num, sinc
@@ -194,7 +201,7 @@ from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key,
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
 from graphs.ops.slicing import getitem, place
-from graphs.ops.softmax import log_softmax, nll_loss, softmax, softmax_gradient
+from graphs.ops.softmax import log_softmax, softmax, softmax_gradient
 from graphs.ops.sorting import (
     argsort,
     argwhere,
@@ -241,6 +248,7 @@ __all__ = [
     "batch_norm",
     "batch_statistics",
     "bernoulli",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_invert",
@@ -330,7 +338,9 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
     "kron",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -406,6 +416,7 @@ __all__ = [
     "sin",
     "sinc",
     "sinh",
+    "smooth_l1_loss",
     "softmax",
     "softmax_gradient",
     "softplus",

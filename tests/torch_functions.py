@@ -1,0 +1,157 @@
+"""Calls of functions that have PyTorch's names and meanings, and what PyTorch 2.13.0 gave for them, as data.
+
+`python -m tests.torch_functions` writes `data/torch_functions.json` anew, with PyTorch on the CPU in float64: of each
+case the value, and the gradients of its sum weighted by `weights`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import graphs as g
+from tests.oracles import weights
+
+GOLDEN = Path(__file__).parent / "data" / "torch_functions.json"
+
+
+class Case(NamedTuple):
+    """One call, written once where graphs and PyTorch spell it alike: `call(where, *arrays)`."""
+
+    name: str
+    call: Callable[..., Any]
+    inputs: Sequence[np.ndarray]
+    theirs: Callable[..., Any] | None = None
+    twice: bool = True
+
+    def ours(self, *arrays: Any) -> Any:
+        """The call of graphs."""
+        return self.call(g, *arrays)
+
+    def torch(self, torch: Any, *tensors: Any) -> Any:
+        """The same call of PyTorch: of torch.nn.functional, or of torch."""
+        return (self.theirs or self.call)(_Functions(torch), *tensors)
+
+
+class _Functions:
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torch.nn.functional, name, None) or getattr(self._torch, name)
+
+
+def reals(*shape: int, seed: int = 0) -> np.ndarray:
+    """Normal numbers with three digits, no two of them alike."""
+    found = np.random.default_rng((seed, *shape)).permutation(np.prod(shape, dtype=int)) / np.prod(shape) * 4 - 2
+    return np.round(found.reshape(shape) + 0.001, 3)
+
+
+def shares(*shape: int, seed: int = 0) -> np.ndarray:
+    """Numbers between 0 and 1."""
+    return np.round(np.random.default_rng((seed, *shape)).uniform(0.05, 0.95, shape), 3)
+
+
+# Losses -------------------------------------------------------------------------------------------------------------
+
+_LOGITS, _LABELS = reals(4, 3), [2, 0, -100, 1]
+_WEIGHT, _EACH = [0.5, 2.0, 1.25], [0.5, 2.0, 1.25, 3.0]
+
+
+def _losses() -> list[Case]:
+    x, y, p, q = reals(3, 4), reals(3, 4, seed=1), shares(3, 4), shares(3, 4, seed=1)
+    cases = []
+    for how in ("none", "mean", "sum"):
+        cases += [
+            Case(f"mse_loss {how}", lambda f, x, y, r=how: f.mse_loss(x, y, reduction=r), (x, y)),
+            Case(f"l1_loss {how}", lambda f, x, y, r=how: f.l1_loss(x, y, reduction=r), (x, y)),
+            Case(f"huber_loss {how}", lambda f, x, y, r=how: f.huber_loss(x, y, delta=0.7, reduction=r), (x, y)),
+            Case(f"smooth_l1 {how}", lambda f, x, y, r=how: f.smooth_l1_loss(x, y, beta=0.7, reduction=r), (x, y)),
+            Case(
+                f"bce {how}",
+                lambda f, x, y, r=how: f.binary_cross_entropy(x, y, f.asarray(_EACH), reduction=r),
+                (p, q),
+            ),
+            Case(
+                f"bce logits {how}",
+                lambda f, x, y, r=how: f.binary_cross_entropy_with_logits(
+                    x, y, f.asarray(_EACH), pos_weight=f.asarray(_EACH), reduction=r
+                ),
+                (x, q),
+            ),
+            Case(f"kl_div {how}", lambda f, x, y, r=how: f.kl_div(x, y, reduction=r), (x, q)),
+            Case(f"kl_div log {how}", lambda f, x, y, r=how: f.kl_div(x, y, reduction=r, log_target=True), (x, y)),
+            *_labelled(how),
+        ]
+    return [
+        *cases,
+        Case("smooth_l1 of beta 0", lambda f, x, y: f.smooth_l1_loss(x, y, beta=0.0), (x, y)),
+        Case("kl_div batchmean", lambda f, x, y: f.kl_div(x, y, reduction="batchmean"), (x, q)),
+    ]
+
+
+def _labelled(how: str) -> list[Case]:
+    images, pixels = reals(2, 3, 2, 2), [[[0, -100], [2, 2]], [[1, 1], [0, -100]]]
+
+    def entropy(title: str, x: np.ndarray, labels: Any, axis: int = -1, weight: Any = None, **options: Any) -> Case:
+        probable = np.asarray(labels).dtype.kind == "f"
+
+        def call(f: Any, x: Any, **own: Any) -> Any:
+            w = None if weight is None else f.asarray(weight)
+            given = f.asarray(labels, dtype=x.dtype) if probable else f.asarray(labels)
+            return f.cross_entropy(x, given, w, reduction=how, **options, **own)
+
+        return Case(f"cross_entropy {title} {how}", lambda f, x: call(f, x, axis=axis), (x,), call)
+
+    return [
+        entropy("ignoring", _LOGITS, _LABELS, ignore_index=-100),
+        entropy("ignoring 2", _LOGITS, [2, 0, 1, 1], ignore_index=2),
+        entropy("weight", _LOGITS, _LABELS, weight=_WEIGHT, ignore_index=-100),
+        entropy("smooth", _LOGITS, _LABELS, ignore_index=-100, label_smoothing=0.2),
+        entropy("smooth weight", _LOGITS, _LABELS, weight=_WEIGHT, ignore_index=-100, label_smoothing=0.2),
+        entropy("images", images, pixels, 1, _WEIGHT, ignore_index=-100, label_smoothing=0.2),
+        entropy("image probabilities", images, shares(2, 3, 2, 2).tolist(), 1, _WEIGHT, label_smoothing=0.1),
+        Case(
+            f"cross_entropy probabilities {how}",
+            lambda f, x, y: f.cross_entropy(x, y, f.asarray(_WEIGHT), reduction=how),
+            (_LOGITS, shares(4, 3)),
+        ),
+        Case(
+            f"nll_loss {how}",
+            lambda f, x: f.nll_loss(x, f.asarray(_LABELS), f.asarray(_WEIGHT), ignore_index=-100, reduction=how),
+            (_LOGITS,),
+        ),
+    ]
+
+
+CASES: Sequence[Case] = _losses()
+
+
+def golden() -> dict[str, Any]:
+    """What PyTorch gave, by name."""
+    found: dict[str, Any] = json.loads(GOLDEN.read_text("utf-8"))
+    return found
+
+
+def _torchs(torch: Any, case: Case) -> dict[str, Any]:
+    tensors = [torch.tensor(x, requires_grad=True) for x in case.inputs]
+    value = case.torch(torch, *tensors)
+    (value * torch.tensor(weights(tuple(value.shape), 0))).sum().backward()
+    return {"value": value.tolist(), "gradients": [t.grad.tolist() for t in tensors]}
+
+
+def _write() -> None:
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    found = {case.name: _torchs(torch, case) for case in CASES}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(given)}" for name, given in found.items())
+    GOLDEN.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    _write()
