@@ -128,7 +128,29 @@ def _labelled(how: str) -> list[Case]:
     ]
 
 
-CASES: Sequence[Case] = _losses()
+# Running --------------------------------------------------------------------------------------------------------------
+
+
+def _running() -> list[Case]:
+    ties = np.array([[1.0, 3.0, 3.0, 2.0], [-1.0, -1.0, -2.0, -1.0]])
+    large = np.array([[-1e3, 5.0, 1e3], [800.0, -800.0, 0.0]])
+
+    def running(title: str, name: str, x: np.ndarray, axis: int) -> Case:
+        def call(f: Any, x: Any) -> Any:
+            found = getattr(f, name)(x, axis)
+            return found if name == "logcumsumexp" else found.values
+
+        return Case(f"{name} {title}", call, (x,), twice=title not in ("ties", "large"))
+
+    return [
+        *[running("of the last axis", name, reals(2, 5), -1) for name in ("cummax", "cummin", "logcumsumexp")],
+        *[running("of the middle", name, reals(2, 3, 4), 1) for name in ("cummax", "cummin", "logcumsumexp")],
+        *[running("ties", name, ties, 1) for name in ("cummax", "cummin")],
+        running("large", "logcumsumexp", large, 1),
+    ]
+
+
+CASES: Sequence[Case] = [*_losses(), *_running()]
 
 
 def golden() -> dict[str, Any]:

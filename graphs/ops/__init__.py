@@ -199,6 +199,7 @@ from graphs.ops.pooling import (
 from graphs.ops.products import cross, dot, inner, kron
 from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key, uniform
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from graphs.ops.running import cummax, cummin, cumulative_argmax, cumulative_argmin, logcumsumexp
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
 from graphs.ops.slicing import getitem, place
 from graphs.ops.softmax import log_softmax, softmax, softmax_gradient
@@ -276,6 +277,10 @@ __all__ = [
     "count_nonzero",
     "cross",
     "cross_entropy",
+    "cummax",
+    "cummin",
+    "cumulative_argmax",
+    "cumulative_argmin",
     "cumulative_prod",
     "cumulative_sum",
     "diag",
@@ -353,6 +358,7 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",

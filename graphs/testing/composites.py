@@ -59,7 +59,7 @@ CALLS: dict[str, Make] = {
     **dict.fromkeys(("max_pool1d", "avg_pool1d"), _then((2, 3, 6), 2)),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _then((1, 2, 4, 4), 2)),
     **dict.fromkeys(("flipud", "fliplr", "rot90", "ravel", "atleast_1d", "atleast_2d", "atleast_3d"), _real((2, 3))),
-    **dict.fromkeys(("gradient", "nan_to_num", "sinc"), _real((3, 4))),
+    **dict.fromkeys(("gradient", "nan_to_num", "sinc", "cummax", "cummin"), _real((3, 4))),
     **dict.fromkeys(("append", "dot", "inner", "kron"), _real((3, 3), (3, 3))),
     **dict.fromkeys(("vstack", "hstack"), lambda v: (([v.real((2, 3)), v.real((2, 3))],), {})),
     **dict.fromkeys(("linalg.slogdet", "linalg.matrix_norm", "linalg.matrix_rank"), _matrix((3, 3))),

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops import indexing, linalg, movement, pooling, reductions, scans, slicing, sorting
+from graphs.ops import indexing, linalg, movement, pooling, reductions, running, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from static.taint.elementwise import by_element
 from static.taint.marks import Bools, Mark, Rule, anything, decided, shape_of, sound, unmarked
@@ -160,6 +160,7 @@ RULES: dict[Op, Rule] = {
     indexing.flat_index: _flat,
     indexing.scatter_add: _added,
     indexing.add_along_axis: _added_along,
-    scans.linear_recurrence: _along,
+    **dict.fromkeys((scans.linear_recurrence, running.cumulative_argmax, running.cumulative_argmin), _along),
+    running.logcumsumexp: _along,
     indexing.scatter: anything,
 }
