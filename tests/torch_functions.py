@@ -150,7 +150,29 @@ def _running() -> list[Case]:
     ]
 
 
-CASES: Sequence[Case] = [*_losses(), *_running()]
+# Windows --------------------------------------------------------------------------------------------------------------
+
+
+def _transposed() -> list[Case]:
+    def case(title: str, rank: int, shapes: Sequence[tuple[int, ...]], **options: Any) -> Case:
+        name = f"conv_transpose{rank}d"
+        inputs = [reals(*shape, seed=i) for i, shape in enumerate(shapes)]
+        return Case(f"{name} {title}", lambda f, *xs: getattr(f, name)(*xs, **options), inputs)
+
+    uneven = {"stride": (2, 3), "padding": (1, 0), "output_padding": (1, 2), "groups": 2, "dilation": (1, 2)}
+    even = {"stride": 3, "padding": 2, "output_padding": 2, "groups": 2, "dilation": 2}
+    return [
+        case("plain", 1, [(2, 3, 4), (3, 2, 3), (2,)]),
+        case("without a batch", 1, [(3, 4), (3, 2, 3), (2,)], stride=2),
+        case("everything", 1, [(2, 4, 4), (4, 1, 3), (2,)], **even),
+        case("padded by dilation", 1, [(1, 1, 3), (1, 1, 2)], stride=1, output_padding=2, dilation=3),
+        case("a point", 1, [(1, 2, 1), (2, 1, 4)], stride=2, padding=1),
+        case("plain", 2, [(2, 2, 3, 2), (2, 3, 2, 3), (3,)]),
+        case("everything", 2, [(1, 4, 3, 2), (4, 2, 3, 2), (4,)], **uneven),
+    ]
+
+
+CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed()]
 
 
 def golden() -> dict[str, Any]:

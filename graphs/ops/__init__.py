@@ -12,7 +12,15 @@ from graphs.ops.composites import (
     var,
 )
 from graphs.ops.control import cond, fori_loop, scan, switch, while_loop
-from graphs.ops.convolution import conv1d, conv2d, convolution, convolution_input, convolution_weight
+from graphs.ops.convolution import (
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    convolution,
+    convolution_input,
+    convolution_weight,
+)
 from graphs.ops.creation import (
     arange,
     asarray,
@@ -268,6 +276,8 @@ __all__ = [
     "cond",
     "conv1d",
     "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "convolution",
     "convolution_input",
     "convolution_weight",

@@ -80,6 +80,8 @@ CALLS: dict[str, Make] = {
     "cond": lambda v: ((np.asarray(True), ops.sin, ops.cos, v.real((3,))), {}),
     "conv1d": _real((2, 3, 6), (4, 3, 3), (4,)),
     "conv2d": _real((1, 2, 5, 5), (3, 2, 3, 3), (3,)),
+    "conv_transpose1d": _real((2, 3, 4), (3, 2, 3), (2,)),
+    "conv_transpose2d": _real((1, 2, 3, 3), (2, 3, 2, 2), (3,)),
     "cross": _real((2, 3), (2, 3)),
     "cross_entropy": lambda v: ((v.real((4, 3)), _classes(v)), {}),
     "diag": _real((3,)),
