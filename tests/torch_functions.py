@@ -172,7 +172,31 @@ def _transposed() -> list[Case]:
     ]
 
 
-CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed()]
+def _interpolated() -> list[Case]:
+    def case(title: str, shape: tuple[int, ...], *args: Any, **options: Any) -> Case:
+        return Case(f"interpolate {title}", lambda f, x: f.interpolate(x, *args, **options), (reals(*shape),))
+
+    two = (1, 2, 3, 4)
+    return [
+        case("nearest", (1, 2, 5), 8),
+        case("nearest fewer", (2, 1, 9), 4),
+        case("nearest images", two, (5, 3)),
+        case("nearest volumes", (1, 1, 2, 3, 2), scale_factor=(2, 1, 1.5)),
+        case("nearest exact", two, (5, 7), mode="nearest-exact"),
+        case("linear", (1, 2, 5), 8, mode="linear"),
+        case("linear fewer", (1, 2, 7), 3, mode="linear"),
+        case("linear corners", (1, 2, 5), 8, mode="linear", align_corners=True),
+        case("linear to one", (1, 2, 5), 1, mode="linear", align_corners=True),
+        case("linear factor", (1, 2, 5), scale_factor=1.7, mode="linear"),
+        case("linear factor again", (1, 2, 5), scale_factor=1.7, mode="linear", recompute_scale_factor=True),
+        case("bilinear", two, (6, 5), mode="bilinear"),
+        case("bilinear corners", two, (6, 5), mode="bilinear", align_corners=True),
+        case("bilinear factor", two, scale_factor=(0.7, 2.3), mode="bilinear", align_corners=False),
+        case("trilinear", (1, 1, 2, 3, 2), (3, 2, 4), mode="trilinear"),
+    ]
+
+
+CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed(), *_interpolated()]
 
 
 def golden() -> dict[str, Any]:

@@ -207,6 +207,7 @@ from graphs.ops.pooling import (
 from graphs.ops.products import cross, dot, inner, kron
 from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key, uniform
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from graphs.ops.resizing import interpolate
 from graphs.ops.running import cummax, cummin, cumulative_argmax, cumulative_argmin, logcumsumexp
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
 from graphs.ops.slicing import getitem, place
@@ -349,6 +350,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "interpolate",
     "isdtype",
     "isfinite",
     "isinf",

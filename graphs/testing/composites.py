@@ -97,6 +97,7 @@ CALLS: dict[str, Make] = {
     "iinfo": _exactly(np.int32),
     "index": lambda v: ((v.real((4, 3)), (_classes(v), slice(None))), {}),
     "instance_norm": _real((2, 4, 3), (4,), (4,)),
+    "interpolate": _then((1, 2, 3, 3), (4, 5), mode="bilinear"),
     "isdtype": _exactly(np.float32, "real floating"),
     "kl_div": lambda v: ((v.real((2, 3)), v.positive((2, 3))), {}),
     "layer_norm": _real((2, 3), (3,), (3,)),
