@@ -196,7 +196,20 @@ def _interpolated() -> list[Case]:
     ]
 
 
-CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed(), *_interpolated()]
+def _padded() -> list[Case]:
+    def case(mode: str, *shape: int) -> Case:
+        return Case(
+            f"pad {mode} of {len(shape)} axes",
+            lambda f, x: f.pad(x, ((0, 0),) * (len(shape) - 2) + ((2, 0), (1, 3)), mode=mode),
+            (reals(*shape),),
+            lambda f, x: f.pad(x, (1, 3, 2, 0), mode=mode),
+        )
+
+    modes = ("constant", "reflect", "replicate", "circular")
+    return [case(mode, *shape) for mode in modes for shape in ((1, 3, 4), (2, 1, 3, 4))]
+
+
+CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed(), *_interpolated(), *_padded()]
 
 
 def golden() -> dict[str, Any]:

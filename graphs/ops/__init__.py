@@ -170,7 +170,6 @@ from graphs.ops.movement import (
     identity,
     matrix_transpose,
     moveaxis,
-    pad,
     permute_dims,
     reshape,
     roll,
@@ -192,6 +191,7 @@ from graphs.ops.neural import (
     rms_norm,
 )
 from graphs.ops.numeric import gradient, nan_to_num, sinc
+from graphs.ops.padding import pad
 from graphs.ops.pooling import (
     avg_pool1d,
     avg_pool2d,
