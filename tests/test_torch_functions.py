@@ -18,6 +18,7 @@ each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 def test_every_case_has_what_pytorch_gave():
     assert list(GOLDEN) == [case.name for case in CASES]
+    assert len(GOLDEN) == len(CASES)
 
 
 @each_engine

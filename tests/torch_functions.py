@@ -209,7 +209,34 @@ def _padded() -> list[Case]:
     return [case(mode, *shape) for mode in modes for shape in ((1, 3, 4), (2, 1, 3, 4))]
 
 
-CASES: Sequence[Case] = [*_losses(), *_running(), *_transposed(), *_interpolated(), *_padded()]
+def _pooled() -> list[Case]:
+    def case(name: str, size: Any, stride: Any, padding: Any, shape: tuple[int, ...], **options: Any) -> Case:
+        title = " ".join(f"{key} {value}" for key, value in options.items())
+        return Case(
+            f"{name} {size} {stride} {padding} of {shape[-1]} {title}",
+            lambda f, x: getattr(f, name)(x, size, stride, padding, ceil_mode=True, **options),
+            (reals(*shape),),
+        )
+
+    sizes = [
+        (2, 2, 0, (1, 2, 5)),
+        (3, 2, 1, (1, 2, 6)),
+        (2, 3, 0, (2, 1, 6)),
+        (3, 2, 1, (1, 1, 5)),
+        (3, 3, 1, (2, 7)),
+        (3, 2, 0, (1, 1, 2)),
+    ]
+    images = [((2, 3), 2, (1, 0), (1, 2, 4, 5)), (3, (2, 3), 1, (1, 1, 6, 6)), ((1, 2), (1, 2), 0, (1, 1, 2, 3))]
+    return [
+        *[case("max_pool1d", *each, dilation=1) for each in sizes],
+        *[case("max_pool1d", *each, dilation=2) for each in sizes[1:5]],
+        *[case("avg_pool1d", *each, count_include_pad=padded) for each in sizes for padded in (True, False)],
+        *[case("max_pool2d", *each, dilation=1) for each in images],
+        *[case("avg_pool2d", *each, count_include_pad=padded) for each in images for padded in (True, False)],
+    ]
+
+
+CASES: Sequence[Case] = [*_pooled(), *_losses(), *_running(), *_transposed(), *_interpolated(), *_padded()]
 
 
 def golden() -> dict[str, Any]:
