@@ -46,6 +46,7 @@ from dynamic.torch_functions import (  # type: ignore[assignment]  # isort: skip
     mul,
     neg,
     prod,
+    scatter_reduce,
     softmax,
     stack,
     sub,

@@ -23,6 +23,7 @@ mm = ops.matmul
 mul = ops.multiply
 neg = ops.negative
 prod = axis_words(ops.prod)
+scatter_reduce = axis_words(ops.scatter_reduce)
 softmax = axis_words(ops.softmax)
 stack = axis_words(ops.stack)
 sub = ops.subtract

@@ -101,6 +101,10 @@ class TorchNames:
         """The logarithm of the running sum of exponentials along one axis."""
         return ops.logcumsumexp(self, axis=dim)
 
+    def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Self:
+        """With the elements of `src` sent to places along one axis and joined there."""
+        return ops.scatter_reduce(self, dim, index, src, reduce, include_self)
+
     def pow(self, exponent: Any) -> Self:
         """Each element to a power."""
         return self**exponent

@@ -236,7 +236,47 @@ def _pooled() -> list[Case]:
     ]
 
 
-CASES: Sequence[Case] = [*_pooled(), *_losses(), *_running(), *_transposed(), *_interpolated(), *_padded()]
+# Scattering ---------------------------------------------------------------------------------------------------------
+
+
+def _scattered() -> list[Case]:
+    index = [[0, 2, 0, 3], [1, 2, 0, 3], [0, 2, 1, 3]]
+    x, src = reals(4, 4), reals(3, 4, seed=1) + 0.03
+    ties, tied = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 1.0, 2.0, 2.0])
+    zeros, factors = np.array([0.0, 2.0, 3.0]), np.array([0.0, 3.0, 2.0, 0.0, 0.0, 5.0])
+
+    def case(title: str, how: str, axis: int, index: Any, x: Any, src: Any, twice: bool, **options: Any) -> Case:
+        def call(f: Any, x: Any, src: Any) -> Any:
+            return f.scatter_reduce(x, axis, f.asarray(index), src, how, **options)
+
+        return Case(f"scatter_reduce {how} {title}", call, (x, src), twice=twice)
+
+    cases = []
+    for how in ("sum", "prod", "mean", "amax", "amin"):
+        cases += [
+            case("rows", how, 0, index, x, src, twice=True),
+            case("without self", how, 0, index, x, src, twice=True, include_self=False),
+            case("columns", how, -1, index, x[:3], src, twice=True),
+            case("a part", how, 1, [[0, 3], [3, 3]], x, src[:2, :2], twice=True),
+            case("ties", how, 0, [0, 0, 0, 1, 1], ties, tied, twice=False),
+        ]
+    groups = [0, 0, 1, 1, 2, 2]
+    return [
+        *cases,
+        case("zeros", "prod", 0, groups, zeros, factors, twice=False),
+        case("zeros alone", "prod", 0, groups, zeros, factors, twice=False, include_self=False),
+    ]
+
+
+CASES: Sequence[Case] = [
+    *_losses(),
+    *_running(),
+    *_transposed(),
+    *_interpolated(),
+    *_padded(),
+    *_pooled(),
+    *_scattered(),
+]
 
 
 def golden() -> dict[str, Any]:

@@ -210,6 +210,7 @@ from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod
 from graphs.ops.resizing import interpolate
 from graphs.ops.running import cummax, cummin, cumulative_argmax, cumulative_argmin, logcumsumexp
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
+from graphs.ops.scattering import extreme_along_axis, scatter_reduce
 from graphs.ops.slicing import getitem, place
 from graphs.ops.softmax import log_softmax, softmax, softmax_gradient
 from graphs.ops.sorting import (
@@ -312,6 +313,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "extreme_along_axis",
     "eye",
     "finfo",
     "flat_index",
@@ -425,6 +427,7 @@ __all__ = [
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "searchsorted",
     "setitem",
     "sigmoid",

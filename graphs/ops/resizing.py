@@ -87,7 +87,7 @@ def _wanted(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int],
 
 
 def _each(value: Any, rank: int) -> list[float]:
-    values: list[float] = [value] * rank if isinstance(value, int | float | np.number) else list(value)
+    values: list[float] = [value] * rank if np.ndim(value) == 0 else list(value)
     if len(values) != rank:
         raise ShapeError(f"{len(values)} sizes for {rank} axes; give one, or one for each")
     return values

@@ -110,6 +110,7 @@ CALLS: dict[str, Make] = {
     "repeat": _then((2, 3), 2),
     "rms_norm": _real((2, 3), (3,)),
     "scan": lambda v: ((lambda s, x: (ops.sin(s + x), s * x), v.real((2,)), v.real((3, 2))), {}),
+    "scatter_reduce": lambda v: ((v.real((4, 3)), 0, v.ints((5, 3), 0, 4), v.real((5, 3)), "amax"), {}),
     "squeeze": _real((2, 1, 3)),
     "switch": lambda v: ((np.asarray(1), (ops.sin, ops.cos), v.real((3,))), {}),
     "tensordot": _real((2, 3), (3, 4), axes=1),
