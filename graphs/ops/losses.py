@@ -199,6 +199,9 @@ def cross_entropy(
     Options as in `nll_loss`. The labels may be probabilities f[..., classes] too. `label_smoothing` is the share of
     each label that all classes get alike (Szegedy et al., 2016).
     """
+    options = ignore_index, reduction, label_smoothing, axis
+    if weight is None and options == _PLAIN and dtype_of(labels).kind != "f":  # what most steps call: two ops, no more
+        return _nll_loss(log_softmax(logits), labels)
     if not 0 <= label_smoothing <= 1:
         raise ShapeError(f"label_smoothing is a share from 0 to 1, not {label_smoothing}; choose one")
     x = log_softmax(_classes_last(logits, axis))
@@ -214,6 +217,9 @@ def cross_entropy(
     losses = _smoothed(losses, x, weight, label_smoothing)
     kept = losses if ignore_index is None else where(not_equal(labels, ignore_index), losses, 0)
     return _reduced(kept, reduction, shares)
+
+
+_PLAIN = (None, "mean", 0.0, -1)
 
 
 def _classes_last(x: Array, axis: int) -> Array:
