@@ -16,7 +16,7 @@ import graphs as g
 import static
 from graphs import DTypeError, OutOfRangeError, ShapeError
 from graphs.testing import check_grads
-from tests.engines import ENGINES, run
+from tests.engines import ENGINES, gradients, run
 
 HOW = ("sum", "prod", "mean", "amax", "amin")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -77,6 +77,17 @@ def test_products_with_zeros_have_second_derivatives(engine):
             order=2,
             engine=ENGINES[engine],
         )
+
+
+@each_engine
+@pytest.mark.parametrize(("include_self", "own"), [(True, 2 / 3), (False, 1)])
+def test_an_element_that_is_left_out_shares_no_gradient_with_its_equals(engine, include_self, own):
+    x, src = np.array([5.0, 1.0]), np.array([5.0, 5.0])
+    slopes = gradients(
+        engine, lambda x, s: g.sum(g.scatter_reduce(x, 0, np.array([0, 0]), s, "amax", include_self)), x, src
+    )
+    np.testing.assert_allclose(slopes[1], [own / 2] * 2)
+    np.testing.assert_allclose(slopes[0], [1 - own, 1], atol=1e-15)
 
 
 @pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")

@@ -182,6 +182,7 @@ def _interpolated() -> list[Case]:
         case("nearest fewer", (2, 1, 9), 4),
         case("nearest images", two, (5, 3)),
         case("nearest volumes", (1, 1, 2, 3, 2), scale_factor=(2, 1, 1.5)),
+        case("nearest images of one size", (1, 1, 4, 5), scale_factor=(1.2, 2.05)),
         case("nearest exact", two, (5, 7), mode="nearest-exact"),
         case("linear", (1, 2, 5), 8, mode="linear"),
         case("linear fewer", (1, 2, 7), 3, mode="linear"),

@@ -45,7 +45,9 @@ def interpolate(
         raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
     wanted, scales = _wanted(sizes, size, scale_factor)
     for axis, (have, want, scale) in enumerate(zip(sizes, wanted, scales, strict=True), 2):
-        step = have / want if recompute_scale_factor or scale is None else 1 / scale
+        # PyTorch takes the nearest of images by their sizes where these stay or double, whatever the factor was.
+        by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
+        step = have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale
         if mode in _LINEAR:
             x = _between(x, axis, _sources(have, want, step, align_corners))
         else:
