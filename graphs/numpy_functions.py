@@ -108,10 +108,10 @@ def _clip(a: Array, a_min: Any = None, a_max: Any = None, *, min: Any = None, ma
 
 
 def _pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values: float = 0) -> Array:
-    if mode != "constant":
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise TypeError(f"there is no mode {mode!r}")
     # NumPy takes one pair for all axes too; graphs.pad does not.
-    return ops.pad(array, np.broadcast_to(pad_width, (array.ndim, 2)).tolist(), constant_values)
+    return ops.pad(array, np.broadcast_to(pad_width, (array.ndim, 2)).tolist(), constant_values, mode)
 
 
 def _where(condition: Array, *branches: Array) -> Array:

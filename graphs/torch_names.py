@@ -89,6 +89,22 @@ class TorchNames:
         """The logarithm of softmax."""
         return ops.log_softmax(self, axis=dim)
 
+    def cummax(self, dim: int) -> Any:
+        """The largest element so far along one axis, and its index."""
+        return ops.cummax(self, axis=dim)
+
+    def cummin(self, dim: int) -> Any:
+        """The smallest element so far along one axis, and its index."""
+        return ops.cummin(self, axis=dim)
+
+    def logcumsumexp(self, dim: int) -> Self:
+        """The logarithm of the running sum of exponentials along one axis."""
+        return ops.logcumsumexp(self, axis=dim)
+
+    def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Self:
+        """With the elements of `src` sent to places along one axis and joined there."""
+        return ops.scatter_reduce(self, dim, index, src, reduce, include_self)
+
     def pow(self, exponent: Any) -> Self:
         """Each element to a power."""
         return self**exponent

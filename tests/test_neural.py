@@ -120,7 +120,7 @@ def test_gradients_of_conv_and_pool_functions(engine):
     check = {"order": 2, "engine": ENGINES[engine]}
     check_grads(lambda x, w, b: graphs.conv1d(x, w, b, padding="same", groups=2) ** 2, (x, weight, bias), **check)
     check_grads(lambda x: graphs.max_pool1d(x, 3, 2, padding=1) ** 2, (x,), **check)
-    check_grads(lambda x: graphs.avg_pool1d(x, 3, 2, 1, count_padding=False) ** 2, (x,), **check)
+    check_grads(lambda x: graphs.avg_pool1d(x, 3, 2, 1, count_include_pad=False) ** 2, (x,), **check)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_an_infinite_gradient_stays_with_the_element_it_belongs_to():
 def test_padding_of_an_average_counts_or_not():
     x = np.ones((1, 1, 3))
     np.testing.assert_allclose(graphs.avg_pool1d(x, 3, 1, 1)[0, 0], [2 / 3, 1, 2 / 3])
-    np.testing.assert_allclose(graphs.avg_pool1d(x, 3, 1, 1, count_padding=False)[0, 0], [1, 1, 1])
+    np.testing.assert_allclose(graphs.avg_pool1d(x, 3, 1, 1, count_include_pad=False)[0, 0], [1, 1, 1])
 
 
 def test_pooling_refuses():
@@ -467,7 +467,7 @@ def test_pooling_as_in_pytorch(rank, seed):
         x,
     )
     same_as_torch(
-        lambda x: average(x, size, stride, padding, counting),
+        lambda x: average(x, size, stride, padding, count_include_pad=counting),
         lambda x: their_average(x, size, stride, padding, count_include_pad=counting),
         x,
     )

@@ -1,7 +1,6 @@
 """The op library: one definition per op, for both engines. Names are the array API standard's."""
 
 from graphs.ops.composites import (
-    cross_entropy,
     embedding,
     flatten,
     layer_norm,
@@ -13,7 +12,15 @@ from graphs.ops.composites import (
     var,
 )
 from graphs.ops.control import cond, fori_loop, scan, switch, while_loop
-from graphs.ops.convolution import conv1d, conv2d, convolution, convolution_input, convolution_weight
+from graphs.ops.convolution import (
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    convolution,
+    convolution_input,
+    convolution_weight,
+)
 from graphs.ops.creation import (
     arange,
     asarray,
@@ -143,6 +150,17 @@ from graphs.ops.joining import (
     vstack,
 )
 from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
+from graphs.ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 from graphs.ops.manipulation import astype, broadcast_arrays, diff, meshgrid, repeat, tile, tril, triu
 from graphs.ops.movement import (
     broadcast_to,
@@ -152,7 +170,6 @@ from graphs.ops.movement import (
     identity,
     matrix_transpose,
     moveaxis,
-    pad,
     permute_dims,
     reshape,
     roll,
@@ -165,18 +182,16 @@ from graphs.ops.neural import (
     attention,
     batch_norm,
     batch_statistics,
-    binary_cross_entropy_with_logits,
     dropout,
     elu,
     gelu,
     group_norm,
-    huber_loss,
     instance_norm,
     leaky_relu,
-    mse_loss,
     rms_norm,
 )
 from graphs.ops.numeric import gradient, nan_to_num, sinc
+from graphs.ops.padding import pad
 from graphs.ops.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -192,9 +207,12 @@ from graphs.ops.pooling import (
 from graphs.ops.products import cross, dot, inner, kron
 from graphs.ops.random import bernoulli, fold_in, normal, random_key, split_key, uniform
 from graphs.ops.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from graphs.ops.resizing import interpolate
+from graphs.ops.running import cummax, cummin, cumulative_argmax, cumulative_argmin, logcumsumexp
 from graphs.ops.scans import cumulative_prod, cumulative_sum, linear_recurrence
+from graphs.ops.scattering import extreme_along_axis, scatter_reduce
 from graphs.ops.slicing import getitem, place
-from graphs.ops.softmax import log_softmax, nll_loss, softmax, softmax_gradient
+from graphs.ops.softmax import log_softmax, softmax, softmax_gradient
 from graphs.ops.sorting import (
     argsort,
     argwhere,
@@ -241,6 +259,7 @@ __all__ = [
     "batch_norm",
     "batch_statistics",
     "bernoulli",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_invert",
@@ -259,6 +278,8 @@ __all__ = [
     "cond",
     "conv1d",
     "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "convolution",
     "convolution_input",
     "convolution_weight",
@@ -268,6 +289,10 @@ __all__ = [
     "count_nonzero",
     "cross",
     "cross_entropy",
+    "cummax",
+    "cummin",
+    "cumulative_argmax",
+    "cumulative_argmin",
     "cumulative_prod",
     "cumulative_sum",
     "diag",
@@ -288,6 +313,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "extreme_along_axis",
     "eye",
     "finfo",
     "flat_index",
@@ -326,11 +352,14 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "interpolate",
     "isdtype",
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
     "kron",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -343,6 +372,7 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -397,6 +427,7 @@ __all__ = [
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "searchsorted",
     "setitem",
     "sigmoid",
@@ -406,6 +437,7 @@ __all__ = [
     "sin",
     "sinc",
     "sinh",
+    "smooth_l1_loss",
     "softmax",
     "softmax_gradient",
     "softplus",

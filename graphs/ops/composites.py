@@ -32,7 +32,6 @@ from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, positive_axes, shape_of
-from graphs.ops.softmax import log_softmax, nll_loss
 
 Array = Any
 
@@ -48,11 +47,6 @@ def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
     peak = where(isfinite(largest), largest, 0)  # an infinity less itself would be NaN
     total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)
     return total if keepdims else squeeze(total, axis)
-
-
-def cross_entropy(logits: Array, labels: Array, /) -> Array:
-    """The mean of -log softmax(logits)[label]: logits f[..., classes], labels i[...] -> a scalar."""
-    return nll_loss(log_softmax(logits), labels)
 
 
 def softplus(x: Array, /) -> Array:

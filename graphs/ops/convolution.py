@@ -12,7 +12,7 @@ are the other two, so that they differentiate to any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from graphs.ops.elementwise import add
 from graphs.ops.families import composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
 from graphs.ops.shapes import as_operand, shape_of
-from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
+from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
 from graphs.spec import TensorSpec
 
 Array = Any
@@ -258,11 +258,74 @@ def _window_sizes(rank: int, weight: Array) -> list[int]:
 
 
 def _conv(rank: int, x: Array, weight: Array, bias: Array, window: Window, groups: int) -> Array:
+    return _with_batch(rank, x, bias, lambda batched: convolution(batched, weight, window, groups))
+
+
+def _with_batch(rank: int, x: Array, bias: Array, call: Callable[[Array], Array]) -> Array:
+    """A call on x with a batch axis, which is taken away again where x has none; then the bias."""
     ndim = len(shape_of(x))
     if ndim not in (rank + 1, rank + 2):
         raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch, not {ndim}")
-    batched = x if ndim == rank + 2 else expand_dims(x, 0)
-    result = convolution(batched, weight, window, groups)
+    result = call(x if ndim == rank + 2 else expand_dims(x, 0))
     if bias is not None:
         result = add(result, reshape(bias, (-1, *(1,) * rank)))
     return result if ndim == rank + 2 else squeeze(result, 0)
+
+
+@composite
+def conv_transpose1d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: PerAxis = 0,
+    output_padding: PerAxis = 0, groups: int = 1, dilation: PerAxis = 1,
+) -> Array:  # fmt: skip
+    """x f[N, C, L] with weight f[C, F / groups, K] (and bias f[F]) -> f[N, F, M]: the adjoint of `conv1d`.
+
+    M is (L - 1) * stride - 2 * padding + dilation * (K - 1) + 1 + output_padding; the batch axis may be missing.
+    Raises ShapeError.
+    """
+    return _transposed(1, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+
+
+@composite
+def conv_transpose2d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: PerAxis = 0,
+    output_padding: PerAxis = 0, groups: int = 1, dilation: PerAxis = 1,
+) -> Array:  # fmt: skip
+    """x f[N, C, H, W] with weight f[C, F / groups, K, L] (and bias f[F]) -> f[N, F, P, Q]: the adjoint of `conv2d`.
+
+    Sizes as in `conv_transpose1d`. Each option is a number or one per axis. Raises ShapeError.
+    """
+    return _transposed(2, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+
+
+def _transposed(
+    rank: int, x: Array, weight: Array, bias: Array, options: tuple[Any, Any, Any], output_padding: PerAxis, groups: int
+) -> Array:
+    stride, padding, dilation = options
+    if isinstance(padding, str):
+        raise ShapeError(f"padding is a number, or one for each axis, not {padding!r}; conv knows names")
+    window = _ending_later(window_of(_window_sizes(rank, weight), stride, padding, dilation), output_padding)
+
+    def call(batched: Array) -> Array:
+        _check_same("the weight is for channels", shape_of(weight)[0], shape_of(batched)[1])
+        spread = tuple(_spread(size, part) for size, part in zip(shape_of(batched)[2:], window, strict=True))
+        return convolution_input(batched, weight, spread, window, groups)
+
+    return _with_batch(rank, x, bias, call)
+
+
+def _ending_later(window: Window, output_padding: PerAxis) -> Window:
+    """The window with that much less padding after the elements, which are then as many more."""
+    extra = per_axis(output_padding, len(window), "output_padding", 0)
+    for more, (_, stride, _, _, dilation) in zip(extra, window, strict=True):
+        if more >= max(stride, dilation):
+            raise ShapeError(f"an output_padding of {more} is less than the stride or the dilation; pad the result")
+    return tuple((k, s, b, a - more, d) for more, (k, s, b, a, d) in zip(extra, window, strict=True))
+
+
+def _spread(count: Size, part: tuple[int, int, int, int, int]) -> Size:
+    """The least size along an axis on which that many windows fit."""
+    length, stride, before, after, dilation = part
+    size = (count - 1) * stride + dilation * (length - 1) + 1 - before - after
+    if isinstance(size, int) and size < 1:
+        raise ShapeError(f"a padding of {before} leaves {size} elements of an axis; use less")
+    return size

@@ -178,7 +178,7 @@ def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec
 
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
-    picked = x[_along(x.shape, indices, axis)]
+    picked = x[places_along(x.shape, indices, axis)]
     if out is None:
         return picked
     np.copyto(out, picked)
@@ -196,7 +196,7 @@ def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array 
         merged = _add_along(*parts, shape=_in_three(out, axis).shape, axis=1)
         out[...] = merged.reshape(shape)
         return out
-    key = _along(indices.shape, indices, axis)
+    key = places_along(indices.shape, indices, axis)
     if indices.shape[axis] == 1:  # no place occurs twice: writing there takes a third of the time that adding does
         out[key] = g
     else:
@@ -210,7 +210,7 @@ def _in_three(array: Array, axis: int) -> Array:
     return array.reshape(before, array.shape[axis], after)
 
 
-def _along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Array, ...]:
+def places_along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Array, ...]:
     """The key of the elements at `indices` along one axis, and at their own place along the others of `shape`."""
     last = len(shape) - 1
     return tuple(

@@ -260,7 +260,8 @@ stack: Op = movement(
 )
 
 
-def _prepare_pad(x: Array, /, pad_width: Any, value: float = 0) -> Prepared:
+def prepare_pad(x: Array, /, pad_width: Any, value: float = 0) -> Prepared:
+    """The operand and options of `pad`, with a pair for each axis. Raises ShapeError for others."""
     x = as_operand(x)
     widths = [tuple(w) if np.iterable(w) else (w, w) for w in (pad_width if np.iterable(pad_width) else ())]
     ndim = len(shape_of(x))
@@ -291,7 +292,7 @@ pad: Op = movement(
         [b + s + a for s, (b, a) in zip(x.shape, pad_width, strict=True)], x.dtype
     ),
     _pad_rule,
-    prepare=_prepare_pad,
+    prepare=prepare_pad,
 )
 
 # astype, stop_gradient ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What neural networks are made of, from ops: activations, normalisation, dropout, attention and losses."""
+"""What neural networks are made of, from ops: activations, normalisation, dropout and attention."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
-from graphs.ops.composites import softplus, var
+from graphs.ops.composites import var
 from graphs.ops.elementwise import (
-    abs,
     add,
     divide,
     expm1,
     greater,
-    less,
     multiply,
-    negative,
     not_equal,
     sqrt,
     square,
@@ -180,27 +177,3 @@ def _inverse_root(width: Size, dtype: np.dtype[Any]) -> Any:
     if isinstance(width, int):
         return 1 / math.sqrt(width)
     return divide(1, sqrt(astype(multiply(width, 1.0), dtype)))
-
-
-# Losses, each a mean over all elements ----------------------------------------------------------------------------
-
-
-@composite
-def mse_loss(x: Array, target: Array, /) -> Array:
-    """The mean of (x - target) ** 2."""
-    return mean(square(subtract(x, target)))
-
-
-@composite
-def huber_loss(x: Array, target: Array, /, delta: float = 1.0) -> Array:
-    """The mean of d * d / 2 for |d| <= delta, else delta * (|d| - delta / 2), where d = x - target (Huber, 1964)."""
-    difference = subtract(x, target)
-    size = abs(difference)
-    far = multiply(subtract(size, delta / 2), delta)
-    return mean(where(less(size, delta), multiply(square(difference), 0.5), far))
-
-
-@composite
-def binary_cross_entropy_with_logits(logits: Array, target: Array, /) -> Array:
-    """The mean of -target * log(p) - (1 - target) * log(1 - p), p = sigmoid(logits), without overflow."""
-    return mean(add(multiply(subtract(1, target), logits), softplus(negative(logits))))

@@ -8,6 +8,7 @@ there and `window_pick` reads it: each is the other's gradient. So are `window_s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -226,51 +227,88 @@ def _pooling(x: Array, rank: int, size: PerAxis, stride: PerAxis | None, padding
     return window
 
 
+def _beyond(shape: Shape, window: Window, ceil_mode: bool) -> tuple[int, ...]:
+    """How far the last window along each axis reaches beyond the padding, with `ceil_mode`."""
+    return tuple(_rest(s, part) if ceil_mode else 0 for s, part in zip(_sizes_of(shape, window), window, strict=True))
+
+
+def _rest(size: Size, part: tuple[int, int, int, int, int]) -> int:
+    length, stride, before, after, dilation = part
+    if stride == 1:
+        return 0  # every window that begins inside ends inside, or is none
+    if not isinstance(size, int):
+        raise ShapeError(f"with ceil_mode the windows over a size of {size} are not known; use a stride of 1, or pad")
+    padded = size + before + after
+    reach = dilation * (length - 1) + 1
+    last = -(-(padded - reach) // stride) * stride  # where the last window begins
+    if last >= size + before:  # in the padding at the end: no window then
+        last -= stride
+    return max(0, last + reach - padded)
+
+
+def _longer(window: Window, beyond: Sequence[int]) -> Window:
+    return tuple((k, s, b, a + more, d) for (k, s, b, a, d), more in zip(window, beyond, strict=True))
+
+
 @composite
 def max_pool1d(
-    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1
-) -> Array:
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> Array:  # fmt: skip
     """The largest of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
 
-    The batch axis may be missing. The padding is less than any number, and at most half of the window.
-    The gradient goes to the first of equal elements. Raises ShapeError.
+    The batch axis may be missing. The padding is less than any number, and at most half of the window. With
+    `ceil_mode` a last window may reach beyond it. The gradient goes to the first of equal elements. Raises ShapeError.
     """
-    return window_max(x, window=_pooling(x, 1, size, stride, padding, dilation))
+    return _maximum(x, _pooling(x, 1, size, stride, padding, dilation), ceil_mode)
 
 
 @composite
 def max_pool2d(
-    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1
-) -> Array:
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> Array:  # fmt: skip
     """The largest of each window, as `max_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q].
 
     The gradient goes to the first of equal elements. Raises ShapeError.
     """
-    return window_max(x, window=_pooling(x, 2, size, stride, padding, dilation))
+    return _maximum(x, _pooling(x, 2, size, stride, padding, dilation), ceil_mode)
 
 
 @composite
 def avg_pool1d(
-    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, count_padding: bool = True
-) -> Array:
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:  # fmt: skip
     """The mean of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
 
-    The batch axis may be missing. The padding counts as zeros, or with `count_padding=False` not at all.
-    Raises ShapeError.
+    The batch axis may be missing. The padding counts as zeros, or with `count_include_pad=False` not at all. With
+    `ceil_mode` a last window may reach beyond the padding; what lies there never counts. Raises ShapeError.
     """
-    return _average(x, _pooling(x, 1, size, stride, padding, 1), count_padding)
+    return _average(x, _pooling(x, 1, size, stride, padding, 1), ceil_mode, count_include_pad)
 
 
 @composite
 def avg_pool2d(
-    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, count_padding: bool = True
-) -> Array:
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:  # fmt: skip
     """The mean of each window, as `avg_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q]."""
-    return _average(x, _pooling(x, 2, size, stride, padding, 1), count_padding)
+    return _average(x, _pooling(x, 2, size, stride, padding, 1), ceil_mode, count_include_pad)
 
 
-def _average(x: Array, window: Window, count_padding: bool) -> Array:
-    total = window_sum(x, window=window)
-    if count_padding or not any(before or after for _, _, before, after, _ in window):
+def _maximum(x: Array, window: Window, ceil_mode: bool) -> Array:
+    return window_max(x, window=_longer(window, _beyond(shape_of(x), window, ceil_mode)))
+
+
+def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool) -> Array:
+    beyond = _beyond(shape_of(x), window, ceil_mode)
+    whole = _longer(window, beyond)
+    total = window_sum(x, window=whole)
+    if not any(beyond) and (count_include_pad or not any(before or after for _, _, before, after, _ in window)):
         return divide(total, math.prod(part[0] for part in window))
-    return divide(total, window_sum(ones(_sizes_of(shape_of(x), window), dtype_of(x)), window=window))
+    sizes = _sizes_of(shape_of(x), window)
+    if count_include_pad:  # the padding is as if it were elements; only what lies beyond is none
+        sizes = tuple(size + before + after for size, (_, _, before, after, _) in zip(sizes, window, strict=True))
+        whole = tuple((k, s, 0, more, d) for (k, s, _, _, d), more in zip(window, beyond, strict=True))
+    return divide(total, window_sum(ones(sizes, dtype_of(x)), window=whole))

@@ -35,7 +35,7 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
             raise ShapeError(f"needs an axis for {ndim} axes; pass axis=, or flatten first")
         at = positive_axis(-1 if axis is None else axis, ndim)
         # The first result of a scan that starts from its identity is that of x with the identity before it.
-        values = pad(x, _in_front(ndim, at), initial) if include_initial else x
+        values = pad(x, in_front(ndim, at), initial) if include_initial else x
         return (values,), {"axis": at} | ({} if dtype is None else {"dtype": TensorSpec((), dtype).dtype})
 
     def kernel(x: Array, *, axis: int, dtype: Any = None, out: Array = None) -> Array:
@@ -68,7 +68,7 @@ cumulative_prod: Op = _running(
 
 def _running_product_rule(g: Array, x: Array, axis: int) -> Array:
     """The sum over k >= i of g[k] * x[0] * ... * x[k] / x[i], without dividing: right for any number of zeros."""
-    return multiply(but_last(cumulative_prod(x, axis=axis, include_initial=True), axis), _backwards(x, g, axis))
+    return multiply(but_last(cumulative_prod(x, axis=axis, include_initial=True), axis), from_behind(x, g, axis))
 
 
 def _prepare_recurrence(x: Array, y: Array, /, axis: int = -1) -> Prepared:
@@ -101,8 +101,8 @@ linear_recurrence: Op = Op(
     _recurrence,
     _infer_recurrence,
     rules=(
-        lambda g, x, out, axis: multiply(_backwards(x, g, axis), _shifted(out, axis)),
-        lambda g, x, axis: _backwards(x, g, axis),
+        lambda g, x, out, axis: multiply(from_behind(x, g, axis), _shifted(out, axis)),
+        lambda g, x, axis: from_behind(x, g, axis),
     ),
     prepare=_prepare_recurrence,
     cost=lambda x, y, out, axis: out.size * 2,
@@ -112,7 +112,7 @@ linear_recurrence: Op = Op(
 )
 
 
-def _backwards(x: Array, g: Array, axis: int) -> Array:
+def from_behind(x: Array, g: Array, axis: int) -> Array:
     """r[i] = g[i] + x[i + 1] * r[i + 1]: the recurrence from the other end, which carries cotangents."""
     factors = _shifted(flip(x, axis=axis), axis)
     return flip(linear_recurrence(factors, flip(g, axis=axis), axis=axis), axis=axis)
@@ -120,10 +120,11 @@ def _backwards(x: Array, g: Array, axis: int) -> Array:
 
 def _shifted(x: Array, axis: int) -> Array:
     """x moved one place along an axis, with a 0 in front."""
-    return but_last(pad(x, _in_front(len(x.shape), axis)), axis)
+    return but_last(pad(x, in_front(len(x.shape), axis)), axis)
 
 
-def _in_front(ndim: int, axis: int) -> list[tuple[int, int]]:
+def in_front(ndim: int, axis: int) -> list[tuple[int, int]]:
+    """The widths of a pad of one element before those along an axis."""
     return [(int(i == axis), 0) for i in range(ndim)]
 
 

@@ -29,12 +29,13 @@ def window_of(sizes: Sequence[int], stride: PerAxis, padding: Padding, dilation:
     Raises ShapeError when they contradict each other.
     """
     rank = len(sizes)
-    strides, dilations = _per_axis(stride, rank, "stride", 1), _per_axis(dilation, rank, "dilation", 1)
+    strides, dilations = per_axis(stride, rank, "stride", 1), per_axis(dilation, rank, "dilation", 1)
     pads = _paddings(sizes, strides, padding, dilations)
     return tuple((k, s, b, a, d) for k, s, (b, a), d in zip(sizes, strides, pads, dilations, strict=True))
 
 
-def _per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
+def per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
+    """One number for each axis. Raises ShapeError for another number of them, or one that is less than the least."""
     values = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(values) != rank or not all(isinstance(v, int) and v >= least for v in values):
         raise ShapeError(f"{what} is {least} or more, one number or one for each of {rank} axes, not {value!r}")
@@ -55,9 +56,9 @@ def _paddings(
         raise ShapeError(f"padding is a number, a number or a pair per axis, 'same' or 'valid', not {padding!r}")
     given = padding if isinstance(padding, int) else [p if isinstance(p, int) else tuple(p) for p in padding]
     if isinstance(given, list) and len(given) == len(sizes) and all(isinstance(p, tuple) for p in given):
-        pairs = [_per_axis(p, 2, "padding", 0) for p in given]
+        pairs = [per_axis(p, 2, "padding", 0) for p in given]
         return [(before, after) for before, after in pairs]
-    return [(p, p) for p in _per_axis(given, len(sizes), "padding", 0)]
+    return [(p, p) for p in per_axis(given, len(sizes), "padding", 0)]
 
 
 def counts(sizes: Sequence[Size], window: Window) -> Shape:

@@ -70,6 +70,13 @@ def _add_along_axis(op: Op, values: Values) -> Iterator[Call]:
         yield title, (values.real(picked), _indices(values, picked, shape[at])), {"shape": shape, "axis": at}
 
 
+def _extreme_along_axis(op: Op, values: Values) -> Iterator[Call]:
+    for title, (shape, picked, axis) in _ALONG.items():
+        for largest in (True, False):
+            given = values.real(shape), _indices(values, picked, shape[axis]), values.real(picked)
+            yield f"{title}-{largest}", given, {"axis": axis, "largest": largest}
+
+
 def _take(op: Op, values: Values) -> Iterator[Call]:
     yield from _picking(_TAKE)(op, values)
     yield "repeated", (values.real((3, 2)), np.array([1, -2, 1, 1, 0], np.int32)), {"axis": 0}
@@ -87,5 +94,6 @@ INDEXING = {
     "scatter_add": _scatter_add,
     "take_along_axis": _picking({**_ALONG, **_BROADCAST}),
     "add_along_axis": _add_along_axis,
+    "extreme_along_axis": _extreme_along_axis,
     "flat_index": _flat_index,
 }

@@ -87,6 +87,18 @@ def _recurrence(op: Op, values: Values) -> Iterator[Call]:
         yield title, (values.real(shape), values.real(shape)), {"axis": axis}
 
 
+def _running(op: Op, values: Values) -> Iterator[Call]:
+    cases: dict[str, tuple[Sizes, dict[str, Any]]] = {
+        "vector": ((4,), {}),
+        "first": ((3, 2), {"axis": 0}),
+        "middle": ((2, 3, 4), {"axis": -2}),
+        "size-1": ((2, 1), {}),
+        "empty": ((2, 0), {}),
+    }
+    yield from _calls(cases, values.real)
+    yield "ties", (values.ints((3, 5), 0, 2).astype(float),), {}
+
+
 def _calls(cases: dict[str, tuple[Sizes, dict[str, Any]]], make: Callable[[Sizes], Array]) -> Iterator[Call]:
     for title, (shape, attrs) in cases.items():
         yield title, (make(shape),), attrs
@@ -97,5 +109,8 @@ REDUCTIONS = {
     "argmin": _over_one_axis,
     "cumulative_sum": _scan,
     "cumulative_prod": _scan,
+    "cumulative_argmax": _running,
+    "cumulative_argmin": _running,
     "linear_recurrence": _recurrence,
+    "logcumsumexp": _running,
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops import linalg, movement, pooling, reductions, scans, slicing, sorting
+from graphs.ops import linalg, movement, pooling, reductions, running, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from static.taint.elementwise import lined_up
 from static.taint.marks import (
@@ -202,5 +202,6 @@ BY_VALUE: dict[Op, Rule] = dict.fromkeys(_SUMS, _sum)
 RULES: dict[Op, Rule] = {
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
-    scans.linear_recurrence: _along,
+    **dict.fromkeys((scans.linear_recurrence, running.cumulative_argmax, running.cumulative_argmin), _along),
+    running.logcumsumexp: _along,
 }

@@ -172,7 +172,7 @@ def test_pooling(size: int, stride: int | None, padding: int):
         f, peer = getattr(g, name), getattr(F, name)
         compare(lambda x, f=f: f(x, size, stride, padding), lambda x, f=peer: f(x, size, stride, padding), [x])
     compare(
-        lambda x: g.avg_pool2d(x, size, stride, padding, count_padding=False),
+        lambda x: g.avg_pool2d(x, size, stride, padding, count_include_pad=False),
         lambda x: F.avg_pool2d(x, size, stride, padding, count_include_pad=False),
         [x2],
     )

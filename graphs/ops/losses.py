@@ -1,0 +1,266 @@
+"""Losses with PyTorch's names and options: what each element costs, and the mean or sum of that."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphs import dims
+from graphs.errors import ShapeError
+from graphs.ops.composites import softplus
+from graphs.ops.elementwise import (
+    abs,
+    add,
+    divide,
+    equal,
+    exp,
+    greater_equal,
+    less,
+    log,
+    logical_and,
+    multiply,
+    negative,
+    not_equal,
+    square,
+    subtract,
+    where,
+)
+from graphs.ops.families import composite
+from graphs.ops.indexing import take, take_along_axis
+from graphs.ops.movement import astype, cast, expand_dims, moveaxis, squeeze
+from graphs.ops.reductions import mean
+from graphs.ops.reductions import sum as _sum
+from graphs.ops.shapes import as_operand, dtype_of, integral, positive_axis, shape_of
+from graphs.ops.softmax import log_softmax
+from graphs.ops.softmax import nll_loss as _nll_loss
+from graphs.spec import spec_of
+
+Array = Any
+
+
+def _reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
+    """All losses, their sum, or their mean: divided by the sum of the shares that they have in it, where not all are 1.
+
+    Raises ShapeError for any other reduction.
+    """
+    if reduction not in ("none", "mean", "sum"):
+        raise ShapeError(f"reduction is 'none', 'mean' or 'sum', not {reduction!r}; choose one")
+    if reduction == "none":
+        return losses
+    if reduction == "mean" and shares is None:
+        return mean(losses)
+    total = _sum(losses)
+    return total if reduction == "sum" else divide(total, _sum(shares))
+
+
+def _weighted(losses: Array, weight: Array) -> Array:
+    """Losses times weights, which have no say in the dtype."""
+    return losses if weight is None else multiply(losses, cast(as_operand(weight), dtype_of(losses)))
+
+
+# Distances --------------------------------------------------------------------------------------------------------
+
+
+@composite
+def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """(x - target) ** 2: the mean, or by `reduction` the "sum" or, with "none", each."""
+    return _reduced(square(subtract(x, target)), reduction)
+
+
+@composite
+def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """|x - target|: the mean, or by `reduction` the "sum" or, with "none", each."""
+    return _reduced(abs(subtract(x, target)), reduction)
+
+
+@composite
+def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str = "mean") -> Array:
+    """d * d / 2 for |d| <= delta, else delta * (|d| - delta / 2), where d = x - target (Huber, 1964).
+
+    The mean, or by `reduction` the "sum" or, with "none", each.
+    """
+    difference = subtract(x, target)
+    size = abs(difference)
+    far = multiply(subtract(size, delta / 2), delta)
+    return _reduced(where(less(size, delta), multiply(square(difference), 0.5), far), reduction)
+
+
+@composite
+def smooth_l1_loss(x: Array, target: Array, /, beta: float = 1.0, *, reduction: str = "mean") -> Array:
+    """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2, where d = x - target (Girshick, 2015).
+
+    The mean, or by `reduction` the "sum" or, with "none", each. Raises ShapeError for a negative beta.
+    """
+    if beta < 0:
+        raise ShapeError(f"beta is 0 or more, not {beta}; 0 makes it l1_loss")
+    difference = subtract(x, target)
+    size = abs(difference)
+    if beta == 0:
+        return _reduced(size, reduction)
+    near = multiply(square(difference), 0.5 / beta)
+    return _reduced(where(less(size, beta), near, subtract(size, beta / 2)), reduction)
+
+
+# Probabilities ----------------------------------------------------------------------------------------------------
+
+_LEAST_LOG = -100.0  # as in PyTorch: the logarithm of 0 would be no loss that a mean can hold
+
+
+@composite
+def binary_cross_entropy(x: Array, target: Array, /, weight: Array = None, *, reduction: str = "mean") -> Array:
+    """-target * log(x) - (1 - target) * log(1 - x) for probabilities x, times `weight`.
+
+    The mean, or by `reduction` the "sum" or, with "none", each. Outside 0 to 1 the loss is NaN. No logarithm is less
+    than -100; the gradient of one that would be is 0.
+    """
+    losses = add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
+    return _reduced(_weighted(negative(losses), weight), reduction)
+
+
+def _bounded_log(x: Array) -> Array:
+    least = logical_and(greater_equal(x, 0), less(x, math.exp(_LEAST_LOG)))
+    return where(least, _LEAST_LOG, log(where(least, 1, x)))
+
+
+@composite
+def binary_cross_entropy_with_logits(
+    logits: Array, target: Array, /, weight: Array = None, *, pos_weight: Array = None, reduction: str = "mean"
+) -> Array:
+    """-target * log(p) - (1 - target) * log(1 - p), p = sigmoid(logits), without overflow: the mean, "sum" or "none".
+
+    Each is multiplied by `weight`, and the part of positive targets by `pos_weight`, where these are given.
+    """
+    positive = softplus(negative(logits))
+    if pos_weight is not None:
+        positive = _weighted(positive, add(multiply(subtract(pos_weight, 1), target), 1))
+    losses = add(multiply(subtract(1, target), logits), positive)
+    return _reduced(_weighted(losses, weight), reduction)
+
+
+@composite
+def kl_div(x: Array, target: Array, /, *, reduction: str = "mean", log_target: bool = False) -> Array:
+    """target * (log(target) - x) for log probabilities x: the mean, "sum", "none" or "batchmean".
+
+    "batchmean" is the sum divided by the size of the first axis, which is the divergence of Kullback and Leibler for
+    each example. With `log_target` the target is a logarithm too. A target of 0 costs nothing and has the gradient -x.
+    """
+    if log_target:
+        losses = multiply(exp(target), subtract(target, x))
+    else:
+        none = equal(target, 0)
+        losses = subtract(where(none, 0, multiply(target, log(where(none, 1, target)))), multiply(target, x))
+    if reduction != "batchmean":
+        return _reduced(losses, reduction)
+    if not shape_of(losses):
+        raise ShapeError("'batchmean' divides by the size of the first axis, and there is none; use 'sum'")
+    return mean(_sum(losses, axis=tuple(range(1, len(shape_of(losses))))))
+
+
+# Classes ----------------------------------------------------------------------------------------------------------
+
+
+@composite
+def nll_loss(
+    x: Array,
+    labels: Array,
+    /,
+    weight: Array = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    axis: int = -1,
+) -> Array:
+    """Minus the log probabilities at their labels: f[..., classes], i[...] -> a scalar, or f[...] with "none".
+
+    `axis` is that of the classes. `weight` f[classes] is that of each class; labels equal to `ignore_index` cost
+    nothing. The mean is over the weights of the labels that count: NaN where none does. PyTorch's, but that there the
+    classes lie along axis 1, and that -100 is ignored by default.
+    """
+    x = _classes_last(x, axis)
+    if weight is None and ignore_index is None and reduction == "mean":
+        return _nll_loss(x, labels)
+    return _reduced(*_picked(x, labels, weight, ignore_index, reduction))
+
+
+@composite
+def cross_entropy(
+    logits: Array,
+    labels: Array,
+    /,
+    weight: Array = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Array:
+    """-log softmax(logits)[label]: logits f[..., classes], labels i[...] -> the mean, "sum", or each with "none".
+
+    Options as in `nll_loss`. The labels may be probabilities f[..., classes] too. `label_smoothing` is the share of
+    each label that all classes get alike (Szegedy et al., 2016).
+    """
+    options = ignore_index, reduction, label_smoothing, axis
+    if weight is None and options == _PLAIN and dtype_of(labels).kind != "f":  # what most steps call: two ops, no more
+        return _nll_loss(log_softmax(logits), labels)
+    if not 0 <= label_smoothing <= 1:
+        raise ShapeError(f"label_smoothing is a share from 0 to 1, not {label_smoothing}; choose one")
+    x = log_softmax(_classes_last(logits, axis))
+    if dtype_of(labels).kind == "f" and dims.same_shape(shape_of(labels), shape_of(logits)):
+        if ignore_index is not None:
+            raise ShapeError("ignore_index is for labels that are integers; give probabilities a weight of 0")
+        targets = _classes_last(labels, axis)
+        losses = negative(_sum(multiply(_by_class(x, weight), targets), axis=-1))
+        return _reduced(_smoothed(losses, x, weight, label_smoothing), reduction)
+    if label_smoothing == 0:
+        return nll_loss(x, labels, weight, ignore_index=ignore_index, reduction=reduction)
+    losses, reduction, shares = _picked(x, labels, weight, ignore_index, reduction)
+    losses = _smoothed(losses, x, weight, label_smoothing)
+    kept = losses if ignore_index is None else where(not_equal(labels, ignore_index), losses, 0)
+    return _reduced(kept, reduction, shares)
+
+
+_PLAIN = (None, "mean", 0.0, -1)
+
+
+def _classes_last(x: Array, axis: int) -> Array:
+    ndim = len(shape_of(x))
+    return x if axis == -1 or positive_axis(axis, ndim) == ndim - 1 else moveaxis(x, axis, -1)
+
+
+def _by_class(x: Array, weight: Array) -> Array:
+    """Log probabilities times the weights of their classes."""
+    _check_weight(x, weight)
+    return _weighted(x, weight)
+
+
+def _check_weight(x: Array, weight: Array) -> None:
+    if weight is not None and not dims.same_shape(shape_of(weight), shape_of(x)[-1:]):
+        raise ShapeError(f"weights of shape {shape_of(weight)} for {shape_of(x)[-1]} classes; give one for each class")
+
+
+def _picked(
+    x: Array, labels: Array, weight: Array, ignore_index: int | None, reduction: str
+) -> tuple[Array, str, Array]:
+    """The loss of each label, the reduction, and the share that each has in a mean; None where all have the same."""
+    integral(spec_of(labels), "labels")
+    if not dims.same_shape(shape_of(x)[:-1], shape_of(labels)):
+        raise ShapeError("labels have the shape of the log probabilities without the last axis; reshape them")
+    _check_weight(x, weight)
+    kept = None if ignore_index is None else not_equal(labels, ignore_index)
+    safe = labels if kept is None else where(kept, labels, 0)
+    losses = negative(squeeze(take_along_axis(x, expand_dims(safe, -1), axis=-1), -1))
+    shares = None if weight is None else take(cast(as_operand(weight), dtype_of(losses)), safe)
+    losses = _weighted(losses, shares)
+    if kept is None:
+        return losses, reduction, shares
+    # Chosen, not multiplied by 0: the loss of what is ignored may be infinite.
+    shares = astype(kept, dtype_of(losses)) if shares is None else where(kept, shares, 0)
+    return where(kept, losses, 0), reduction, shares
+
+
+def _smoothed(losses: Array, x: Array, weight: Array, share: float) -> Array:
+    """Losses of which a share is that of all classes alike."""
+    if share == 0:
+        return losses
+    alike = negative(mean(_by_class(x, weight), axis=-1))
+    return add(multiply(losses, 1 - share), multiply(alike, share))

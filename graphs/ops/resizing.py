@@ -1,0 +1,124 @@
+"""Images in another size, as PyTorch's `interpolate` makes them: of the nearest elements, or of two along each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs.dims import Shape
+from graphs.errors import DTypeError, ShapeError
+from graphs.ops.elementwise import add, multiply
+from graphs.ops.families import composite
+from graphs.ops.indexing import take
+from graphs.ops.shapes import as_operand, dtype_of, shape_of
+
+Array = Any
+PerAxis = float | Sequence[float] | None
+
+_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}  # the number of axes that each is about
+_MODES = ("nearest", "nearest-exact", *_LINEAR)
+
+
+@composite
+def interpolate(
+    x: Array,
+    size: PerAxis = None,
+    scale_factor: PerAxis = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Array:
+    """x f[N, C, ...] with its last one to three axes in another `size`, or `scale_factor` times theirs, rounded down.
+
+    `mode` is "nearest", "nearest-exact" (by the middles of elements), or for one, two and three axes "linear",
+    "bilinear" and "trilinear". Then `align_corners` puts the first and last elements where those of x are; otherwise
+    the outer edges of both are at one place. All as in PyTorch. Raises ShapeError, and DTypeError for integers that
+    are not to be the nearest.
+    """
+    x = as_operand(x)
+    sizes = _known(shape_of(x)[2:])
+    _check_mode(mode, len(sizes), align_corners)
+    if mode in _LINEAR and dtype_of(x).kind != "f":
+        raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
+    wanted, scales = _wanted(sizes, size, scale_factor)
+    for axis, (have, want, scale) in enumerate(zip(sizes, wanted, scales, strict=True), 2):
+        # PyTorch takes the nearest of images by their sizes where these stay or double, whatever the factor was.
+        by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
+        step = have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale
+        if mode in _LINEAR:
+            x = _between(x, axis, _sources(have, want, step, align_corners))
+        else:
+            x = take(x, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)), axis=axis)
+    return x
+
+
+def _known(sizes: Shape) -> list[int]:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) < len(sizes):
+        raise ShapeError(f"the sizes that change are numbers, not {sizes}; only batch and channels may be symbolic")
+    if not 1 <= len(sizes) <= 3:
+        raise ShapeError(f"takes one to three axes after batch and channels, not {len(sizes)}; reshape them")
+    if min(known) < 1:
+        raise ShapeError("there is nothing between no elements; check the size first")
+    return known
+
+
+def _check_mode(mode: str, rank: int, align_corners: bool | None) -> None:
+    if mode not in _MODES:
+        raise ShapeError(f"mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}; choose one")
+    if _LINEAR.get(mode, rank) != rank:
+        raise ShapeError(f"mode {mode!r} is for {_LINEAR[mode]} axes after batch and channels, not {rank}")
+    if mode not in _LINEAR and align_corners is not None:
+        raise ShapeError("align_corners is for linear modes; leave it out")
+
+
+def _wanted(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
+    """The sizes asked for, and the factors where these were given."""
+    if (size is None) == (scale is None):
+        raise ShapeError("give either size or scale_factor")
+    given = _each(size if scale is None else scale, len(sizes))
+    factors: list[float | None] = [None] * len(sizes) if scale is None else [*given]
+    wanted = given if scale is None else [have * by for have, by in zip(sizes, given, strict=True)]
+    found = [math.floor(want) for want in wanted]
+    if min(found) < 1:
+        raise ShapeError(f"sizes of {found} hold nothing; ask for 1 or more")
+    return found, factors
+
+
+def _each(value: Any, rank: int) -> list[float]:
+    values: list[float] = [value] * rank if np.ndim(value) == 0 else list(value)
+    if len(values) != rank:
+        raise ShapeError(f"{len(values)} sizes for {rank} axes; give one, or one for each")
+    return values
+
+
+def _nearest(have: int, want: int, step: float, exact: bool, dtype: np.dtype[Any]) -> Any:
+    """The places of the nearest elements, computed in the dtype of x and then in float32, as PyTorch does.
+
+    So what lies just below a whole number is rounded up to it, or down to another for other dtypes.
+    """
+    kind = dtype.type if dtype.kind == "f" and dtype.itemsize > 2 else np.float32
+    places = np.arange(want, dtype=kind)
+    places = np.maximum((places + kind(0.5)) * kind(step) - kind(0.5), 0) + kind(0.5) if exact else places * kind(step)
+    return np.minimum(np.floor(places.astype(np.float32)).astype(np.intp), have - 1)
+
+
+def _sources(have: int, want: int, step: float, align_corners: bool | None) -> Any:
+    """Where each result is among the elements of x: a whole number is at an element."""
+    if align_corners:
+        return np.linspace(0, have - 1, want)
+    if have == want:
+        return np.arange(float(want))
+    return np.clip((np.arange(want) + 0.5) * step - 0.5, 0, have - 1)
+
+
+def _between(x: Array, axis: int, sources: Any) -> Array:
+    """Of the elements on both sides of each place, shares that are the larger the nearer they are."""
+    left = np.floor(sources).astype(np.intp)
+    after = np.arange(x.ndim) == axis
+    share = (sources - left).astype(dtype_of(x)).reshape(np.where(after, -1, 1))
+    right = left + (sources > left)
+    return add(multiply(take(x, left, axis=axis), 1 - share), multiply(take(x, right, axis=axis), share))
