@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare import executors, jobs, machines, report, results, schema, workloads
-from compare import run as runs
-from compare.cli import graphduel
+from compare import report, workloads
+from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.executors import Cluster, Pool, Serial
-from compare.jobs import Settings
-from compare.measure.job import Budget, Job
-from compare.progress import Reporter
+from compare.records import machines, results, schema
+from compare.run import executors, jobs
+from compare.run import stages as runs
+from compare.run.executors import Cluster, Pool, Serial
+from compare.run.job import Budget, Job
+from compare.run.jobs import Settings
+from compare.run.progress import Reporter
 from tests.test_run import Machine, plain
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from compare import jobs
-from compare import lengths as named
-from compare.claims.length_table import tables
-from compare.lengths import distributions, measure, models
-from compare.lengths.distributions import DISTRIBUTIONS, drawn
-from compare.lengths.strategies import STRATEGIES, Strategy, collated
-from compare.lengths.table import HEADERS, percentile, rows
-from compare.measure.job import Budget, Job
-from compare.schema import violation
+from compare.claims.c4_shapes.length_table import tables
+from compare.instruments import lengths as named
+from compare.instruments.lengths import distributions, measure, models
+from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
+from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
+from compare.instruments.lengths.table import HEADERS, percentile, rows
+from compare.records.schema import violation
+from compare.run import jobs
+from compare.run.job import Budget, Job
 
 LENGTHS = (3, 5, 3, 9, 4, 2, 7)
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)

@@ -3,7 +3,8 @@
 import pytest
 from matplotlib import rc_context
 
-from compare import report, results
+from compare import report
+from compare.records import results
 from compare.report.plots import crossover, strategies, style
 from compare.report.records import parse
 from compare.report.summary import summarise

@@ -16,11 +16,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compare import jobs, lock, report, results, schema, workloads
-from compare import run as runs
+from compare import report, workloads
 from compare.errors import CompareError, ResultsError, UnknownNameError
-from compare.jobs import Settings
-from compare.progress import Reporter
+from compare.records import lock, results, schema
+from compare.run import jobs
+from compare.run import stages as runs
+from compare.run.jobs import Settings
+from compare.run.progress import Reporter
 
 ROOT = Path(__file__).resolve().parent.parent
 OK = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}
@@ -366,7 +368,7 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
 LOCKED = """
 import sys, time
 from pathlib import Path
-from compare import lock
+from compare.records import lock
 with lock.held(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(60)
@@ -455,8 +457,9 @@ DRIVER = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
-from compare import jobs, report, workloads
-from compare.measure.job import Budget
+from compare import report, workloads
+from compare.run import jobs
+from compare.run.job import Budget
 quick = replace(jobs.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
 jobs.PRESETS = {"quick": quick}
 workloads.add("fake_tiny", "tests.fake_workloads:TINY")

@@ -10,8 +10,9 @@ import pytest
 import dynamic
 import graphs
 import static
-from compare import jobs, workloads
-from compare.jobs import Settings
+from compare import workloads
+from compare.run import jobs
+from compare.run.jobs import Settings
 from compare.workloads import Case, Workload
 from compare.workloads.base import Example
 

@@ -7,18 +7,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from compare.claims import (
-    c1_control_flow,
-    c2_gradients,
-    c3_debugging,
-    c4_shapes,
-    c5_memory,
-    c6_speed,
-    c7_prototyping,
-    c8_structure,
-    tape,
-)
+from compare.claims import tape
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Regime, Verdict
+from compare.claims.c1_control_flow import rule as c1_control_flow
+from compare.claims.c2_gradients import rule as c2_gradients
+from compare.claims.c3_debugging import rule as c3_debugging
+from compare.claims.c4_shapes import rule as c4_shapes
+from compare.claims.c5_memory import rule as c5_memory
+from compare.claims.c6_speed import rule as c6_speed
+from compare.claims.c7_prototyping import rule as c7_prototyping
+from compare.claims.c8_structure import rule as c8_structure
 from compare.errors import UnknownNameError
 from compare.workloads import nearest
 

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compare.claims.base import (
-    SMALLEST_EFFECT,
-    Claim,
-    Effect,
-    Finding,
-    Records,
-    Regime,
-    exceeds,
-    not_measured,
-)
-from compare.claims.c5_memory import held
+from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Records, Regime, exceeds, not_measured
+from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, left_out, steady
 from compare.report import text
 from compare.stats import Interval

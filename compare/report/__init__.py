@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from compare import results
-from compare.files import write_atomic
+from compare.records import results
+from compare.records.files import write_atomic
 
 __all__ = ["write"]
 
@@ -14,7 +14,7 @@ def write(directory: Path) -> list[Path]:
     """Write report.html, report.md and plots/ into a run directory; the files written, the page first.
 
     Reads results.jsonl and, if it is there, verdicts.json. What a run did not measure is said in the report.
-    Raises FileNotFoundError or ResultsError, as `compare.results.read` does.
+    Raises FileNotFoundError or ResultsError, as `compare.records.results.read` does.
     """
     from compare.claims import tape
     from compare.report import html, markdown, plots, records, summary, verdicts

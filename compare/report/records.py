@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from compare.schema import violation
+from compare.records.schema import violation
 
 Line = Mapping[str, Any]
 

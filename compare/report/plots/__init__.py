@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from compare.files import write_atomic
+from compare.records.files import write_atomic
 from compare.report.page import Picture, Table
 from compare.report.summary import Summary
 

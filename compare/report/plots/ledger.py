@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.ledger.attribution import Count, attributed
+from compare.instruments.ledger.attribution import Count, attributed
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from compare.parts.programs import UNEXPLAINED
-from compare.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
+from compare.instruments.parts.programs import UNEXPLAINED
+from compare.instruments.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from compare.claims.base import SMALLEST_EFFECT, Record
 from compare.claims.evidence import DYNAMIC, Cell, steady
-from compare.lengths.table import ALIGN, HEADERS, computed, ordered, rows
+from compare.instruments.lengths.table import ALIGN, HEADERS, computed, ordered, rows
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.ladder.rungs import RUNGS
-from compare.ladder.waterfall import Landing, Waterfall, waterfalls
+from compare.instruments.ladder.rungs import RUNGS
+from compare.instruments.ladder.waterfall import Landing, Waterfall, waterfalls
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, panels, style
