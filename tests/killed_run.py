@@ -14,8 +14,8 @@ from pathlib import Path
 from compare import report, workloads
 from compare.records import results
 from compare.run import stages as run
-from compare.run.jobs import Settings
 from compare.run.progress import Reporter
+from compare.run.settings import Settings
 from tests.test_run import plain
 
 KILLS = 20

@@ -17,7 +17,7 @@ from rich.console import Console
 from compare import claims, report, workloads
 from compare.cli.command import graphduel
 from compare.records import results
-from compare.report import tables, terminal
+from compare.report import tables, terminal, verdicts
 from compare.run import progress
 from compare.run import stages as runs
 from tests.test_run import Machine, parity_with, plain
@@ -310,7 +310,7 @@ def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp
     assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
     nested = "[" * depth + "]" * depth
     (tmp_path / results.VERDICTS).write_text(nested)
-    assert report._verdicts(tmp_path / results.VERDICTS) == []
+    assert verdicts.read(tmp_path / results.VERDICTS) == []
     path = tmp_path / results.RESULTS
     path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
     for command in (["report"], ["export"], ["run", "--resume", "--out"]):

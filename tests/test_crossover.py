@@ -9,7 +9,7 @@ from compare.instruments.crossover import chains, measure
 from compare.instruments.crossover.measure import ARMS, GRIDS, Grid
 from compare.records.schema import violation
 from compare.run.job import Budget, Job
-from compare.run.jobs import PRESETS
+from compare.run.settings import PRESETS
 
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
 

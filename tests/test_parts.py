@@ -7,12 +7,11 @@ import pytest
 
 import static
 from compare.errors import UnsupportedError
-from compare.instruments.parts import programs
+from compare.instruments.parts import figure, programs
 from compare.instruments.parts.measure import measure_parts
 from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
 from compare.instruments.parts.shares import parted, stages
 from compare.records import schema
-from compare.report.plots import parts as figure
 from compare.report.records import parse
 from compare.report.summary import summarise
 from compare.run.job import Budget

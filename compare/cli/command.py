@@ -96,7 +96,7 @@ def run(
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
     from compare.run import executors, progress
-    from compare.run.jobs import PRESETS, Settings
+    from compare.run.settings import PRESETS, Settings
     from compare.run.stages import run as measure
 
     asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
@@ -153,7 +153,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
     from compare.report import tables
     from compare.run import progress
-    from compare.run.jobs import Settings
+    from compare.run.settings import Settings
     from compare.run.stages import check as gate
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compare.instruments.lengths.sampling import Sample
     from compare.instruments.lengths.trace import Trace
     from compare.run.job import Budget
-    from compare.run.jobs import Settings
+    from compare.run.settings import Settings
 
 DRAWN, LONGEST = 2000, 56
 """Lengths of a known distribution, and the longest of them."""
@@ -77,7 +77,7 @@ class _Run:
 
     @property
     def settings(self) -> Settings:
-        from compare.run.jobs import Settings
+        from compare.run.settings import Settings
 
         return Settings("quick" if self.quick else "full", self.seed)
 
@@ -124,7 +124,8 @@ def _timed(run: _Run, name: str, trace: Trace, laid: Any) -> int:
 
 def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
     """The record of each process, of failures too, and the sample that they timed."""
-    from compare.run import jobs, progress
+    from compare.instruments.lengths import instrument as lengths
+    from compare.run import progress
     from compare.run.processes import run_job
 
     settings, records = run.settings, list[Any]()
@@ -135,7 +136,7 @@ def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
         sample, budget = _sample(run, trace)
         reporter.finish()
         for process in range(run.processes):
-            job = jobs.lengths_job(run.model, name, settings, process, sample.lengths, budget)
+            job = lengths.job(run.model, name, settings, process, sample.lengths, budget)
             reporter.start(job.label)
             records.append(run_job(job, settings.limits.timeout))
             reporter.finish(records[-1].get("error"))
@@ -144,14 +145,14 @@ def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
 
 def _sample(run: _Run, trace: Trace) -> tuple[Sample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
+    from compare.instruments.lengths import instrument as lengths
     from compare.instruments.lengths import probe
     from compare.instruments.lengths.sampling import quantiles
-    from compare.run import jobs
     from compare.run.processes import run_job
 
     settings, wanted = run.settings, COUNTS["quick" if run.quick else "full"]
     limit = settings.limits.timeout
-    job = jobs.lengths_job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
+    job = lengths.job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
     known = probe.paces(run_job(asked, limit))
     sample = probe.fitted(trace.lengths, known, job.budget.least, limit / 2, wanted, run.seed)

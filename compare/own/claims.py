@@ -78,6 +78,7 @@ OWN: Mapping[str, Claim] = {
             measured="Seconds a call takes in steady state, dynamic / static, in paired blocks.",
             rule=_rule("dynamic / static"),
             find=_contest("time", steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
+            reads=("time", "parity"),
         ),
         Claim(
             id="F2",
@@ -89,6 +90,7 @@ OWN: Mapping[str, Claim] = {
             find=_contest(
                 "time", first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False
             ),
+            reads=("time", "parity"),
         ),
         Claim(
             id="F3",
@@ -98,6 +100,7 @@ OWN: Mapping[str, Claim] = {
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static / dynamic.",
             rule=_rule("static / dynamic"),
             find=_contest("memory", held, "bytes held, static / dynamic", dynamic_on_top=False),
+            reads=("memory", "parity"),
         ),
     )
 }

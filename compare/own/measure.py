@@ -24,9 +24,9 @@ from compare.records.results import Record
 from compare.run import environment
 from compare.run.gate import sorted_out
 from compare.run.job import Budget, Job
-from compare.run.jobs import OWN
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
+from compare.run.settings import OWN
 from compare.run.worker import failure
 from compare.workloads.base import Case
 

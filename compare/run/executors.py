@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from compare.errors import CompareError
 from compare.records import machines
 from compare.records.results import Record
+from compare.records.schema.kinds import REGISTERED
 from compare.run.job import Job
 
 Execute = Callable[[Job, float], Record]
@@ -59,7 +60,7 @@ class Pool:
 
 def measured(execute: Execute, job: Job, timeout: float) -> Record:
     """The record of a job, with the host it was measured on: runs there."""
-    record = _by_arm(execute, job, timeout) if job.kind in ("memory", "ledger") else execute(job, timeout)
+    record = _by_arm(execute, job, timeout) if REGISTERED[job.kind].by_arm else execute(job, timeout)
     return {"host": machines.label(), **record}
 
 

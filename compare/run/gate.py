@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from compare.records.results import Record
 from compare.run.job import Job
-from compare.run.jobs import Cell
 from compare.run.runner import Wanted
+from compare.run.settings import Cell
 
 REFERENCE = "dynamic"
 

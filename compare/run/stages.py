@@ -22,9 +22,9 @@ from compare.records.results import Record
 from compare.run import gate, jobs
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.job import Job
-from compare.run.jobs import Cell, Settings
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted
+from compare.run.settings import OWN, Cell, Settings
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
 
 
 def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
-    if any(r["kind"] == "run" and r["settings"].get("preset") == jobs.OWN for r in records):
+    if any(r["kind"] == "run" and r["settings"].get("preset") == OWN for r in records):
         from compare.own import claims as own
 
         return own.judge(records)
@@ -118,8 +118,8 @@ def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
 
 def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     records, checks = runner.journal.records, jobs.check_jobs(settings)
-    timings, tables = list(jobs.time_jobs(chosen, settings)), list(jobs.table_jobs(settings))
-    closer = list(jobs.closer_jobs(chosen, settings))
+    timings, tables = list(jobs.time_jobs(chosen, settings)), jobs.table_jobs(settings)
+    closer = jobs.closer_jobs(chosen, settings)
     runner.reporter.pace.total = len(checks) + 2 * len(chosen) + len(timings) + len(tables) + len(closer)
     runner.header(settings.to_dict())
     runner.jobs((job, {}) for job in (*checks, *(jobs.parity_job(cell, settings) for cell in chosen)))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from runpy import run_module
 from types import ModuleType
 
 PACKAGES = ("graphs", "static", "dynamic", "compare")
@@ -32,6 +33,4 @@ def keep_to_home() -> None:
 if __name__ == "__main__":
     keep_to_home()
 
-    from compare.run.worker import main
-
-    main()
+    run_module("compare.run.worker", run_name="__main__")

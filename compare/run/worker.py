@@ -20,26 +20,9 @@ from typing import Any
 
 from compare.errors import described
 from compare.records.results import Record
+from compare.records.schema.kinds import REGISTERED
 from compare.run import environment, product
 from compare.run.job import Job
-
-MEASURES = {
-    "parity": "compare.instruments.parity.measure:measure",
-    "time": "compare.instruments.time.measure:measure",
-    "memory": "compare.instruments.memory.measure:measure",
-    "lengths": "compare.instruments.lengths.measure:measure",
-    "lengths probe": "compare.instruments.lengths.probe:measure",
-    "crossover": "compare.instruments.crossover.measure:measure",
-    "crossover memory": "compare.instruments.crossover.measure:measure_memory",
-    "ladder": "compare.instruments.ladder.measure:measure",
-    "parts": "compare.instruments.parts.measure:measure",
-    "ledger": "compare.instruments.ledger.measure:measure",
-    "environment": "compare.run.environment:measure",
-    "returned memory": "compare.advice.returned:measure",
-    "selftest time": "compare.selftest.measure:measure_time",
-    "selftest memory": "compare.selftest.measure:measure_memory",
-}
-"""What makes the record of each kind of job. The check of a claim is named by its job, and takes no arguments."""
 
 
 def main() -> None:
@@ -78,7 +61,7 @@ def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
     if job.claim is not None:
         return _named(job.source)
-    return partial(_named(MEASURES[job.kind]), job)
+    return partial(_named(REGISTERED[job.kind].measure), job)
 
 
 def failure(job: Job, error: str) -> Record:
@@ -89,3 +72,7 @@ def failure(job: Job, error: str) -> Record:
 def _named(source: str) -> Any:
     module, _, function = source.partition(":")
     return getattr(import_module(module), function)
+
+
+if __name__ == "__main__":
+    main()

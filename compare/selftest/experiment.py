@@ -20,9 +20,9 @@ from compare.records.results import Record
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
 from compare.run.job import Job
-from compare.run.jobs import PRESETS
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
+from compare.run.settings import PRESETS
 from compare.selftest import page
 from compare.selftest.inject import AGAIN
 from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.c1_control_flow.schema import Programs
+from compare.records.kind import Kind
 from compare.stats import Interval, geometric_mean, proportion_interval
 
 MIN_PROGRAMS = 40
@@ -117,6 +119,8 @@ CLAIM = Claim(
     f"{HARD_FEW:.0%}. Supported if it lies above {HARD_MOST:.0%}. Otherwise depends, by family of "
     f"programs. Inconclusive under {MIN_PROGRAMS} programs.",
     find=find,
+    reads=("program",),
+    check=Kind("program", Programs, "compare.claims.c1_control_flow.measure:measure"),
     literature=(
         "AutoGraph makes graphs of Python control flow with no loss (abstract, arXiv 1810.08061)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.c2_gradients.schema import Gradients
 from compare.claims.evidence import DYNAMIC
+from compare.records.kind import Kind
 from compare.stats import Interval, proportion_interval
 
 MIN_OPS = 40
@@ -101,6 +103,8 @@ CLAIM = Claim(
     f"{MIN_WORKLOADS} workloads, and the lower end of Wilson's 95% interval of the pass rate is above "
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
+    reads=("gradients", "parity"),
+    check=Kind("gradients", Gradients, "compare.claims.c2_gradients.measure:measure"),
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(
         "gradients in float16, where the reference differs by rounding alone",

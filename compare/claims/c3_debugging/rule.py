@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.c3_debugging.schema import Faults
+from compare.records.kind import Kind
 from compare.stats import Interval, proportion_interval
 
 MIN_FAULTS = 30
@@ -118,6 +120,8 @@ CLAIM = Claim(
     f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
     f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
     find=find,
+    reads=("fault",),
+    check=Kind("fault", Faults, "compare.claims.c3_debugging.measure:measure"),
     literature=(
         "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
         "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",

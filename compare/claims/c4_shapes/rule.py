@@ -180,6 +180,9 @@ CLAIM = Claim(
     f"all hold. Depends if some hold and some do not. Inconclusive if an interval holds {1 + SMALLEST_EFFECT}, or "
     f"the stream has fewer than {MIN_LENGTHS} lengths. The intervals of all costs hold at once with 95% (Bonferroni).",
     find=find,
+    reads=("time", "lengths", "parity"),
+    tape="partly",
+    figures=("compare.claims.c4_shapes.figure",),
     literature=(
         "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128 (abstract, arXiv 2107.02027)",
         "compiled dynamic shapes ran 3.54x as fast as PyTorch (abstract, BladeDISC, 10.1145/3617327)",

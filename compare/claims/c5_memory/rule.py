@@ -144,6 +144,8 @@ CLAIM = Claim(
     "holds in the median, for then the reason is wrong. Inconclusive otherwise, or under "
     f"{MIN_WORKLOADS} workloads.",
     find=find,
+    reads=("memory", "crossover memory", "parity"),
+    tape="alone",
     literature=(
         "MXNet's memory planning roughly halves training memory",
         "sharing one arena takes up to 10.5x less memory on inference (abstract, arXiv 2001.03288)",

@@ -173,6 +173,9 @@ CLAIM = Claim(
     "raised once, after a first run had shown 5% of cache effects at smaller ones. "
     f"Inconclusive under {MIN_WORKLOADS} other workloads.",
     find=find,
+    reads=("time", "crossover", "parity"),
+    tape="alone",
+    figures=("compare.claims.c6_speed.figure",),
     literature=(
         "torch.compile: 2.27x inference and 1.41x training on an A100 (abstract, PyTorch 2, ASPLOS 2024)",
         "NNabla, one library in both modes: 21.1 s static, 28.7 s dynamic (its tutorial)",

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, judged, not_measured
+from compare.claims.c7_prototyping.schema import Prototypes
+from compare.records.kind import Kind
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
 
 MIN_TASKS = 3
@@ -127,6 +129,9 @@ CLAIM = Claim(
     "share of faults that static catches has Wilson's, and speaks against the claim if it lies above dynamic's. "
     f"Inconclusive under {MIN_TASKS} tasks.",
     find=find,
+    reads=("prototype", "program", "fault"),
+    check=Kind("prototype", Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    tape="alone",
     literature=(
         "a wait of less than 0.1 s feels immediate (Miller, AFIPS Fall Joint Computer Conference 1968)",
         "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, combine, not_measured
+from compare.claims.c8_structure.schema import Edits
+from compare.records.kind import Kind
 from compare.stats import geometric_mean_interval
 
 MIN_EDITS = 4
@@ -85,6 +87,9 @@ CLAIM = Claim(
     f"The verdict is what all edits say, depends if they differ, inconclusive under {MIN_EDITS} kinds of "
     "edit.",
     find=find,
+    reads=("edit",),
+    check=Kind("edit", Edits, "compare.claims.c8_structure.measure:measure"),
+    tape="partly",
     literature=(
         "TensorFlow Fold runs a new structure per example, over 10x faster on a CPU (arXiv 1702.02181)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",

@@ -2,7 +2,8 @@
 
 from typing import Any, Literal, TypedDict
 
-from compare.records.schema.cells import MemoryArm, TimeArm
+from compare.instruments.memory.schema import MemoryArm
+from compare.instruments.time.schema import TimeArm
 
 
 class TrialArm(TimeArm):

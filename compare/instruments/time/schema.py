@@ -1,29 +1,8 @@
-"""What is measured of a cell: whether it is right, how long it takes, and what it holds."""
+"""How long the arms of a cell take."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-Status = Literal["ok", "unsupported", "disagree", "failed"]
-
-
-class ParityArm(TypedDict):
-    """How far an arm is from the references, scaled as in `compare.instruments.parity.measure`; null if not finite."""
-
-    status: Status
-    output_error: float | None
-    gradient_error: float | None
-    tolerance: float
-    reason: str | None
-
-
-class Parity(TypedDict):
-    """The gate of a cell. `same_graph` is null where the function cannot be traced, or has branches or loops."""
-
-    workload: str
-    size: str
-    agree: bool
-    arms: dict[str, ParityArm]
-    same_graph: bool | None
-    kernel_calls: dict[str, dict[str, int]]
+from compare.records.kind import Status
 
 
 class Call(TypedDict):
@@ -66,24 +45,3 @@ class Time(TypedDict):
     size: str
     process: int
     arms: dict[str, TimeArm]
-
-
-class MemoryArm(TypedDict):
-    """What one arm held and reached, as `compare.instruments.memory.measure` defines it."""
-
-    status: Status
-    reason: str | None
-    peak: NotRequired[int]
-    held: NotRequired[int]
-    resident_growth: NotRequired[int]
-    kept: NotRequired[int]
-    classes: NotRequired[dict[str, int]]
-    nodes: NotRequired[int]
-
-
-class Memory(TypedDict):
-    """The memory of a cell, each arm in a process of its own."""
-
-    workload: str
-    size: str
-    arms: dict[str, MemoryArm]

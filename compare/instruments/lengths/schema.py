@@ -1,8 +1,8 @@
-"""What is measured beside the workloads: strategies for lengths, and the crossover map."""
+"""Strategies for inputs of varying length."""
 
 from typing import NotRequired, TypedDict
 
-from compare.records.schema.cells import MemoryArm, Status
+from compare.records.kind import Status
 
 
 class GroupCall(TypedDict):
@@ -48,49 +48,3 @@ class Lengths(TypedDict):
     process: int
     examples: list[int]
     arms: dict[str, StrategyArm]
-
-
-class GridArm(TypedDict):
-    """What an engine took in a cell of the crossover map; `blocks` are seconds a call."""
-
-    build: float
-    first: float
-    steady: bool
-    blocks: list[float]
-
-
-class GridCell(TypedDict):
-    """A chain of `depth` ops over `elements` floats; no arms where the engines disagree."""
-
-    ops: str
-    depth: int
-    elements: int
-    status: Status
-    reason: str | None
-    arms: dict[str, GridArm]
-
-
-class Crossover(TypedDict):
-    """The times of the crossover map in one process."""
-
-    size: str
-    process: int
-    cells: list[GridCell]
-
-
-class GridMemory(TypedDict):
-    """The bytes of both engines in a cell of the map."""
-
-    ops: str
-    depth: int
-    elements: int
-    status: Status
-    reason: str | None
-    arms: dict[str, MemoryArm]
-
-
-class CrossoverMemory(TypedDict):
-    """The memory of the crossover map."""
-
-    size: str
-    cells: list[GridMemory]
