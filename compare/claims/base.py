@@ -104,7 +104,12 @@ class Claim:
 
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""
-        return Verdict(self, self.find([record for record in records if record.get("kind") in self.reads]))
+        return Verdict(self, self.find(of(records, *self.reads)))
+
+
+def of(records: Records, *kinds: str) -> list[Record]:
+    """The records of these kinds."""
+    return [record for record in records if record.get("kind") in kinds]
 
 
 def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:

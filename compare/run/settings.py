@@ -52,10 +52,13 @@ class Closer:
         named = cell.workload in names if names else cell.workload not in self.leaves_out
         return cell.size == self.size and named
 
-    def jobs(self, kind: str, cells: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
-        """A job of that kind for each cell in each process."""
-        for process, cell in product(range(self.processes), cells):
-            yield cell, settings.job(kind, cell, process, self.budget)
+    def jobs(
+        self, kind: str, names: tuple[str, ...], chosen: Iterable[Cell], settings: Settings
+    ) -> Iterator[tuple[Cell, Job]]:
+        """A job of that kind in each process for each cell that is among those of these names."""
+        for process, cell in product(range(self.processes), chosen):
+            if self.takes(names, cell):
+                yield cell, settings.job(kind, cell, process, self.budget)
 
 
 @dataclass(frozen=True)

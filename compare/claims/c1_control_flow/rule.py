@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
 from compare.claims.c1_control_flow.schema import Programs
 from compare.records.kind import Kind
 from compare.stats import Interval, geometric_mean, proportion_interval
@@ -51,7 +51,7 @@ def find(records: Records) -> Finding:
 def _programs(records: Records) -> list[Record]:
     """Each program once; of several measurements the worst, since repeating one is no new evidence."""
     found: dict[str, Record] = {}
-    for row in (row for record in records if record.get("kind") == "program" for row in record["programs"]):
+    for row in (row for record in of(records, "program") for row in record["programs"]):
         found[row["program"]] = min(found.get(row["program"], row), row, key=_standing)
     return [found[name] for name in sorted(found)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
 from compare.claims.c2_gradients.schema import Gradients
 from compare.claims.evidence import DYNAMIC
 from compare.records.kind import Kind
@@ -40,15 +40,14 @@ def find(records: Records) -> Finding:
 
 def _sweep(records: Records) -> Record:
     """The checks of single ops; of several records the worst, since repeating checks is no new evidence."""
-    sweeps = [record for record in records if record.get("kind") == "gradients"]
     none: Record = {"checks": 0, "passed": 0}
-    return min(sweeps, key=lambda r: (r["passed"] - r["checks"], r["checks"], repr(r)), default=none)
+    return min(of(records, "gradients"), key=lambda r: (r["passed"] - r["checks"], r["checks"], repr(r)), default=none)
 
 
 def _models(records: Records) -> dict[str, bool]:
     """For each workload and size, whether the tape's gradients agree with the float64 reference."""
     found: dict[str, bool] = {}
-    for record in (r for r in records if r.get("kind") == "parity"):
+    for record in of(records, "parity"):
         arm = record["arms"].get(DYNAMIC)
         if arm and arm["status"] in ("ok", "disagree"):
             name = f"{record['workload']} ({record['size']})"

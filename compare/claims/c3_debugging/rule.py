@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
 from compare.claims.c3_debugging.schema import Faults
 from compare.records.kind import Kind
 from compare.stats import Interval, proportion_interval
@@ -45,7 +45,7 @@ def find(records: Records) -> Finding:
 
 def _faults(records: Records) -> list[Record]:
     """Each fault in each engine once, measured last, since repeating one is no new evidence."""
-    rows = (row for record in records if record.get("kind") == "fault" for row in record.get("faults", [record]))
+    rows = (row for record in of(records, "fault") for row in record.get("faults", [record]))
     return list({(row["family"], row["fault"], row["engine"]): row for row in rows}.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compare.claims.base import Record, Records, Regime, judged
+from compare.claims.base import Record, Records, Regime, judged, of
 from compare.claims.evidence import Cell, Read, first_run, steady
 
 ALONE = "one by one"
@@ -19,7 +19,7 @@ CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 def tables(records: Records) -> list[Cell]:
     """One for each model, distribution of lengths and size, with the strategies that every process found right."""
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted((r for r in records if r.get("kind") == "lengths"), key=_canonical):
+    for record in sorted(of(records, "lengths"), key=_canonical):
         groups.setdefault((f"{record['workload']} on {record['lengths']}", record["size"]), []).append(record["arms"])
     return [Cell(*place, tuple(_right(arms))) for place, arms in groups.items()]
 
@@ -71,8 +71,7 @@ def refused(records: Records) -> tuple[str, ...]:
         sorted(
             {
                 f"{r['workload']} on {r['lengths']} ({r['size']}), {name}: {arm['status']}, {arm['reason']}"
-                for r in records
-                if r.get("kind") == "lengths"
+                for r in of(records, "lengths")
                 for name, arm in r["arms"].items()
                 if arm["status"] != "ok"
             }

@@ -71,7 +71,7 @@ def find(records: Records) -> Finding:
 
 def _left_out(records: Records, varying: list[Cell], tables: list[Cell]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
-    yield from left_out([r for r in records if r.get("workload") in WORKLOADS or r.get("kind") == "parity"], "time")
+    yield from left_out([r for r in records if r.get("workload") in WORKLOADS], "time")
     yield from length_table.refused(records)
 
 

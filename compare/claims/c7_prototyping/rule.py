@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, judged, not_measured
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, judged, not_measured, of
 from compare.claims.c7_prototyping.schema import Prototypes
 from compare.records.kind import Kind
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
@@ -48,7 +48,7 @@ def find(records: Records) -> Finding:
 
 def _rows(records: Records, kind: str, name: str) -> list[Record]:
     """What lines of a kind hold, by name."""
-    found = (row for record in records if record.get("kind") == kind for row in record.get(f"{name}s", ()))
+    found = (row for record in of(records, kind) for row in record.get(f"{name}s", ()))
     return sorted(found, key=lambda row: (row[name], str(row)))
 
 

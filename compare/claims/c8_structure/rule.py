@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, combine, not_measured
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, combine, not_measured, of
 from compare.claims.c8_structure.schema import Edits
 from compare.records.kind import Kind
 from compare.stats import geometric_mean_interval
@@ -26,7 +26,7 @@ EDIT_COST = 5.0
 
 def find(records: Records) -> Finding:
     """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
-    rows = [row for r in records if r.get("kind") == "edit" for row in r.get("edits", [r])]
+    rows = [row for r in of(records, "edit") for row in r.get("edits", [r])]
     edits = sorted((row for row in rows if row.get("agree", True)), key=lambda row: str(row["edit"]))
     if not rows:
         return not_measured("structure edits during training")

@@ -14,7 +14,7 @@ from compare.run.settings import Cell, Settings
 def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
     """The ladders of the cells that have one, in so many processes each."""
     closer = settings.limits.closer
-    return closer.jobs("ladder", [cell for cell in chosen if closer.takes(closer.ladder, cell)], settings)
+    return closer.jobs("ladder", closer.ladder, chosen, settings)
 
 
 LADDER = Instrument(

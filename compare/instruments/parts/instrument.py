@@ -14,7 +14,7 @@ from compare.run.settings import Cell, Settings
 def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
     """Time part by part, of the cells that are taken apart."""
     closer = settings.limits.closer
-    return closer.jobs("parts", [cell for cell in chosen if closer.takes(closer.apart, cell)], settings)
+    return closer.jobs("parts", closer.apart, chosen, settings)
 
 
 PARTS = Instrument(
