@@ -18,9 +18,9 @@ import click
 import static
 from benchmarks import deep, summary
 from benchmarks.table import chosen
-from compare import tables
-from compare.measure.environment import environment, pin
-from compare.measure.rounds import collected
+from compare.instruments.time.rounds import collected
+from compare.report import tables
+from compare.run.environment import environment, pin
 from static import clock
 
 NODES = (1_000, 4_000, 16_000, 100_000)

@@ -15,9 +15,9 @@ import click
 
 import static
 from benchmarks.programs import ROWS, Row
-from compare import tables
-from compare.measure.environment import pin
-from compare.measure.rounds import collected
+from compare.instruments.time.rounds import collected
+from compare.report import tables
+from compare.run.environment import pin
 
 
 class Compiled(NamedTuple):

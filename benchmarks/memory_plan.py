@@ -14,7 +14,8 @@ import click
 
 import static
 from benchmarks.programs import ROWS
-from compare import arms, workloads
+from compare import workloads
+from compare.engines import arms
 from graphs import dims
 from static import sharing
 from static.memory import ALIGNMENT

@@ -21,9 +21,9 @@ import numpy as np
 
 import dynamic
 from benchmarks.workers import CLOCKS
-from compare import tables
-from compare.measure.environment import pin
-from compare.measure.rounds import Clock, calibrate, collected, orders, time_block
+from compare.instruments.time.rounds import Clock, calibrate, collected, orders, time_block
+from compare.report import tables
+from compare.run.environment import pin
 
 Call = Callable[[], Any]
 LENGTHS = (1_000, 10_000, 100_000)

@@ -19,8 +19,9 @@ import graphs as g
 import static
 from benchmarks.programs import Array, Params
 from benchmarks.workers import alone
-from compare import parity, tables
 from compare.errors import WorkerError
+from compare.instruments.parity import measure as parity
+from compare.report import tables
 
 SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64
 

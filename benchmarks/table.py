@@ -24,10 +24,11 @@ from benchmarks import summary
 from benchmarks.arms import ARMS
 from benchmarks.programs import ROWS
 from benchmarks.workers import CLOCKS, Settings, Worker, working
-from compare import parity, tables
 from compare.errors import WorkerError
-from compare.measure.environment import environment
-from compare.measure.rounds import orders
+from compare.instruments.parity import measure as parity
+from compare.instruments.time.rounds import orders
+from compare.report import tables
+from compare.run.environment import environment
 
 Blocks = dict[str, list[float]]
 

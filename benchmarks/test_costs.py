@@ -6,7 +6,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import dynamic
 from benchmarks import compile_time, compiling, deep, recording, stream
 from benchmarks.programs import ROWS
-from compare.measure.environment import pin
+from compare.run.environment import pin
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,7 +9,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.programs import ROWS
 from compare.errors import UnsupportedError
-from compare.measure.environment import pin
+from compare.run.environment import pin
 
 
 @pytest.fixture(autouse=True, scope="module")

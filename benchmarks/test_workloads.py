@@ -3,8 +3,9 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from compare import arms, workloads
-from compare.measure.environment import pin
+from compare import workloads
+from compare.engines import arms
+from compare.run.environment import pin
 
 CELLS = [(name, arm) for name in workloads.names() for arm in workloads.get(name).arms]
 

@@ -17,8 +17,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from compare.errors import WorkerError, described
-from compare.measure import environment
-from compare.measure.rounds import calibrate, collected, time_block
+from compare.instruments.time.rounds import calibrate, collected, time_block
+from compare.run import environment
 
 CLOCKS: dict[str, Callable[[], int]] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 PIECE = 0.001  # seconds that a piece of a block takes at least: far more than the clock's resolution

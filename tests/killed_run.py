@@ -11,9 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from compare import report, results, run, workloads
-from compare.jobs import Settings
-from compare.progress import Reporter
+from compare import report, workloads
+from compare.records import results
+from compare.run import stages as run
+from compare.run.progress import Reporter
+from compare.run.settings import Settings
 from tests.test_run import plain
 
 KILLS = 20

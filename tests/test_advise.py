@@ -14,17 +14,18 @@ import compare
 import dynamic
 import graphs as g
 import static
-from compare import advice, machines
+from compare import advice
 from compare.advice import calibration, evaluation, memory, prediction, returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead, Returned, load, save
 from compare.advice.structures import Predicted, output_of, structure
 from compare.advice.work import Parts
-from compare.cli import graphduel
+from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError
-from compare.measure.environment import environment
-from compare.measure.job import Job
 from compare.own.case import differentiates
-from compare.progress import Reporter
+from compare.records import machines
+from compare.run.environment import environment
+from compare.run.job import Job
+from compare.run.progress import Reporter
 from graphs.spec import TensorSpec
 from static.memory import ALIGNMENT
 from tests.fake_workloads import BRANCH, STREAM, TINY
@@ -505,7 +506,7 @@ def test_a_row_is_predicted_then_measured_and_one_that_fails_is_left_out(monkeyp
 
 
 def calibration_free():
-    from compare.measure.job import Budget
+    from compare.run.job import Budget
 
     return Budget(2, 1, 0.01, 1e-5)
 

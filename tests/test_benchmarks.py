@@ -18,7 +18,7 @@ from benchmarks.arms import ARMS, Arm
 from benchmarks.programs import ROWS, Row
 from benchmarks.workers import Settings, working
 from compare.errors import WorkerError
-from compare.parity import TOLERANCES, tree_error
+from compare.instruments.parity.measure import TOLERANCES, tree_error
 
 
 def dense(loss, batch, sizes, labels=None):

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.claims import crossover
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory.rule import held
 from tests.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
 
 PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 5.0, ("matmul", 8, 4096): 0.5}

@@ -4,7 +4,7 @@ import pytest
 
 import dynamic
 import graphs
-from compare.claims import gradients
+from compare.claims.c2_gradients import measure as gradients
 from graphs.testing import samples
 from tests.claim_records import models, parity, said, sweep, verdict
 

@@ -14,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from compare import claims, progress, report, results, tables, terminal, workloads
-from compare import run as runs
-from compare.cli import graphduel
+from compare import claims, report, workloads
+from compare.cli.command import graphduel
+from compare.records import results
+from compare.report import tables, terminal, verdicts
+from compare.run import progress
+from compare.run import stages as runs
 from tests.test_run import Machine, parity_with, plain
 
 ESCAPE = "\x1b"
@@ -96,7 +99,7 @@ def test_doctor_finds_everything_here(call):
 
 
 def test_doctor_names_a_broken_part(call, monkeypatch):
-    from compare import doctor
+    from compare.cli import doctor
 
     monkeypatch.setattr(doctor, "PARTS", ("graphs", "no_such_part"))
     monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {"governor": None}))
@@ -307,7 +310,7 @@ def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp
     assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
     nested = "[" * depth + "]" * depth
     (tmp_path / results.VERDICTS).write_text(nested)
-    assert report._verdicts(tmp_path / results.VERDICTS) == []
+    assert verdicts.read(tmp_path / results.VERDICTS) == []
     path = tmp_path / results.RESULTS
     path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
     for command in (["report"], ["export"], ["run", "--resume", "--out"]):

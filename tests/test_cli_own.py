@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import lifetimes, own, results
-from compare.cli import graphduel
+from compare import own
+from compare.cli.command import graphduel
 from compare.errors import InputsError
 from compare.own import origin
+from compare.records import lifetimes, results
 from static import memory
 from tests.hard_instances import packed
 

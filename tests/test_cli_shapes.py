@@ -5,8 +5,8 @@ from statistics import fmean
 import pytest
 from click.testing import CliRunner
 
-from compare.cli import graphduel
-from compare.measure import processes
+from compare.cli.command import graphduel
+from compare.run import processes
 from tests.claim_records import BASE, lengths, strategy
 
 

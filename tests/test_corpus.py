@@ -10,11 +10,12 @@ import pytest
 import dynamic
 import graphs
 import static
-from compare import schema
-from compare.claims.c1_control_flow import EASY_EDIT, MIN_PROGRAMS
-from compare.corpus import FAMILIES, measure, programs
-from compare.corpus.measure import calls, measured
-from compare.corpus.program import Program, floats
+from compare.claims.c1_control_flow import measure
+from compare.claims.c1_control_flow.corpus import FAMILIES, programs
+from compare.claims.c1_control_flow.corpus.program import Program, floats
+from compare.claims.c1_control_flow.measure import calls, measured
+from compare.claims.c1_control_flow.rule import EASY_EDIT, MIN_PROGRAMS
+from compare.records import schema
 from compare.report.records import parse
 from tests.claim_records import program as row
 from tests.claim_records import regime, said, verdict

@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from compare.crossover import chains, measure
-from compare.crossover.measure import ARMS, GRIDS, Grid
-from compare.jobs import PRESETS
-from compare.measure.job import Budget, Job
-from compare.schema import violation
+from compare.instruments.crossover import chains, measure
+from compare.instruments.crossover.measure import ARMS, GRIDS, Grid
+from compare.records.schema import violation
+from compare.run.job import Budget, Job
+from compare.run.settings import PRESETS
 
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import graphs
 from compare import errors
 from compare.claims import CLAIMS
-from compare.cli import graphduel
+from compare.cli.command import graphduel
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

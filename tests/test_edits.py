@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from compare import schema
-from compare.edits import edits, measure
-from compare.edits.base import BLOCKS, HALF, STEPS, digits
-from compare.edits.measure import Training
+from compare.claims.c8_structure import measure
+from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
+from compare.claims.c8_structure.catalogue import edits
+from compare.claims.c8_structure.measure import Training
+from compare.records import schema
 from tests.claim_records import LABELS, regime, said, verdict
 
 EDITS = {edit.name: edit for edit in edits()}

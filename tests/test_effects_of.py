@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import compare
 import graphs as g
-from compare.cli import graphduel
+from compare.cli.command import graphduel
 from compare.errors import EffectsError
 from compare.own.effects import Effect, effects_of
 from compare.own.fingerprint import fingerprint

@@ -14,14 +14,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare import executors, jobs, machines, report, results, schema, workloads
-from compare import run as runs
-from compare.cli import graphduel
+from compare import report, workloads
+from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.executors import Cluster, Pool, Serial
-from compare.jobs import Settings
-from compare.measure.job import Budget, Job
-from compare.progress import Reporter
+from compare.records import machines, results, schema
+from compare.run import executors
+from compare.run import settings as presets
+from compare.run import stages as runs
+from compare.run.executors import Cluster, Pool, Serial
+from compare.run.job import Budget, Job
+from compare.run.progress import Reporter
+from compare.run.settings import Settings
 from tests.test_run import Machine, plain
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -279,13 +282,13 @@ def loopback(tmp_path):
     made.end()
 
 
-QUICK = replace(jobs.PRESETS["quick"], budget=Budget(2, 1, 0.01, 1e-5), more_seconds=-1.0, memory=0)
+QUICK = replace(presets.PRESETS["quick"], budget=Budget(2, 1, 0.01, 1e-5), more_seconds=-1.0, memory=0)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the client's event loop, when a worker dies
 def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypatch, loopback):
-    monkeypatch.setattr(jobs, "PRESETS", {"quick": QUICK})
+    monkeypatch.setattr(presets, "PRESETS", {"quick": QUICK})
     victim, _ = loopback.worker("127.0.0.1"), loopback.worker("127.0.0.2")
     loopback.wait_for_workers(2)
     heard, out = [], tmp_path / "run"

@@ -7,9 +7,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from compare import export, results, schema
-from compare.cli import graphduel
+from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError
+from compare.records import formats as export
+from compare.records import results, schema
 
 ROW = {"status": "ok", "reason": None, "calls_per_block": 4, "warmup": [0.5], "stream": None}
 PARITY_ROW = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}

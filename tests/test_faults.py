@@ -5,12 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from compare import schema
-from compare.faults import corpus, debugger, measure
-from compare.faults.base import Fault, Place, draw, mean_square
-from compare.faults.dynamic_tools import DynamicTools
-from compare.faults.static_tools import StaticTools
-from compare.faults.tools import Attempt, Event, Report, same, same_results
+from compare.claims.c3_debugging import debugger, measure
+from compare.claims.c3_debugging.base import Fault, Place, draw, mean_square
+from compare.claims.c3_debugging.catalogue import corpus
+from compare.claims.c3_debugging.dynamic_tools import DynamicTools
+from compare.claims.c3_debugging.static_tools import StaticTools
+from compare.claims.c3_debugging.tools import Attempt, Event, Report, same, same_results
+from compare.records import schema
 from graphs.spec import TensorSpec
 from tests.claim_records import LABELS, regime, said, verdict
 

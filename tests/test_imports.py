@@ -1,6 +1,7 @@
 """The layers: who may import whom, read from the source and seen in fresh processes."""
 
 import ast
+import graphlib
 import json
 import subprocess
 import sys
@@ -73,6 +74,32 @@ def test_a_package_imports_by_its_full_name_only(package):
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative  # so that the scan above misses nothing
+
+
+def modules_imported(package: str) -> dict[str, set[str]]:
+    """Each module of a package, and those of it that it imports by a statement anywhere in it, types aside."""
+    paths = {path.relative_to(ROOT).with_suffix(""): path for path in (ROOT / package).rglob("*.py")}
+    files = {".".join(name.parts).removesuffix(".__init__"): path for name, path in paths.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in files.items():
+        tree = ast.parse(path.read_text("utf-8"))
+        typing = {inner for node in ast.walk(tree) if _is_for_types(node) for inner in ast.walk(node)}
+        nodes = [node for node in ast.walk(tree) if node not in typing]
+        plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        froms = [(str(n.module), a.name) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
+        named = {f"{module}.{name}" if f"{module}.{name}" in files else module for module, name in froms}
+        found[name] = (plain | named) & files.keys() - {name}
+    return found
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def test_no_modules_of_compare_import_each_other_in_a_circle():
+    imports = modules_imported("compare")
+    assert "compare.run.job" in imports["compare.run.settings"]
+    graphlib.TopologicalSorter(imports).prepare()  # raises CycleError, with the circle
 
 
 def test_graphs_loads_only_itself_and_numpy():

@@ -11,17 +11,19 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from compare import arms, jobs, schema
-from compare.arms import CompiledStep
-from compare.jobs import Cell, Settings
-from compare.ladder.measure import differences, measure_rungs
-from compare.ladder.rungs import REPLAY, RUNGS, TAPE, Rung
-from compare.ladder.waterfall import waterfalls
-from compare.measure.job import Budget
-from compare.measure.rounds import paired_rounds
-from compare.report.plots import waterfall as figure
+from compare.engines import arms
+from compare.engines.arms import CompiledStep
+from compare.instruments.ladder import figure
+from compare.instruments.ladder.measure import differences, measure_rungs
+from compare.instruments.ladder.rungs import REPLAY, RUNGS, TAPE, Rung
+from compare.instruments.ladder.waterfall import waterfalls
+from compare.instruments.time.rounds import paired_rounds
+from compare.records import schema
 from compare.report.records import parse
 from compare.report.summary import summarise
+from compare.run import jobs
+from compare.run.job import Budget
+from compare.run.settings import Cell, Settings
 from static.passes import pipeline
 from tests import fake_workloads
 

@@ -7,18 +7,17 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare import schema
-from compare.arms import transformed
-from compare.ledger import graph, tape
-from compare.ledger.attribution import Count, attributed, counts, most_live
-from compare.ledger.measure import disagreements, measure_arm
-from compare.ledger.timeline import Moment, Reading, Timeline, moment, thinned
-from compare.ledger.watching import watched
-from compare.measure.job import Job
-from compare.measure.processes import run_job
-from compare.report.plots import ledger as figure
+from compare.engines.arms import transformed
+from compare.instruments.ledger import figure, graph, tape
+from compare.instruments.ledger.attribution import Count, attributed, counts, most_live
+from compare.instruments.ledger.measure import disagreements, measure_arm
+from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment, thinned
+from compare.instruments.ledger.watching import watched
+from compare.records import schema
 from compare.report.records import parse
 from compare.report.summary import summarise
+from compare.run.job import Job
+from compare.run.processes import run_job
 from compare.workloads import Case
 from tests import fake_workloads
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from compare import jobs
-from compare import lengths as named
-from compare.claims.length_table import tables
-from compare.lengths import distributions, measure, models
-from compare.lengths.distributions import DISTRIBUTIONS, drawn
-from compare.lengths.strategies import STRATEGIES, Strategy, collated
-from compare.lengths.table import HEADERS, percentile, rows
-from compare.measure.job import Budget, Job
-from compare.schema import violation
+from compare.claims.c4_shapes.length_table import tables
+from compare.instruments import lengths as named
+from compare.instruments.lengths import distributions, measure, models
+from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
+from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
+from compare.instruments.lengths.table import HEADERS, percentile, rows
+from compare.records.schema import violation
+from compare.run import settings as presets
+from compare.run.job import Budget, Job
 
 LENGTHS = (3, 5, 3, 9, 4, 2, 7)
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
@@ -141,7 +141,7 @@ def test_lengths_are_as_many_and_as_long_as_asked_and_depend_on_the_seed(name):
 def test_names_for_jobs_are_those_there_are():
     assert tuple(DISTRIBUTIONS) == named.DISTRIBUTIONS
     assert tuple(models.MODELS) == named.MODELS
-    for preset in jobs.PRESETS.values():
+    for preset in presets.PRESETS.values():
         assert preset.tables.size in measure.SIZES
         assert {model for model, _ in preset.tables.lengths} <= set(models.MODELS)
         assert {name for _, name in preset.tables.lengths} <= set(DISTRIBUTIONS)

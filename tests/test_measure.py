@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import arms
-from compare.measure import rounds, timing
-from compare.measure.job import Budget
+from compare.engines import arms
+from compare.instruments.time import measure as timing
+from compare.instruments.time import rounds
+from compare.run.job import Budget
 from tests import fake_workloads
 from tests.fake_workloads import job
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compare import arms
-from compare.measure import memory
-from compare.measure.tracing import numpy_memory
+from compare.engines import arms
+from compare.instruments.memory import measure as memory
+from compare.instruments.memory.tracing import numpy_memory
 from tests import fake_workloads
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,8 +69,8 @@ def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
 
 GROWTH = """
 import numpy as np
-from compare import arms
-from compare.measure import memory
+from compare.engines import arms
+from compare.instruments.memory import measure as memory
 from tests import fake_workloads
 
 case = fake_workloads.make_tiny()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import dynamic
 import graphs
 import static
-from compare.lengths import models
-from compare.lengths.strategies import collated
+from compare.instruments.lengths import models
+from compare.instruments.lengths.strategies import collated
 from compare.workloads import (
     beam_text,
     branch_on_sum,

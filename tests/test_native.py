@@ -24,9 +24,9 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare.measure import processes
-from compare.measure.environment import environment
-from compare.measure.job import Job
+from compare.run import processes
+from compare.run.environment import environment
+from compare.run.job import Job
 from dynamic import functional, inplace, tapes
 from dynamic.entry import Entry
 from dynamic.options import has_options
@@ -89,7 +89,7 @@ def test_a_worker_has_the_tape_that_was_asked_for(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_doctor_tells_of_the_tape_and_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compare import doctor
+    from compare.cli import doctor
 
     told = {}
     for tape, variable in (("compiled", ""), ("python", ""), ("python", "python")):

@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
-from compare import arms, parity, results, schema, tables
 from compare.claims.base import SMALLEST_EFFECT
+from compare.engines import arms
 from compare.errors import CompareError, InputsError
-from compare.measure.job import Budget, Job
+from compare.instruments.parity import measure as parity
 from compare.own import bundle, measure, origin, show
 from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
 from compare.own.claims import OWN, judge
 from compare.own.result import Result
 from compare.own.verdict import verdict
+from compare.records import results, schema
+from compare.report import tables
+from compare.run.job import Budget, Job
 from tests import own_functions as own
 from tests.claim_records import BASE, KEYS, cell, memory
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import graphs
 import static
-from compare import arms, parity
+from compare.engines import arms
 from compare.errors import UnsupportedError
+from compare.instruments.parity import measure as parity
 from compare.workloads import Case
 from graphs.errors import ControlFlowError, ShapeError, VerificationError
 from tests import fake_workloads

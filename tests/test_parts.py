@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 import static
-from compare import schema
 from compare.errors import UnsupportedError
-from compare.measure.job import Budget
-from compare.parts import programs
-from compare.parts.measure import measure_parts
-from compare.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
-from compare.parts.shares import parted, stages
-from compare.report.plots import parts as figure
+from compare.instruments.parts import figure, programs
+from compare.instruments.parts.measure import measure_parts
+from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
+from compare.instruments.parts.shares import parted, stages
+from compare.records import schema
 from compare.report.records import parse
 from compare.report.summary import summarise
+from compare.run.job import Budget
 from compare.stats import sum_interval
 from tests import fake_workloads
 

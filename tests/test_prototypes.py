@@ -5,9 +5,9 @@ import pytest
 
 import dynamic
 import static
-from compare.prototypes import measure
-from compare.prototypes.edits import EDITS, Edit, length, loaded
-from compare.schema import violation
+from compare.claims.c7_prototyping import measure
+from compare.claims.c7_prototyping.edits import EDITS, Edit, length, loaded
+from compare.records.schema import violation
 from compare.workloads import branch_on_sum
 
 by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workload)

@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from compare import report
-from compare.report.plots import steady, two_graphs
+from compare.instruments.parity import figure as two_graphs
+from compare.instruments.time import figure as steady
 from compare.report.records import parse
 from compare.report.summary import summarise
 from graphs.errors import GraphError

@@ -3,8 +3,11 @@
 import pytest
 from matplotlib import rc_context
 
-from compare import report, results
-from compare.report.plots import crossover, strategies, style
+from compare import report
+from compare.instruments.crossover import figure as crossover
+from compare.instruments.lengths import figure as strategies
+from compare.records import results
+from compare.report.plots import style
 from compare.report.records import parse
 from compare.report.summary import summarise
 from tests.claim_records import BASE, grid, grid_memory, lengths, strategy

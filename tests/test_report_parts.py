@@ -6,10 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from compare.instruments.parity import figure as two_graphs
 from compare.report import text, verdicts
 from compare.report.markdown import render
 from compare.report.page import Page
-from compare.report.plots import style, two_graphs
+from compare.report.plots import style
 from compare.report.plots.layered import layered
 from compare.report.records import Cell
 from compare.report.summary import Course, Ratio, break_even, largest

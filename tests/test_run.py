@@ -16,11 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compare import jobs, lock, report, results, schema, workloads
-from compare import run as runs
+from compare import report, workloads
 from compare.errors import CompareError, ResultsError, UnknownNameError
-from compare.jobs import Settings
-from compare.progress import Reporter
+from compare.records import lock, results, schema
+from compare.run import jobs
+from compare.run import settings as presets
+from compare.run import stages as runs
+from compare.run.progress import Reporter
+from compare.run.settings import Cell, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 OK = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}
@@ -305,14 +308,14 @@ def test_a_cell_of_too_few_processes_for_an_interval_gets_more(tmp_path):
 
 
 def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, monkeypatch):
-    limits = replace(jobs.PRESETS["quick"], more_seconds=-1.0)
-    monkeypatch.setattr(jobs, "PRESETS", {"quick": limits})
+    limits = replace(presets.PRESETS["quick"], more_seconds=-1.0)
+    monkeypatch.setattr(presets, "PRESETS", {"quick": limits})
     _, machine = go(tmp_path, Machine(time_tiny=noisy))
     assert sum(job.kind == "time" for job in machine.jobs) == 6
 
 
 def test_the_seconds_of_a_run_are_shared_by_its_processes():
-    chosen = [jobs.Cell("tiny", "small")] * 30
+    chosen = [Cell("tiny", "small")] * 30
     limits = SETTINGS.limits
     (_, first), *_ = jobs.time_jobs(chosen, SETTINGS)
     assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 90)
@@ -366,7 +369,7 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
 LOCKED = """
 import sys, time
 from pathlib import Path
-from compare import lock
+from compare.records import lock
 with lock.held(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(60)
@@ -455,10 +458,12 @@ DRIVER = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
-from compare import jobs, report, workloads
-from compare.measure.job import Budget
-quick = replace(jobs.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
-jobs.PRESETS = {"quick": quick}
+from compare import report, workloads
+from compare.run import jobs
+from compare.run import settings as presets
+from compare.run.job import Budget
+quick = replace(presets.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
+presets.PRESETS = {"quick": quick}
 workloads.add("fake_tiny", "tests.fake_workloads:TINY")
 workloads.add("fake_stream", "tests.fake_workloads:STREAM")
 report.write = lambda directory: []

@@ -10,14 +10,16 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import arms, results, schema, selftest
+from compare import selftest
 from compare.claims.evidence import Cell, steady
-from compare.cli import graphduel
+from compare.cli.command import graphduel
+from compare.engines import arms
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
-from compare.measure.job import Budget
-from compare.measure.processes import run_job
-from compare.measure.worker import failure
-from compare.progress import Reporter
+from compare.records import results, schema
+from compare.run.job import Budget
+from compare.run.processes import run_job
+from compare.run.progress import Reporter
+from compare.run.worker import failure
 from compare.selftest import experiment, inject, page, rates
 from compare.stats import proportion_interval
 from tests import fake_workloads

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
-from compare.lengths import layouts, probe, sampling, trace
-from compare.lengths.strategies import STRATEGIES
+from compare.instruments.lengths import layouts, probe, sampling, trace
+from compare.instruments.lengths.strategies import STRATEGIES
 
 
 @pytest.fixture

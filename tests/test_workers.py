@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compare import product, workloads
+from compare import workloads
 from compare.errors import UnknownNameError, WorkerError
-from compare.measure import environment, processes, start, worker
-from compare.measure.job import Budget, Job
+from compare.run import environment, processes, product, start, worker
+from compare.run.job import Budget, Job
 from dynamic import tapes
 from tests.fake_workloads import job
 
@@ -86,7 +86,7 @@ def test_every_record_tells_seed_environment_and_start(monkeypatch):
 
 ORPHAN = """
 import os, subprocess, sys
-from compare.measure import processes
+from compare.run import processes
 from tests.fake_workloads import job
 processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
 """

@@ -10,8 +10,10 @@ import pytest
 import dynamic
 import graphs
 import static
-from compare import jobs, workloads
-from compare.jobs import Settings
+from compare import workloads
+from compare.run import jobs
+from compare.run import settings as presets
+from compare.run.settings import Settings
 from compare.workloads import Case, Workload
 from compare.workloads.base import Example
 
@@ -181,5 +183,5 @@ def test_a_quick_run_leaves_workloads_out_unless_asked_for_and_a_full_one_has_al
     assert "encoder_text" not in quick
     assert {cell.workload for cell in jobs.cells(Settings(only="encoder*"))} == {"encoder_text"}
     assert {cell.workload for cell in jobs.cells(Settings("full"))} == set(workloads.names())
-    for preset in jobs.PRESETS.values():
+    for preset in presets.PRESETS.values():
         assert set(preset.leaves_out) <= set(workloads.names())

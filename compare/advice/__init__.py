@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compare import arms
 from compare.advice.calibration import calibrate
 from compare.advice.costs import Costs, load, save
 from compare.advice.prediction import TIE, Advice, weigh
 from compare.advice.structures import Structure, output_of, structure
+from compare.engines import arms
 from compare.own.case import case_of
 from compare.workloads.base import Case
 

@@ -18,15 +18,15 @@ import numpy as np
 
 import dynamic
 import static
-from compare import machines
 from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
-from compare.arms import transformed
+from compare.engines.arms import transformed
 from compare.errors import WorkerError
-from compare.measure.job import Job
-from compare.measure.rounds import collected, time_block
-from compare.results import Record
+from compare.instruments.time.rounds import collected, time_block
+from compare.records import machines
+from compare.records.results import Record
+from compare.run.job import Job
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
@@ -51,7 +51,7 @@ Call = Callable[[], Any]
 
 def calibrate() -> Costs:
     """The costs of this machine, measured now. Raises WorkerError when the worker fails."""
-    from compare.measure.processes import ask
+    from compare.run.processes import ask
 
     record = ask(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT)
     if record["kind"] == "failure":

@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from compare import machines
 from compare.errors import CompareError
+from compare.records import machines
 
 VERSION = 2
 
@@ -141,7 +141,7 @@ class Costs:
 
 def save(costs: Costs, path: Path) -> None:
     """Write a calibration."""
-    from compare.results import write_json
+    from compare.records.results import write_json
 
     write_json(path, costs.to_dict())
 

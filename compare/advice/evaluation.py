@@ -14,14 +14,15 @@ from random import Random
 from statistics import geometric_mean, median
 from typing import Any
 
-from compare import arms, workloads
+from compare import workloads
 from compare.advice import TIE, Costs, advise_case
 from compare.advice.prediction import winner
+from compare.engines import arms
 from compare.errors import described
-from compare.measure.job import Budget
-from compare.measure.rounds import paired_rounds
-from compare.measure.timing import steady_call
-from compare.progress import Reporter
+from compare.instruments.time.measure import steady_call
+from compare.instruments.time.rounds import paired_rounds
+from compare.run.job import Budget
+from compare.run.progress import Reporter
 from compare.stats import proportion_interval
 from compare.workloads.base import Case
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from compare.advice.costs import Curve, Returned
 from compare.errors import WorkerError
-from compare.measure.job import Job
-from compare.measure.rounds import collected
-from compare.results import Record
+from compare.instruments.time.rounds import collected
+from compare.records.results import Record
+from compare.run.job import Job
 
 SIZES = (1 << 14, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24)
 """Bytes of the arrays that are held."""
@@ -33,7 +33,7 @@ def calibrate() -> tuple[Returned, ...]:
 
 
 def _asked(size: int) -> Curve:
-    from compare.measure.processes import ask
+    from compare.run.processes import ask
 
     record = ask(Job("returned memory", size=str(size)), TIMEOUT)
     if record["kind"] == "failure":

@@ -14,7 +14,7 @@ import static
 from compare.advice import work
 from compare.advice.costs import Costs
 from compare.advice.work import Parts
-from compare.arms import transformed
+from compare.engines.arms import transformed
 from compare.errors import described
 from graphs import tree
 from graphs.errors import GraphError

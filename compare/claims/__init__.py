@@ -7,35 +7,22 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from compare.claims import (
-    c1_control_flow,
-    c2_gradients,
-    c3_debugging,
-    c4_shapes,
-    c5_memory,
-    c6_speed,
-    c7_prototyping,
-    c8_structure,
-    tape,
-)
+from compare.claims import tape
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Regime, Verdict
+from compare.claims.c1_control_flow.rule import CLAIM as C1
+from compare.claims.c2_gradients.rule import CLAIM as C2
+from compare.claims.c3_debugging.rule import CLAIM as C3
+from compare.claims.c4_shapes.rule import CLAIM as C4
+from compare.claims.c5_memory.rule import CLAIM as C5
+from compare.claims.c6_speed.rule import CLAIM as C6
+from compare.claims.c7_prototyping.rule import CLAIM as C7
+from compare.claims.c8_structure.rule import CLAIM as C8
 from compare.errors import UnknownNameError
 from compare.workloads import nearest
 
 __all__ = ["CLAIMS", "Claim", "Effect", "Finding", "Label", "Record", "Regime", "Verdict", "get", "judge"]
 
-_MODULES = (
-    c1_control_flow,
-    c2_gradients,
-    c3_debugging,
-    c4_shapes,
-    c5_memory,
-    c6_speed,
-    c7_prototyping,
-    c8_structure,
-)
-
-CLAIMS: Mapping[str, Claim] = MappingProxyType({module.CLAIM.id: module.CLAIM for module in _MODULES})
+CLAIMS: Mapping[str, Claim] = MappingProxyType({claim.id: claim for claim in (C1, C2, C3, C4, C5, C6, C7, C8)})
 """Every claim by its id, C1 to C8, in that order."""
 
 
@@ -51,10 +38,10 @@ def judge(records: Sequence[Record], *, python_tape: bool = False) -> list[dict[
 
 def _judged(claim: Claim, records: Sequence[Record], where: str, python_tape: bool) -> Verdict:
     """The verdict on one claim; `where` the tape ran in Python, if it did."""
-    if where and claim.id in tape.RESTING and not python_tape:
+    if where and claim.tape == "alone" and not python_tape:
         return Verdict(claim, tape.not_measured(where))
     verdict = claim.judge(records)
-    if where and claim.id in (*tape.RESTING, *tape.PARTLY):
+    if where and claim.tape != "not":
         reasons = (*verdict.finding.reasons, tape.warning(where))
         return Verdict(claim, replace(verdict.finding, reasons=reasons))
     return verdict

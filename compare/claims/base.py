@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from compare.records.kind import Kind
 from compare.stats import LEAST, Interval
 
 Record = Mapping[str, Any]
@@ -81,8 +82,10 @@ class Verdict:
 class Claim:
     """Something people say about graphs, its strongest opposite, and the rule that decides between them.
 
-    `find` is the rule as a function and `rule` is the same in words, made from the same thresholds. Figures
-    in `literature` that come from an abstract say so.
+    `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
+    the kinds in `reads` alone. `check` is the kind that is made for this claim alone. `tape` says whether it rests on
+    seconds and bytes of the dynamic engine alone, or on facts as well. `figures` are the modules that draw what serves
+    this claim alone. Figures in `literature` that come from an abstract say so.
     """
 
     id: str
@@ -92,12 +95,21 @@ class Claim:
     measured: str
     rule: str
     find: Callable[[Records], Finding]
+    reads: tuple[str, ...]
+    check: Kind | None = None
+    tape: Literal["alone", "partly", "not"] = "not"
+    figures: tuple[str, ...] = ()
     literature: tuple[str, ...] = ()
     not_tested: tuple[str, ...] = ()
 
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""
-        return Verdict(self, self.find(records))
+        return Verdict(self, self.find(of(records, *self.reads)))
+
+
+def of(records: Records, *kinds: str) -> list[Record]:
+    """The records of these kinds."""
+    return [record for record in records if record.get("kind") in kinds]
 
 
 def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
 
-from compare.claims.base import SMALLEST_EFFECT, Record, Records
+from compare.claims.base import SMALLEST_EFFECT, Record, Records, of
 from compare.claims.evidence import DYNAMIC, Cell, first_run, steady
 from compare.stats import Interval
 
@@ -101,7 +101,7 @@ def _pays_after(cell: Cell, interval: Interval) -> int | None:
 
 def _grouped(records: Records, kind: str) -> dict[Place, list[Record]]:
     """The rows of each place, over the processes, of the places that no process found different in the engines."""
-    rows = [row for r in sorted(records, key=_process) if r.get("kind") == kind for row in r.get("cells", ())]
+    rows = [row for r in sorted(of(records, kind), key=_process) for row in r.get("cells", ())]
     found: dict[Place, list[Record]] = {}
     for row in sorted(rows, key=_place):
         found.setdefault(_place(row), []).append(row)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from compare.claims.base import Record, Records
+from compare.claims.base import Record, Records, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 DYNAMIC = "dynamic"
@@ -69,7 +69,7 @@ def cells(records: Records, kind: str) -> list[Cell]:
     """The cells of the records of one kind ("time" or "memory"), by workload and rising size."""
     admitted = _admitted(records)
     groups: dict[tuple[str, str], list[Mapping[str, Record]]] = {}
-    for record in sorted((r for r in records if r.get("kind") == kind), key=_canonical):
+    for record in sorted(of(records, kind), key=_canonical):
         place = record["workload"], record["size"]
         arms = {arm: m for arm, m in _measured(record) if (*place, arm) in admitted}
         groups.setdefault(place, []).append(arms)
@@ -79,7 +79,7 @@ def cells(records: Records, kind: str) -> list[Cell]:
 def left_out(records: Records, kind: str) -> tuple[str, ...]:
     """One sentence for each arm that was tried and does not count, with the reason."""
     admitted, found = _admitted(records), set[str]()
-    for record in (r for r in records if r.get("kind") == kind):
+    for record in of(records, kind):
         for arm, measured in record["arms"].items():
             name = f"{record['workload']} ({record['size']}), {arm}"
             if measured["status"] != "ok":
@@ -114,7 +114,7 @@ def first_run(measured: Record) -> Sequence[float]:
 def _admitted(records: Records) -> set[tuple[str, str, str]]:
     """The (workload, size, arm) for which every parity record says ok."""
     verdicts: dict[tuple[str, str, str], bool] = {}
-    for record in (r for r in records if r.get("kind") == "parity"):
+    for record in of(records, "parity"):
         for arm, checked in record["arms"].items():
             place = (record["workload"], record["size"], arm)
             verdicts[place] = verdicts.get(place, True) and checked["status"] == "ok"

@@ -8,10 +8,6 @@ from typing import Any
 
 from compare.claims.base import Finding, Records
 
-RESTING = ("C5", "C6", "C7")
-"""The claims that rest on seconds and bytes alone: they are not judged by a tape in Python unless that is asked for."""
-PARTLY = ("C4", "C8")
-"""The claims that rest on facts as well, and are judged by any tape, with a word about it."""
 OPTION = "--python-tape"
 _RAN = {"compiled": "compiled", "python": "in Python"}
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compare.errors import InputsError
-from compare.measure.job import Budget
 from compare.own import effects, measure
 from compare.own.case import arms_of, case_of, checked
 from compare.own.result import Result
-from compare.progress import Reporter
+from compare.run.job import Budget
+from compare.run.progress import Reporter
 
 __all__ = ["Result", "compare"]
 

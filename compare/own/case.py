@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare import arms
+from compare.engines import arms
 from compare.errors import InputsError
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compare.claims.base import (
-    SMALLEST_EFFECT,
-    Claim,
-    Effect,
-    Finding,
-    Records,
-    Regime,
-    exceeds,
-    not_measured,
-)
-from compare.claims.c5_memory import held
+from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Records, Regime, exceeds, not_measured
+from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, left_out, steady
 from compare.report import text
 from compare.stats import Interval
@@ -87,6 +78,7 @@ OWN: Mapping[str, Claim] = {
             measured="Seconds a call takes in steady state, dynamic / static, in paired blocks.",
             rule=_rule("dynamic / static"),
             find=_contest("time", steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
+            reads=("time", "parity"),
         ),
         Claim(
             id="F2",
@@ -98,6 +90,7 @@ OWN: Mapping[str, Claim] = {
             find=_contest(
                 "time", first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False
             ),
+            reads=("time", "parity"),
         ),
         Claim(
             id="F3",
@@ -107,6 +100,7 @@ OWN: Mapping[str, Claim] = {
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static / dynamic.",
             rule=_rule("static / dynamic"),
             find=_contest("memory", held, "bytes held, static / dynamic", dynamic_on_top=False),
+            reads=("memory", "parity"),
         ),
     )
 }

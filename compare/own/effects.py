@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare import arms
+from compare.engines import arms
 from compare.errors import EffectsError
 from compare.own import reach, users
 from compare.own.fingerprint import fingerprint

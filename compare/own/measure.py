@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compare import parity
-from compare.arms import PADDING, STATIC
+from compare.engines.arms import PADDING, STATIC
 from compare.errors import InputsError, described
-from compare.gate import sorted_out
-from compare.jobs import OWN
-from compare.measure import environment, memory, timing
-from compare.measure.job import Budget, Job
-from compare.measure.processes import run_job
-from compare.measure.worker import failure
+from compare.instruments.memory import measure as memory
+from compare.instruments.parity import measure as parity
+from compare.instruments.time import measure as timing
 from compare.own import bundle
 from compare.own.origin import origin_of
-from compare.progress import Reporter
-from compare.results import Record
+from compare.records.results import Record
+from compare.run import environment
+from compare.run.gate import sorted_out
+from compare.run.job import Budget, Job
+from compare.run.processes import run_job
+from compare.run.progress import Reporter
+from compare.run.settings import OWN
+from compare.run.worker import failure
 from compare.workloads.base import Case
 
 TIMEOUT = 900.0

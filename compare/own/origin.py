@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from compare.errors import InputsError
-from compare.measure.start import HOME, PACKAGES
+from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 
 PREFIX = "own_file_"

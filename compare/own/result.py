@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compare import lock, results
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Verdict, verdict
-from compare.results import Record
+from compare.records import lock, results
+from compare.records.results import Record
 
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
@@ -59,7 +59,7 @@ class Result:
 
         Raises CompareError where the directory is not empty or cannot be written.
         """
-        from compare.run import finish
+        from compare.run.stages import finish
 
         folder = empty(Path(directory))
         with lock.held(folder, results.silent):

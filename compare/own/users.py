@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from compare.measure.start import PACKAGES
+from compare.run.start import PACKAGES
 from graphs.errors import is_internal
 
 _HERE = str(Path(__file__).resolve().parent.parent) + os.sep

@@ -8,7 +8,7 @@ from math import ceil, isfinite
 from typing import Any, Literal
 
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT, Record
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, steady
 from compare.own.claims import ratio_of
 from compare.report import records as typed

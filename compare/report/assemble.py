@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compare.jobs import OWN
 from compare.report import text, verdicts
 from compare.report.page import Page, Picture, Table, Verdict
 from compare.report.records import Memory, Parity, Results, Run, Timing
 from compare.report.summary import Ratio, Summary
+from compare.run.settings import OWN
 
 _TITLE = "graphduel: static against dynamic computation graphs"
 _TOLD = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "not told apart"}

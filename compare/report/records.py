@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from compare.schema import violation
+from compare.claims import CLAIMS
+from compare.instruments import INSTRUMENTS
+from compare.records.schema.violation import violation
 
 Line = Mapping[str, Any]
 
@@ -210,21 +212,14 @@ def _failure(line: Line) -> list[Failure]:
 
 
 _READERS: dict[str, Callable[[Line], list[Any]]] = {
+    # what the page says of the check of a claim is the verdict on it
+    **{claim.check.name: lambda _: [] for claim in CLAIMS.values() if claim.check},
+    **{kind.name: _table for instrument in INSTRUMENTS for kind in instrument.kinds if kind.holds},
     "run": _run,
     "time": _timings,
     "memory": _memory,
     "parity": _parity,
     "gradients": _gradients,
-    "program": lambda _: [],  # what the page says of programs is the verdict on their claim
-    "fault": lambda _: [],  # and so for these three
-    "edit": lambda _: [],
-    "prototype": lambda _: [],
-    "lengths": _table,
-    "crossover": _table,
-    "crossover memory": _table,
-    "ladder": _table,
-    "parts": _table,
-    "ledger": _table,
     "failure": _failure,
 }
 

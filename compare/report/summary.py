@@ -9,9 +9,10 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.claims import crossover, evidence, length_table
+from compare.claims import crossover, evidence
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.c5_memory import held
+from compare.claims.c4_shapes import length_table
+from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, SIZES
 from compare.report.records import Call, Cell, Memory, Parity, Results, Timing
 from compare.stats import Interval, geometric_mean, ratio_interval

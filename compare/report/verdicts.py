@@ -1,9 +1,12 @@
 """The lines of verdicts.json, ready to print."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from compare.records import results
 from compare.report import text
 from compare.report.page import Table, Verdict
 
@@ -24,6 +27,15 @@ _COUNTED = {
     "inconclusive": "inconclusive",
     "not measured yet": "not measured yet",
 }
+
+
+def read(path: Path) -> Any:
+    """The JSON value of the verdicts file; an empty list where there is none, or it is no JSON, or nested too deep."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, RecursionError, ValueError):
+        return []
+    return found if results.depth_of(found) <= results.DEEPEST else []
 
 
 def parse(lines: Any) -> tuple[list[Verdict], int]:

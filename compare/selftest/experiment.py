@@ -11,17 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compare import journal, results, schema, workloads
+from compare import workloads
 from compare.errors import NothingMeasuredError
-from compare.executors import Execute, Pool
-from compare.files import write_atomic
-from compare.jobs import PRESETS
-from compare.journal import Journal
-from compare.measure.environment import affinity
-from compare.measure.job import Job
-from compare.progress import Reporter
-from compare.results import Record
-from compare.runner import Runner
+from compare.records import journal, results, schema
+from compare.records.files import write_atomic
+from compare.records.journal import Journal
+from compare.records.results import Record
+from compare.run.environment import affinity
+from compare.run.executors import Execute, Pool
+from compare.run.job import Job
+from compare.run.progress import Reporter
+from compare.run.runner import Runner
+from compare.run.settings import PRESETS
 from compare.selftest import page
 from compare.selftest.inject import AGAIN
 from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge
@@ -72,11 +73,11 @@ def run(
     execute: Execute | None = None,
     executor: Executor | None = None,
 ) -> dict[str, Any]:
-    """The rates, as `compare.schema.selftest.Selftest` describes them, also written into the directory.
+    """The rates, as `compare.records.schema.selftest.Selftest` describes them, also written into the directory.
 
     Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
     runs as many jobs at once as the plan says, by default in threads of this process.
-    Raises NothingMeasuredError where no process gave a result, and what `compare.journal.opened` raises.
+    Raises NothingMeasuredError where no process gave a result, and what `compare.records.journal.opened` raises.
     """
     started = time.monotonic()
     with journal.opened(directory, plan.to_dict(), resume, reporter.notice) as kept:
@@ -149,6 +150,6 @@ def _job(kind: str, workload: str, plan: Plan, number: int, arms: tuple[str, ...
 
 
 def _run_job(job: Job, timeout: float) -> Record:
-    from compare.measure.processes import run_job
+    from compare.run.processes import run_job
 
     return run_job(job, timeout)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from compare import arms
-from compare.arms import Step
+from compare.engines import arms
+from compare.engines.arms import Step
 from compare.workloads.base import Case
 
 AGAIN = "again"

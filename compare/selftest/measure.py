@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 
 from compare import workloads
-from compare.measure import memory, timing
-from compare.measure.job import Job
-from compare.results import Record
+from compare.instruments.memory import measure as memory
+from compare.instruments.time import measure as timing
+from compare.records.results import Record
+from compare.run.job import Job
 from compare.selftest import inject
 from compare.workloads.base import Case
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Cell, steady
-from compare.results import Record
+from compare.records.results import Record
 from compare.selftest.inject import size_of
 from compare.stats import Interval, proportion_interval
 

@@ -1,0 +1,31 @@
+"""The corpus behind claim C1: programs with control flow, each as ordinary Python and as a fixed graph takes it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from compare.claims.c1_control_flow.corpus.program import Program
+
+__all__ = ["FAMILIES", "Program", "programs"]
+
+FAMILIES = (
+    "branches",
+    "loops",
+    "convergence",
+    "recursion",
+    "containers",
+    "shapes",
+    "state",
+    "exceptions",
+    "generators",
+    "networks",
+    "decoding",
+    "dynamic_programming",
+)
+"""The kinds of control flow, a file of `compare/claims/c1_control_flow/corpus/families` each."""
+
+
+def programs() -> tuple[Program, ...]:
+    """Every program, family by family."""
+    modules = (import_module(f"{__name__}.families.{family}") for family in FAMILIES)
+    return tuple(program for module in modules for program in module.PROGRAMS)

@@ -1,0 +1,35 @@
+"""What the check of C1 finds of each program."""
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class ProgramRow(TypedDict):
+    """One program with control flow: whether it runs as it is in the dynamic engine, and what static takes.
+
+    `trace` is how it fares in static as it is, on all inputs, and `trace_reason` why. `edit` is the share of its
+    `tokens` that the rewriting changes, and `graph_tokens` what it has then. `dynamic_seconds` and `static_seconds` are
+    those of a call for the value and the gradient, `compile_seconds` those of all `compiles` for its inputs. What a
+    program has not got is null.
+    """
+
+    program: str
+    family: str
+    dynamic: bool
+    static: Literal["unchanged", "rewritten", "refused"]
+    reason: str | None
+    trace: Literal["right", "wrong", "refused", "failed"]
+    trace_reason: str | None
+    edit: float | None
+    tokens: int
+    graph_tokens: NotRequired[int | None]
+    dynamic_seconds: float | None
+    static_seconds: float | None
+    compiles: int | None
+    compile_seconds: float | None
+
+
+class Programs(TypedDict):
+    """The programs measured for a claim."""
+
+    claim: str
+    programs: list[ProgramRow]

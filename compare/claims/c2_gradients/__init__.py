@@ -1,0 +1,1 @@
+"""C2: every op against finite differences."""

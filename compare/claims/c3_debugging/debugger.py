@@ -1,0 +1,117 @@
+"""The scripted debugger: it tries one tool after another, then bisects, and every step is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compare.claims.c3_debugging.base import Fault, Place
+from compare.claims.c3_debugging.tools import Attempt, Event, Report, Tools, same, same_results
+
+IMMUNE = "cannot happen"
+"""The phase of a fault in an engine in which the faulty program does what the healthy one does."""
+LONGEST = 300
+"""Characters of a message that are recorded."""
+
+
+class Located(NamedTuple):
+    """Where a bisection ended: the line, None where there is none to name, and the probes that it took."""
+
+    place: Place | None
+    probes: int
+
+
+def examine(fault: Fault, tools: Tools) -> dict[str, Any]:
+    """What one engine makes of one fault, as `compare.claims.c3_debugging.rule` judges it.
+
+    detected    whether a tool that does not know the healthy program reports something
+    when        the phase in which it does: trace, call (before any op), forward, backward, update, step (a training),
+                or never
+    ops_before  the ops that this tool ran before, 0 when nothing is detected
+    names_line  whether the report names the line at fault; `distance` is how many lines it is off
+    steps       tools tried; then, unless the line was named, one healthy run, the probes of a bisection against it,
+                and one for each line between where that ends and the line at fault
+
+    An engine in which the faulty program does just what the healthy one does has nothing to find: no step is needed.
+    """
+    healthy = tools.attempt(fault.program(faulty=False))
+    if healthy.error is not None:
+        raise healthy.error
+    faulty = tools.attempt(fault.program(faulty=True))
+    if same_results(healthy, faulty):
+        return _row(fault, tools, Report(IMMUNE, "the program does what is meant", 0), "", True, 0, 0)
+    tool, tried, report = _first_report(fault, tools)
+    distance = off(report.place if report else None, fault.place)
+    if distance == 0:
+        return _row(fault, tools, report, tool, True, distance, tried)
+    found = bisected(healthy.events, faulty, report)
+    more = _reading(found, fault, faulty)
+    return _row(fault, tools, report, tool, False, distance, tried + 1 + found.probes + more)
+
+
+def off(place: Place | None, wanted: Place) -> int | None:
+    """How many lines a place is off; None when it is none, or in another file."""
+    return None if place is None or place.file != wanted.file else abs(place.line - wanted.line)
+
+
+def bisected(healthy: Sequence[Event], faulty: Attempt, report: Report | None) -> Located:
+    """The first value that differs from the healthy run's, by bisection; each probe compares one more half.
+
+    The place is that of the op; of an error, where all values before it agree; and None where the first that differs
+    is an input, or nothing does.
+    """
+    low, high, probes = 0, min(len(healthy), len(faulty.events)), 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        probes += 1
+        if all(map(_agree, healthy[low:middle], faulty.events[low:middle])):
+            low = middle
+        else:
+            high = middle - 1
+    if low < len(faulty.events):
+        return Located(Place.parse(faulty.events[low].line), probes)
+    return Located(report.place if report else None, probes)
+
+
+def _agree(first: Event, second: Event) -> bool:
+    return first.name == second.name and same(first.value, second.value)
+
+
+def _first_report(fault: Fault, tools: Tools) -> tuple[str, int, Report | None]:
+    """The tool that reports first, how many were tried, and the report."""
+    program = fault.program(faulty=True)
+    order: tuple[Callable[..., Report | None], ...] = (tools.run, tools.check, tools.reach, tools.train)
+    for tried, tool in enumerate(order, start=1):
+        with np.errstate(all="ignore"):  # NumPy's own warnings name a line of the engine
+            report = tool(program)
+        if report is not None:
+            return tool.__name__, tried, report
+    return "", len(order), None
+
+
+def _reading(found: Located, fault: Fault, faulty: Attempt) -> int:
+    """The lines still to be read; a wrong input has been found when it is the first value that differs."""
+    if found.place is None:
+        return 0 if fault.faulty_examples else len(faulty.events)
+    distance = off(found.place, fault.place)
+    return len(faulty.events) if distance is None else distance
+
+
+def _row(
+    fault: Fault, tools: Tools, report: Report | None, tool: str, named: bool, distance: int | None, steps: int
+) -> dict[str, Any]:
+    return {
+        "fault": fault.name,
+        "family": fault.family,
+        "engine": tools.name,
+        "detected": report is not None,
+        "when": report.when if report else "never",
+        "tool": tool,
+        "ops_before": report.ops if report else 0,
+        "names_line": named,
+        "distance": distance,
+        "steps": steps,
+        "message": report.message[:LONGEST] if report else "",
+    }

@@ -1,0 +1,135 @@
+"""C3: dynamic graphs are easier to debug.
+
+Judged from the `faults` of lines of kind "fault", one for each seeded fault and engine: `fault`, `family`, `engine`,
+`detected`, `names_line` (whether the error names the user's line), `steps` (to the faulty value) and
+`ops_before` (how many ops ran before the fault was seen). Each engine has its best tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
+from compare.claims.c3_debugging.schema import Faults
+from compare.records.kind import Kind
+from compare.stats import Interval, proportion_interval
+
+MIN_FAULTS = 30
+"""Fewer seeded faults than this are anecdotes."""
+EVEN = 0.50
+"""With no difference between the engines, each finds half of the decided faults better."""
+
+Score = tuple[bool, bool, int, int]
+
+
+def find(records: Records) -> Finding:
+    """A sign test over faults: in how many of those that differ is the dynamic engine better?"""
+    faults = _faults(records)
+    duels = _duels(faults)
+    if not duels:
+        return not_measured("seeded faults in both engines")
+    share = _share(list(duels.values()))
+    families = tuple(_family(f, duels) for f in sorted({family for family, _ in duels}))
+    return Finding(
+        "inconclusive" if len(duels) < MIN_FAULTS else _verdict(share, families),
+        (
+            f"of {len(duels)} faults dynamic is better in {_won(duels, 1)}, static in {_won(duels, -1)}",
+            *_details(faults),
+        ),
+        None if share is None else Effect("decided faults that dynamic finds better", share.estimate, "share"),
+        share,
+        families,
+    )
+
+
+def _faults(records: Records) -> list[Record]:
+    """Each fault in each engine once, measured last, since repeating one is no new evidence."""
+    rows = (row for record in of(records, "fault") for row in record.get("faults", [record]))
+    return list({(row["family"], row["fault"], row["engine"]): row for row in rows}.values())
+
+
+def _duels(faults: list[Record]) -> dict[tuple[str, str], int]:
+    """For each fault that both engines met: 1 where dynamic is better, -1 where static is, 0 if even."""
+    scores: dict[tuple[str, str], dict[str, Score]] = {}
+    for fault in faults:
+        scores.setdefault((fault["family"], fault["fault"]), {})[fault["engine"]] = _score(fault)
+    met = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
+    return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in met.items()}
+
+
+def _score(fault: Record) -> Score:
+    """Better is larger: found at all, then the line named, then fewer steps, then earlier."""
+    return bool(fault["detected"]), bool(fault["names_line"]), -int(fault["steps"]), -int(fault["ops_before"])
+
+
+def _share(duels: list[int]) -> Interval | None:
+    decided = [duel for duel in duels if duel]
+    return proportion_interval(decided.count(1), len(decided)) if decided else None
+
+
+def _verdict(share: Interval | None, families: tuple[Regime, ...]) -> Label:
+    if {"supported", "refuted"} <= {family.verdict for family in families}:
+        return "depends"
+    return _label(share)
+
+
+def _label(share: Interval | None) -> Label:
+    if share is None or share.high < EVEN:
+        return "refuted"
+    return "supported" if share.low > EVEN else "inconclusive"
+
+
+def _won(duels: dict[tuple[str, str], int], side: int) -> int:
+    return list(duels.values()).count(side)
+
+
+def _details(faults: list[Record]) -> Iterator[str]:
+    """What stands behind the duels, an engine at a time."""
+    for engine in ("dynamic", "static"):
+        rows = [fault for fault in faults if fault["engine"] == engine]
+        steps = median(row["steps"] for row in rows)
+        silent = sum(not row["detected"] for row in rows)
+        named = sum(bool(row["names_line"]) for row in rows)
+        before = sum(bool(row["detected"]) and row["ops_before"] == 0 for row in rows)
+        yield (
+            f"{engine}: {silent} of {len(rows)} faults pass in silence, {named} are put down to their line, "
+            f"{before} end before any op runs or cannot happen; in the median {steps:g} steps"
+        )
+
+
+def _family(family: str, duels: dict[tuple[str, str], int]) -> Regime:
+    share = _share([duel for (kind, _), duel in duels.items() if kind == family])
+    return Regime(family, _label(share), share.estimate if share else None, share)
+
+
+CLAIM = Claim(
+    id="C3",
+    title="Dynamic graphs are easier to debug",
+    statement="In a dynamic graph an error appears at once, on the line that caused it; values can be "
+    "printed, and an ordinary debugger stops where the fault is.",
+    opposite="A static graph finds wrong shapes, dtypes and axes before any data runs, can check every node "
+    "for NaN without a change to the program, and repeats a failing run exactly.",
+    measured="Seeded faults (shape, dtype, NaN, wrong axis, wrong branch, ...) in each engine with its best "
+    "tools, by a scripted debugger: whether a tool that does not know the right program finds the fault, whether it "
+    "names the user's line, how many ops ran first, and how many steps (tools tried, then probes of a bisection "
+    "against a healthy run) lead to the faulty value. A fault that does no harm in an engine counts as found there "
+    "at no cost.",
+    rule="A fault goes to the engine that finds it; then to the one that names the line; then to fewer "
+    "steps; then to fewer ops run before. Of the faults that differ, supported if the 95% interval of "
+    f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
+    f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
+    find=find,
+    reads=("fault",),
+    check=Kind("fault", Faults, "compare.claims.c3_debugging.measure:measure"),
+    literature=(
+        "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
+        "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",
+    ),
+    not_tested=(
+        "people: minutes to find a fault, which only a study with programmers can tell",
+        "graphical debuggers and recorded traces of other frameworks",
+        "debugging without a healthy version to compare with: there the steps to a silent fault are a person's",
+        "how often people make each fault: every family has a few, and the verdict hangs on which there are",
+    ),
+)

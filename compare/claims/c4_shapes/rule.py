@@ -1,0 +1,198 @@
+"""C4: a dynamic graph takes inputs of any size; a static one pads or recompiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from compare.claims.base import (
+    SMALLEST_EFFECT,
+    Claim,
+    Effect,
+    Finding,
+    Label,
+    Records,
+    Regime,
+    combine,
+    judged,
+    not_measured,
+)
+from compare.claims.c4_shapes import length_table
+from compare.claims.c4_shapes.length_table import PHASES
+from compare.claims.evidence import DYNAMIC, Cell, Read, cells, left_out, unsteady
+
+WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
+"""The workloads whose inputs vary in length, and in nothing else."""
+MIN_LENGTHS = 5
+"""A stream with fewer lengths than this does not vary."""
+PERCENTILES = (50, 95, 99)
+
+
+class Costs(NamedTuple):
+    """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm."""
+
+    best: list[Regime]
+    strategies: list[Regime]
+    each: list[Regime]
+
+    @property
+    def shown(self) -> Regime:
+        """The one that stands for all: a first epoch, of the largest size."""
+        judged = [*self.strategies, *self.best][-len(PHASES) :]
+        return judged[0] if judged else Regime("", "inconclusive")
+
+
+def find(records: Records) -> Finding:
+    """Two facts from counts, then what they cost in the first epoch and in steady state."""
+    varying = [cell for cell in cells(records, "time") if cell.workload in WORKLOADS and cell.of(DYNAMIC)]
+    tables = length_table.tables(records)
+    if not varying and not tables:
+        return not_measured("time on a workload of varying length")
+    left = tuple(_left_out(records, varying, tables))
+    if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
+        few = f"{', '.join(too_few)}: fewer than {MIN_LENGTHS} lengths in the stream"
+        return Finding("inconclusive", (few, *left))
+    takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
+    costs = _costs(varying, tables)
+    best, strategies, each = costs
+    counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
+    return Finding(
+        _verdict(takes, [*fixed, *best, *strategies]),
+        (*_told(best), *map(length_table.told, tables), *counts, *left),
+        None if costs.shown.value is None else Effect(_named(costs.shown), costs.shown.value, "ratio"),
+        costs.shown.interval,
+        (*takes, *fixed, *best, *strategies, *(regime for regime in each if regime not in best)),
+    )
+
+
+def _left_out(records: Records, varying: list[Cell], tables: list[Cell]) -> Iterator[str]:
+    yield from unsteady([*varying, *tables])
+    yield from left_out([r for r in records if r.get("workload") in WORKLOADS], "time")
+    yield from length_table.refused(records)
+
+
+def _costs(varying: list[Cell], tables: list[Cell]) -> Costs:
+    """All costs, with intervals for as many as the verdict rests on."""
+    count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
+    return Costs(
+        [_best(cell, *phase, count) for cell in varying for phase in PHASES],
+        [cost for table in tables for cost in length_table.costs(table, count)],
+        [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],
+    )
+
+
+def _named(cost: Regime) -> str:
+    return cost.name if " / " in cost.name else f"{cost.name} / dynamic"
+
+
+def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
+    if any(regime.verdict == "refuted" for regime in takes):
+        return "refuted"
+    return combine(regime.verdict for regime in (*takes, *others))
+
+
+def _takes_any(cell: Cell) -> Regime:
+    takes = _compiles(cell, DYNAMIC) == 0 and _padding(cell, DYNAMIC) == 1
+    name = f"{cell.name}: dynamic takes every length unpadded"
+    return Regime(name, "supported" if takes else "refuted", _padding(cell, DYNAMIC))
+
+
+def _dims_fixed(cell: Cell) -> Regime:
+    """The fact is false as soon as one static arm takes every length with one compile and no padding."""
+    name = f"{cell.name}: static pads or compiles again"
+    if not cell.static_arms:
+        return Regime(name, "inconclusive")
+    free = any(_compiles(cell, arm) <= 1 and _padding(cell, arm) == 1 for arm in cell.static_arms)
+    return Regime(name, "refuted" if free else "supported")
+
+
+def _best(cell: Cell, phase: str, read: Read, comparisons: int) -> Regime:
+    """What varying lengths cost the best static arm of this phase: the strongest form of the opposite."""
+    arm = cell.least(read)
+    return _cost(cell, arm, phase, read, comparisons) if arm else Regime(f"{cell.name}: {phase}", "inconclusive")
+
+
+def _cost(cell: Cell, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
+    return judged(f"{cell.name}: {phase}, {arm}", cell.ratio(arm, DYNAMIC, read, comparisons))
+
+
+def _told(best: list[Regime]) -> Iterator[str]:
+    if best:
+        found = [f"{cost.value:.3g}x ({cost.name})" for cost in best if cost.value is not None]
+        yield f"the best static arm takes, of dynamic's time: {', '.join(found) or 'not known'}"
+
+
+def _lengths(cell: Cell) -> int:
+    return len({call["length"] for m in cell.of(DYNAMIC) for call in m.get("stream") or ()})
+
+
+def _compiles(cell: Cell, arm: str) -> int:
+    return max(int(measured["compiles"]) for measured in cell.of(arm))
+
+
+def _padding(cell: Cell, arm: str) -> float:
+    """Elements computed for each one asked for; 1 means that nothing is padded."""
+    return max(float(measured["computed"] / measured["useful"]) for measured in cell.of(arm))
+
+
+def _counts(cell: Cell) -> str:
+    arms = (DYNAMIC, *cell.static_arms)
+    told = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
+    return f"{cell.name}: compiles, and elements computed for each one asked for: {', '.join(told)}"
+
+
+def _latency(cell: Cell) -> list[str]:
+    base = _percentiles(cell, DYNAMIC)
+    lines = []
+    for arm in cell.static_arms:
+        ratios = _percentiles(cell, arm) / base
+        told = ", ".join(f"p{p} {ratio:.3g}x" for p, ratio in zip(PERCENTILES, ratios, strict=True))
+        lines.append(f"{cell.name}: first-epoch latency, {arm} / dynamic: {told}")
+    return lines
+
+
+def _percentiles(cell: Cell, arm: str) -> npt.NDArray[np.float64]:
+    seconds = [call["seconds"] for measured in cell.of(arm) for call in measured["stream"]]
+    return np.asarray(np.percentile(seconds, PERCENTILES))
+
+
+CLAIM = Claim(
+    id="C4",
+    title="Dynamic graphs take inputs of varying size without padding",
+    statement="A dynamic graph takes every input at its own size. The dimensions of a static graph are "
+    "fixed, so it must pad or be compiled again, and that costs time.",
+    opposite="A static graph compiles once for symbolic or bucketed dimensions, pays that back within an "
+    "epoch, and is then faster at every length than a tape that starts again for each example.",
+    measured="A stream of real lengths, one example at a time, under every static shape policy: compiles, "
+    "elements computed for each one asked for, the time of the whole first epoch, latency percentiles in "
+    "it, and the time an example takes in steady state. And a table with padding, batching and compilation as "
+    "factors of their own: each strategy on a model with a loop over the length and one without, on the lengths of "
+    "source lines, sentences and syntax trees and on uniform ones, everything gated by equal losses and gradients.",
+    rule="Two facts from counts: dynamic takes every length with no compile and no padding; every static "
+    "arm pads or compiles more than once. Two costs from times, first epoch and steady state, each for "
+    "the static arm that is best there; and the same two for each model and distribution of the table, the best "
+    "static strategy against the best dynamic one, one by one and in batches: a cost if the 95% interval of "
+    f"static / dynamic lies above {1 + SMALLEST_EFFECT}, none if below. Refuted if the first fact fails. Supported if "
+    f"all hold. Depends if some hold and some do not. Inconclusive if an interval holds {1 + SMALLEST_EFFECT}, or "
+    f"the stream has fewer than {MIN_LENGTHS} lengths. The intervals of all costs hold at once with 95% (Bonferroni).",
+    find=find,
+    reads=("time", "lengths", "parity"),
+    tape="partly",
+    figures=("compare.claims.c4_shapes.figure",),
+    literature=(
+        "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128 (abstract, arXiv 2107.02027)",
+        "compiled dynamic shapes ran 3.54x as fast as PyTorch (abstract, BladeDISC, 10.1145/3617327)",
+        "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms on a CPU (arXiv 1705.07860)",
+        "TensorFlow Fold batches varying structures, more than 10x faster on a CPU (arXiv 1702.02181)",
+    ),
+    not_tested=(
+        "batches sorted by length, batches of other sizes, and packing several examples into one row",
+        "buckets chosen before the lengths are known: the optimal ones here know all lengths of the stream",
+        "lengths that come in another order, or change while a model is in use",
+        "two axes that vary at once, as in images",
+    ),
+)

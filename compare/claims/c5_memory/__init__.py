@@ -1,0 +1,1 @@
+"""C5: the bytes that each engine holds for a step."""

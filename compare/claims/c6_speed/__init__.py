@@ -1,0 +1,1 @@
+"""C6: the seconds that each engine takes for a step."""

@@ -1,0 +1,90 @@
+"""One-line edits of the workloads' models, as somebody makes them who tries an idea."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from compare import workloads
+from compare.claims.c1_control_flow.corpus.tokens import lines, tokens
+from compare.workloads import Case
+
+
+@dataclass(frozen=True)
+class Edit:
+    """In the source of a workload, `old` becomes `new` wherever it stands.
+
+    Raises ValueError where the source no longer holds `old`.
+    """
+
+    workload: str
+    old: str
+    new: str
+
+    @property
+    def module(self) -> ModuleType:
+        """The module of the workload as it is."""
+        return import_module(workloads.source(self.workload).partition(":")[0])
+
+    def case(self) -> Case:
+        """The parameters and the examples that the model is run on; they do not change."""
+        return workloads.get(self.workload).case("small")
+
+    def source(self) -> str:
+        """The source after the edit."""
+        text = Path(str(self.module.__file__)).read_text(encoding="utf-8")
+        if self.old not in text:
+            raise ValueError(f"{self.workload}: {self.old!r} does not stand in its source; correct the edit")
+        return text.replace(self.old, self.new)
+
+
+EDITS = (
+    Edit("tiny_mlp", "graphs.tanh", "graphs.sin"),
+    Edit("elementwise_chain", "h / 2", "h / 3"),
+    Edit("mlp_digits", "x, graphs.relu", "x, graphs.tanh"),
+    Edit("conv_digits", "graphs.relu(h)", "graphs.tanh(h)"),
+    Edit("rnn_text", "return graphs.tanh(x", "return graphs.sin(x"),
+    Edit("encoder_text", "graphs.gelu(", "graphs.silu("),
+    Edit("tree_lstm", "return o * graphs.tanh(cell)", "return o * cell"),
+    Edit("branch_on_sum", "x - 2", "x - 3"),
+    Edit("early_exit", "graphs.relu(dense(block", "graphs.tanh(dense(block"),
+    Edit("moe_digits", "x, graphs.relu", "x, graphs.tanh"),
+    Edit("fixed_point", "graphs.tanh(", "graphs.sin("),
+)
+
+
+def loaded(source: str) -> tuple[Any, Any]:
+    """The loss of a module with that source, and the one that a fixed graph takes."""
+    names: dict[str, Any] = {"__name__": "edited"}
+    exec(compile(source, "edited.py", "exec"), names)  # noqa: S102  (our own source, with one line changed)
+    return names["loss"], names.get("static_loss") or names["loss"]
+
+
+def length(model: FunctionType) -> dict[str, int]:
+    """The lines and tokens of a function, and of those of its module that it needs."""
+    needed = list(_needed(model))
+    return {"lines": sum(map(lines, needed)), "tokens": sum(len(tokens(function)) for function in needed)}
+
+
+def _needed(model: FunctionType) -> Iterator[FunctionType]:
+    stack, seen = [model], {model}
+    while stack:
+        function = stack.pop()
+        yield function
+        for name in _names(function.__code__):
+            other = function.__globals__.get(name)
+            if isinstance(other, FunctionType) and other.__module__ == model.__module__ and other not in seen:
+                seen.add(other)
+                stack.append(other)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function and those inside it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

@@ -1,0 +1,146 @@
+"""C7: dynamic graphs make prototyping faster.
+
+Judged from the `tasks` of lines of kind "prototype", one for each edit of a model: for each engine under `engines` the
+seconds from the edit to the first result (`edit_to_result`, one for each repetition) and the `tokens` of the model;
+from the programs of claim C1, for the code that control flow takes; and from the faults of claim C3, for the failures
+that are caught before any data run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, judged, not_measured, of
+from compare.claims.c7_prototyping.schema import Prototypes
+from compare.records.kind import Kind
+from compare.stats import Interval, geometric_mean_interval, proportion_interval
+
+MIN_TASKS = 3
+"""Fewer tasks than this have no interval worth telling."""
+AT_ONCE = 0.1
+"""Seconds: a shorter wait feels immediate (Miller, AFIPS 1968)."""
+ENGINES = ("static", "dynamic")
+
+
+def find(records: Records) -> Finding:
+    """Never more than "proxy only": no measurement of a machine tells how fast a person prototypes."""
+    tasks = _rows(records, "prototype", "task")
+    if not tasks:
+        return not_measured("prototyping tasks")
+    if len(tasks) < MIN_TASKS:
+        return Finding("inconclusive", (f"{len(tasks)} tasks were measured, {MIN_TASKS} are needed",))
+    wait = geometric_mean_interval([_waits(task) for task in tasks])
+    faults = _faults(records)
+    return Finding(
+        "proxy only",
+        (*_told_waits(tasks, wait), *_told_faults(faults)),
+        Effect("seconds from edit to first result, static / dynamic", wait.estimate, "ratio"),
+        wait,
+        (
+            judged("from edit to first result", wait),
+            judged("tokens of model code, the tasks", _tokens(tasks)),
+            *_programs(records),
+            *_caught(faults),
+        ),
+    )
+
+
+def _rows(records: Records, kind: str, name: str) -> list[Record]:
+    """What lines of a kind hold, by name."""
+    found = (row for record in of(records, kind) for row in record.get(f"{name}s", ()))
+    return sorted(found, key=lambda row: (row[name], str(row)))
+
+
+def _waits(task: Record) -> list[float]:
+    """Static / dynamic, repetition by repetition."""
+    static, dynamic = (task["engines"][engine]["edit_to_result"] for engine in ENGINES)
+    return [top / bottom for top, bottom in zip(static, dynamic, strict=True)]
+
+
+def _tokens(tasks: list[Record]) -> Interval:
+    static, dynamic = ([task["engines"][engine]["tokens"] for task in tasks] for engine in ENGINES)
+    return geometric_mean_interval([[top / bottom] for top, bottom in zip(static, dynamic, strict=True)])
+
+
+def _told_waits(tasks: list[Record], wait: Interval) -> Iterator[str]:
+    each = {engine: [median(task["engines"][engine]["edit_to_result"]) for task in tasks] for engine in ENGINES}
+    waits = ", ".join(f"{engine} {median(each[engine]) * 1e3:.3g} ms" for engine in ENGINES)
+    yield f"from edit to first result, over {len(tasks)} tasks: static takes {wait.estimate:.3g}x as long ({waits})"
+    late = {engine: [task for task, t in zip(tasks, each[engine], strict=True) if t > AT_ONCE] for engine in ENGINES}
+    felt = ", ".join(f"{engine} {len(late[engine])}" for engine in ENGINES)
+    named = ", ".join(str(task["task"]) for task in late["static"])
+    yield f"tasks that take more than {AT_ONCE} s, which a person feels: {felt}" + (f" ({named})" if named else "")
+
+
+def _programs(records: Records) -> Iterator[Regime]:
+    """The code of programs with control flow, of those that a fixed graph can say at all."""
+    programs = [p for p in _rows(records, "program", "program") if p.get("graph_tokens")]
+    if len(programs) > 1:
+        ratios = geometric_mean_interval([[p["graph_tokens"] / p["tokens"]] for p in programs])
+        yield judged("tokens of model code, programs with control flow", ratios)
+
+
+def _faults(records: Records) -> list[Record]:
+    """Each fault that can happen in an engine, once."""
+    rows = (row for row in _rows(records, "fault", "fault") if row["when"] != "cannot happen")
+    return list({(row["family"], row["fault"], row["engine"]): row for row in rows}.values())
+
+
+def _share(faults: list[Record], engine: str) -> Interval | None:
+    """Of the faults that can happen, those that are found with no data run."""
+    own = [fault for fault in faults if fault["engine"] == engine]
+    return proportion_interval(sum(fault["when"] == "trace" for fault in own), len(own)) if own else None
+
+
+def _caught(faults: list[Record]) -> Iterator[Regime]:
+    """The more static catches and dynamic does not, the less a prototype is hurried by a tape."""
+    shares = {engine: _share(faults, engine) for engine in ENGINES}
+    static, dynamic = shares["static"], shares["dynamic"]
+    if static and dynamic:
+        label: Label = "refuted" if static.low > dynamic.high else "inconclusive"
+        told = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
+        # a share of faults is no ratio like the others, so it stands in the name
+        yield Regime(told, "supported" if static.high < dynamic.low else label)
+
+
+def _told_faults(faults: list[Record]) -> Iterator[str]:
+    shares = {engine: _share(faults, engine) for engine in ENGINES}
+    if all(shares.values()):
+        told = ", ".join(
+            f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items() if s is not None
+        )
+        yield f"faults caught before any data run, of those that can happen: {told}"
+
+
+CLAIM = Claim(
+    id="C7",
+    title="Dynamic graphs make prototyping faster",
+    statement="With a dynamic graph an idea is tried as fast as it is typed: there is nothing to declare, "
+    "build or compile, and the model is plain code.",
+    opposite="A traced function is the same plain code, it compiles in less time than a person needs to "
+    "look up, and what it refuses before running saves the failed run.",
+    measured="Proxies, and no more than that. Seconds from an edit of one line of a model to its first loss and "
+    "gradients, in a session that is warm: Python reads the source again, static traces and compiles. Tokens of model "
+    "code for the same task: of these models, and of the programs of C1 that a fixed graph can say. The share of the "
+    "faults of C3 that are found before any data run.",
+    rule="Always proxy only, for none of these measures a person at work. Each ratio static / dynamic is given with "
+    "its 95% interval (bootstrap over tasks, then repetitions) and its own label by the smallest effect of 5%; the "
+    "share of faults that static catches has Wilson's, and speaks against the claim if it lies above dynamic's. "
+    f"Inconclusive under {MIN_TASKS} tasks.",
+    find=find,
+    reads=("prototype", "program", "fault"),
+    check=Kind("prototype", Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    tape="alone",
+    literature=(
+        "a wait of less than 0.1 s feels immediate (Miller, AFIPS Fall Joint Computer Conference 1968)",
+        "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",
+        "AutoGraph: Python control flow as a graph, no loss against native graphs (abstract, arXiv 1810.08061)",
+    ),
+    not_tested=(
+        "programmers: time to a working model, errors made, what they prefer",
+        "long projects, where reading code costs more than writing it",
+        "edits of more than a line, edits of data, and a session that is started anew for each",
+        "models that compile for minutes: those here are small",
+    ),
+)

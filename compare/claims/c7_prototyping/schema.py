@@ -1,0 +1,26 @@
+"""What the check of C7 finds of each edit of a model."""
+
+from typing import TypedDict
+
+
+class ModelCost(TypedDict):
+    """What an edit of a model costs in an engine: seconds from it to the first result, and how long the model is."""
+
+    edit_to_result: list[float]
+    lines: int
+    tokens: int
+
+
+class TaskRow(TypedDict):
+    """One edit of a model."""
+
+    task: str
+    edit: str
+    engines: dict[str, ModelCost]
+
+
+class Prototypes(TypedDict):
+    """The edits of models measured for a claim."""
+
+    claim: str
+    tasks: list[TaskRow]

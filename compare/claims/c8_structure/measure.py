@@ -1,0 +1,148 @@
+"""The measurement behind claim C8: each edited training in each engine, step by step."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Hashable, Sequence
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dynamic
+import static
+from compare.claims.c8_structure.base import STEPS, Edit, Version
+from compare.claims.c8_structure.catalogue import edits
+from graphs import tree
+
+RATE = np.float32(0.1)
+REPEATS = 5
+"""Trainings of each kind, in turn; costs are medians over them."""
+TOLERANCE = 1e-3
+"""How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
+
+Step = Callable[..., tuple[Any, Any]]
+
+
+class Training(NamedTuple):
+    """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
+
+    losses: tuple[float, ...]
+    seconds: tuple[float, ...]
+    structures: tuple[Hashable, ...]
+    rebuilds: int
+    compile_seconds: float
+
+
+def measure() -> dict[str, Any]:
+    """The record of claim C8: one entry for each edit."""
+    gc.freeze()  # what is loaded now is not walked by each collection during a step
+    return {"kind": "edit", "claim": "C8", "edits": [measured(edit) for edit in edits()]}
+
+
+def measured(edit: Edit) -> dict[str, Any]:
+    """What an edit costs each engine, static in the way that foresees it where there is one; whether losses agree.
+
+    `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
+    trainings, and a mean over the structures. `ways` has every way of static.
+    """
+    ways = {"retraced": edit.plain} | ({"foreseen": edit.foreseen} if edit.foreseen else {})
+    tapes, graphs = [], {way: list[Training]() for way in ways}
+    for _ in range(REPEATS):
+        tapes.append(trained_dynamic(edit.plain))
+        for way, version in ways.items():
+            graphs[way].append(trained_static(version))
+    structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
+    told = {way: {"way": way, **costs(trainings, structures)} for way, trainings in graphs.items()}
+    difference = max(apart(tapes[0].losses, trainings[0].losses) for trainings in graphs.values())
+    return {
+        "edit": edit.name,
+        "engines": {
+            "dynamic": costs(tapes, structures),
+            "static": told.get("foreseen", told["retraced"]),
+        },
+        "ways": told,
+        "agree": difference <= TOLERANCE,
+        "difference": difference,
+    }
+
+
+def trained_dynamic(version: Version) -> Training:
+    """Train on a tape; there is nothing to rebuild."""
+
+    def step(params: Any, *example: Any) -> tuple[Any, Any]:
+        loss, gradients = dynamic.value_and_grad(version.loss)(params, *example)
+        return loss, tree.tree_map(_descended, params, gradients)
+
+    return _trained(version, step, lambda: (0, 0.0))
+
+
+def trained_static(version: Version) -> Training:
+    """Train with graphs that are compiled when a structure is new; the first compile is no rebuild."""
+
+    def step(params: Any, *example: Any) -> tuple[Any, Any]:
+        loss, gradients = static.value_and_grad(version.loss)(params, *example)
+        return loss, tree.tree_map(_descended, params, gradients)
+
+    jitted = static.jit(step, limit=None, **version.jit)
+    return _trained(version, jitted, lambda: (jitted.stats.compiles - 1, jitted.stats.compile_seconds))
+
+
+def costs(trainings: Sequence[Training], structures: Sequence[Hashable]) -> dict[str, Any]:
+    """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
+    each = [new_structures(training.seconds, structures) for training in trainings]
+    return {
+        "rebuild": trainings[0].rebuilds,
+        "steps": fmean(median(found) for found in zip(*each, strict=True)),
+        "seconds": median(sum(training.seconds) for training in trainings),
+        "compile_seconds": median(training.compile_seconds for training in trainings),
+        "edits": len(each[0]),
+    }
+
+
+def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> list[float]:
+    """For each structure in the order met, the time of its first step over that of later steps with it.
+
+    That of the very first step does not count: it was no edit. A structure that comes once is measured by the median
+    of all steps whose structure was known.
+    """
+    first: dict[Hashable, float] = {}
+    later: dict[Hashable, list[float]] = {}
+    for structure, seconds in zip(structures, times, strict=True):
+        if structure in first:
+            later.setdefault(structure, []).append(seconds)
+        else:
+            first[structure] = seconds
+    known = [seconds for group in later.values() for seconds in group]
+    return [seconds / median(later.get(structure, known)) for structure, seconds in list(first.items())[1:]]
+
+
+def apart(first: Sequence[float], second: Sequence[float]) -> float:
+    """The largest relative difference of two loss curves."""
+    return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
+
+
+def _trained(version: Version, step: Step, rebuilt: Callable[[], tuple[int, float]]) -> Training:
+    params, loss = version.init(), float("inf")
+    losses, seconds, structures = [], [], []
+    for number in range(STEPS):
+        params = version.change(number, params)
+        example = (*version.batch(number), *version.options(number, loss))
+        structures.append(structure_of(params, example))
+        start = time.perf_counter()
+        value, params = step(params, *example)
+        seconds.append(time.perf_counter() - start)
+        loss = float(value)
+        losses.append(loss)
+    return Training(tuple(losses), tuple(seconds), tuple(structures), *rebuilt())
+
+
+def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
+    """What a step's structure hangs on: the shapes of what it is given, and the values of what is no data."""
+    shapes = [np.shape(leaf) for leaf in (*tree.leaves(params), *example[:2])]
+    return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
+
+
+def _descended(value: Any, gradient: Any) -> Any:
+    return value - gradient * RATE

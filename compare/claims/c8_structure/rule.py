@@ -1,0 +1,102 @@
+"""C8: a static structure stays fixed for the whole training; a dynamic one can change at run time.
+
+Judged from the `edits` of lines of kind "edit", one for each structure edit (layer dropped or added, stochastic depth,
+early exit): `edit`, and for each engine under `engines` how many times it had to `rebuild`, and `steps`: the time
+of the first step after the edit as a multiple of that engine's own steady step. An edit after which the engines'
+losses do not `agree` is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, combine, not_measured, of
+from compare.claims.c8_structure.schema import Edits
+from compare.records.kind import Kind
+from compare.stats import geometric_mean_interval
+
+MIN_EDITS = 4
+"""The kinds of edit without which the claim is not tested."""
+FREE = 2.0
+"""An edit that costs at most this many steady steps is as good as free."""
+EDIT_COST = 5.0
+"""A rebuild is felt where the step after an edit costs static this many times more than it costs dynamic."""
+
+
+def find(records: Records) -> Finding:
+    """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
+    rows = [row for r in of(records, "edit") for row in r.get("edits", [r])]
+    edits = sorted((row for row in rows if row.get("agree", True)), key=lambda row: str(row["edit"]))
+    if not rows:
+        return not_measured("structure edits during training")
+    if len(edits) < MIN_EDITS:
+        return Finding("inconclusive", (f"{len(edits)} edits were measured, {MIN_EDITS} are needed",))
+    cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
+    regimes = tuple(Regime(str(edit["edit"]), _verdict(edit), _cost(edit)) for edit in edits)
+    rebuilt = sum(edit["engines"]["static"]["rebuild"] > 0 for edit in edits)
+    return Finding(
+        combine(regime.verdict for regime in regimes),
+        (f"static had to rebuild after {rebuilt} of {len(edits)} edits", *_details(rows)),
+        Effect("steady steps that an edit costs, static / dynamic", cost.estimate, "ratio"),
+        cost,
+        regimes,
+    )
+
+
+def _details(rows: list[Record]) -> Iterator[str]:
+    """How static met the edits, and what the other way would have cost."""
+    foreseen = [row for row in rows if row["engines"]["static"].get("way") == "foreseen"]
+    if foreseen:
+        names = ", ".join(sorted(str(row["edit"]) for row in foreseen))
+        again = median(row["ways"]["retraced"]["steps"] for row in foreseen)
+        yield (
+            f"foreseen in the graph as a branch, a mask or a symbolic size: {names}; a new trace for each new "
+            f"structure would cost {again:.3g} steps there, in the median"
+        )
+    apart = sorted(str(row["edit"]) for row in rows if not row.get("agree", True))
+    if apart:
+        yield f"left out, for the engines' losses differ: {', '.join(apart)}"
+
+
+def _cost(edit: Record) -> float:
+    engines = edit["engines"]
+    return float(engines["static"]["steps"] / engines["dynamic"]["steps"])
+
+
+def _verdict(edit: Record) -> Label:
+    dynamic, static = edit["engines"]["dynamic"], edit["engines"]["static"]
+    changes = dynamic["rebuild"] == 0 and dynamic["steps"] <= FREE
+    fixed = static["rebuild"] > 0 and _cost(edit) >= EDIT_COST
+    return "supported" if changes and fixed else "refuted"
+
+
+CLAIM = Claim(
+    id="C8",
+    title="A static structure stays fixed in training, a dynamic one can change",
+    statement="The structure of a static graph is fixed for the whole training. A dynamic graph is built "
+    "anew in every step, so layers can be dropped, added or skipped while it trains.",
+    opposite="Structure that varies can be part of a static graph, as a branch or a mask, and a new "
+    "structure costs one compile, which is cached: over a training it disappears.",
+    measured="Structure edits during training (a layer dropped, a layer added, stochastic depth, early "
+    "exit) in each engine: whether it had to rebuild, and the time of the first step after the edit in "
+    "steady steps of that engine. Static tells an edit that could be foreseen as a branch, a mask or a symbolic "
+    "size, and any other by a new trace; losses must be equal.",
+    rule=f"An edit supports the claim if dynamic takes it without a rebuild within {FREE:g} steady steps, "
+    f"while static rebuilds and pays at least {EDIT_COST:g} times as many steps; otherwise it refutes it. "
+    f"The verdict is what all edits say, depends if they differ, inconclusive under {MIN_EDITS} kinds of "
+    "edit.",
+    find=find,
+    reads=("edit",),
+    check=Kind("edit", Edits, "compare.claims.c8_structure.measure:measure"),
+    tape="partly",
+    literature=(
+        "TensorFlow Fold runs a new structure per example, over 10x faster on a CPU (arXiv 1702.02181)",
+        "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",
+    ),
+    not_tested=(
+        "structure searched or learned during training",
+        "what a branch or a mask for an edit that never comes costs every other step",
+        "edits that change the shapes of parameters while an optimiser holds state for them",
+    ),
+)

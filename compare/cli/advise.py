@@ -1,0 +1,122 @@
+"""`graphduel advise`: which engine will win for a function, before anything of it is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compare.errors import CompareError, FunctionError
+
+if TYPE_CHECKING:
+    from compare.advice import Costs
+
+
+@click.command()
+@click.argument("function", metavar="[FILE.py:FUNCTION]", required=False)
+@click.option("--inputs", metavar="FILE.py:NAME", help="A list of calls, as for `graphduel compare`.")
+@click.option("--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]")
+@click.option(
+    "--calibration",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The costs of this machine: read from this file, or measured and written there if there is none.",
+)
+@click.option(
+    "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
+)
+@click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
+@click.option("--only", metavar="GLOB", help="Only the workloads or cells that match.")
+@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the result here.")
+def advise(
+    function: str | None,
+    *,
+    calibration: Path | None,
+    evaluate: bool,
+    rows: str | None,
+    only: str | None,
+    path: Path | None,
+    **asked: Any,
+) -> None:
+    """Predict which engine will win for a function of your own, by how much, and after how many calls.
+
+    A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
+    it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
+    """
+    if (function is None) != evaluate:
+        raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
+    if not evaluate and (rows or only):
+        raise click.UsageError("--rows and --only are for --evaluate")
+    costs = _costs(calibration)
+    told = _evaluated(costs, rows, only) if function is None else _advised(function, costs, **asked)
+    if path:
+        from compare.records.results import write_json
+
+        write_json(path, told)
+
+
+def _costs(path: Path | None) -> Costs:
+    """The calibration in a file, or a new one. Raises CompareError for one of another machine."""
+    from compare import advice
+    from compare.records import machines
+    from compare.run.environment import environment
+
+    if path is not None and path.exists():
+        return advice.load(path, machines.fingerprint(environment()))
+    click.echo("Calibrating, in about half a minute ...", err=True)
+    costs = advice.calibrate()
+    if path is not None:
+        advice.save(costs, path)
+    return costs
+
+
+def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool | None) -> dict[str, Any]:
+    """The advice, with what the user's own code raises as a FunctionError that says where."""
+    from compare import advice
+    from compare.cli.own import called, line
+
+    try:
+        f, calls = called(function, inputs)
+        found = advice.advise(f, calls, gradient=gradient, costs=costs)
+    except CompareError:
+        raise
+    except Exception as error:
+        raise FunctionError(f"{function}: {line(error, function)}{type(error).__name__}: {error}") from error
+    click.echo(str(found))
+    return found.to_dict()
+
+
+def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, Any]:
+    from compare.advice import evaluation
+    from compare.advice.prediction import counted
+    from compare.own import origin
+    from compare.report import tables
+    from compare.run import environment, progress
+
+    environment.pin()
+    more = evaluation.from_rows(origin.named(rows)) if rows else {}
+    found = evaluation.evaluate({**evaluation.cases(only=only), **more}, costs, progress.reporter())
+    columns = ("row", "said", "predicted", "measured", "right")
+    tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
+    for name, why in found["left_out"].items():
+        click.echo(f"left out: {name}: {why}", err=True)
+    _tell("once warm", found)
+    for calls, rate in found["over_calls"].items():
+        _tell(f"over {counted(int(calls), 'call')} with the compilation", rate)
+    return found
+
+
+def _tell(when: str, rate: dict[str, Any]) -> None:
+    if not rate["called"]:
+        click.echo(f"Called {when}: none.")
+        return
+    low, high = rate["interval"]
+    share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
+    static = rate["always_static"]
+    always = f"naming static each time: {static}, naming dynamic: {rate['called'] - static}"
+    click.echo(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    right = {None: "", True: "yes", False: "no"}[row["hit"]]
+    return row["name"], row["winner"], f"{row['predicted_ratio']:.2f}", f"{row['measured_ratio']:.2f}", right

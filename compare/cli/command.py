@@ -1,0 +1,290 @@
+"""The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
+
+Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
+disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime
+from errno import EPIPE
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compare.cli import executor as cli_executor
+from compare.cli import resume as cli_resume
+from compare.cli.advise import advise
+from compare.cli.export import export, schema
+from compare.cli.own import compare, plan
+from compare.cli.selftest import selftest
+from compare.cli.shapes import shapes
+from compare.errors import CompareError
+from compare.report.terminal import echo
+from compare.run import ending
+
+ONLY = "Only the cells whose workload or workload/size matches this glob."
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
+"""The parameters of a run by the setting that they choose."""
+Command = Callable[..., Any]
+
+
+class Group(click.Group):
+    """A group whose commands end with the exit code of the error a user can act on."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            with ending.by_sigterm():
+                return super().invoke(ctx)
+        except CompareError as error:
+            echo(f"Error: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt as stop:
+            echo("\nStopped.", err=True)
+            ctx.exit(ending.exit_code(stop))
+        except OSError as error:
+            if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
+                raise
+            echo(f"Error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+            ctx.exit(CompareError.exit_code)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="graphduel")
+def graphduel() -> None:
+    """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
+
+
+def cells(command: Command) -> Command:
+    """The options that choose cells."""
+    command = click.option("--only", metavar="GLOB", help=ONLY)(command)
+    return click.option(
+        "--quick/--full", "quick", default=True, help="Small sizes only, or every size.  [default: quick]"
+    )(command)
+
+
+PYTHON_TAPE = click.option(
+    "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
+)
+
+
+@graphduel.command()
+@cells
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
+@click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@PYTHON_TAPE
+@cli_executor.options
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    *,
+    quick: bool,
+    only: str | None,
+    out: Path | None,
+    resume: bool,
+    processes: int | None,
+    seed: int,
+    python_tape: bool,
+    **where: Any,
+) -> None:
+    """Measure the workloads and write results, verdicts and a report."""
+    from compare.run import executors, progress
+    from compare.run.settings import PRESETS, Settings
+    from compare.run.stages import run as measure
+
+    asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
+    if resume and out is None:
+        raise click.UsageError("--resume needs --out: the folder of the run to go on with")
+    preset = "quick" if quick else "full"
+    directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
+    if resume:
+        settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
+    reporter = progress.reporter()
+    opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
+    try:
+        with opened as (executor, at_once):
+            outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
+    except KeyboardInterrupt as stop:
+        again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
+        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        ctx.exit(ending.exit_code(stop))
+    _announce(directory, outcome.records, outcome.verdicts)
+    _list_problems("disagree", outcome.disagreements)
+    _list_problems("failed", outcome.failures)
+    if not outcome.measured:
+        echo("Nothing was measured.", err=True)
+    ctx.exit(outcome.exit_code)
+
+
+def _again(settings: Any, directory: Path) -> list[str]:
+    only = ["--only", settings.only] if settings.only else []
+    words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
+    tape = ["--python-tape"] if settings.python_tape else []
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
+
+
+@graphduel.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@PYTHON_TAPE
+def report(directory: Path, *, python_tape: bool) -> None:
+    """Judge the results in DIRECTORY again and write its report again."""
+    from compare.records import results
+    from compare.run.stages import finish
+
+    path = directory / results.RESULTS
+    if not path.exists():
+        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
+    records = results.read(path, lambda text: echo(text, err=True), strict=True)
+    _announce(directory, records, finish(directory, records, python_tape=python_tape))
+
+
+@graphduel.command()
+@cells
+@click.pass_context
+def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
+    """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
+    from compare.report import tables
+    from compare.run import progress
+    from compare.run.settings import Settings
+    from compare.run.stages import check as gate
+
+    records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
+    parity = [r for r in records if r["kind"] == "parity"]
+    columns = ("cell", "arm", "status", "output error", "gradient error", "allowed", "reason")
+    tables.show(columns, [row for record in parity for row in _parity_rows(record)])
+    different = [f"{r['workload']}/{r['size']}" for r in parity if r["same_graph"] is False]
+    _list_problems("no isomorphic graphs", different)
+    _list_problems("failed", [f"{_cell(r['job'])}: {r['error']}" for r in records if r["kind"] == "failure"])
+    statuses = {row["status"] for r in parity for row in r["arms"].values()}
+    broken = different or "failed" in statuses or len(parity) < len(records)
+    ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
+
+
+graphduel.add_command(advise)
+graphduel.add_command(compare)
+graphduel.add_command(export)
+graphduel.add_command(plan)
+graphduel.add_command(schema)
+graphduel.add_command(selftest)
+graphduel.add_command(shapes)
+
+
+@graphduel.command("list")
+def list_() -> None:
+    """List the workloads with what they show, and the claims."""
+    from compare import claims, workloads
+    from compare.report import tables
+
+    found = map(workloads.get, workloads.names())
+    rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
+    tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
+    echo()
+    tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
+
+
+@graphduel.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Show all there is to say about a workload or a claim."""
+    from compare import claims, workloads
+    from compare.errors import UnknownNameError
+
+    if name.upper() in claims.CLAIMS:
+        _paragraphs(_claim(claims.CLAIMS[name.upper()]))
+    elif name in workloads.names():
+        _paragraphs(_workload(workloads.get(name)))
+    else:
+        hint = workloads.nearest(name, (*workloads.names(), *claims.CLAIMS))
+        raise UnknownNameError(f"no workload or claim is named {name!r}; {hint}")
+
+
+@graphduel.command()
+@click.pass_context
+def doctor(ctx: click.Context) -> None:
+    """Show the environment, and whether every part can be used."""
+    from compare.cli import doctor as clinic
+    from compare.report import tables
+
+    parts, environment = clinic.examine()
+    tables.show(("part", "state"), parts)
+    echo()
+    tables.show(("package", "comes from"), clinic.places())
+    echo()
+    tables.show(("environment of a worker", ""), environment)
+    ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
+
+
+def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]]) -> None:
+    from compare.claims import tape
+    from compare.report import tables
+
+    echo(tape.told(records) + "\n")
+    tables.verdicts(verdicts)
+    echo(f"\nReport: {directory / 'report.html'}")
+
+
+def _list_problems(what: str, problems: Any) -> None:
+    for problem in problems:
+        echo(f"{what}: {problem}", err=True)
+
+
+def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (_cell(record), arm, row["status"], _number(row["output_error"]), _number(row["gradient_error"]),
+         _number(row["tolerance"]), row["reason"] or "")
+        for arm, row in record["arms"].items()
+    ]  # fmt: skip
+
+
+def _cell(record: dict[str, Any]) -> str:
+    return f"{record['workload']}/{record['size']}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def _claim(claim: Any) -> list[tuple[str, str]]:
+    return [
+        (claim.id, claim.title),
+        ("The claim", claim.statement),
+        ("Its opposite", claim.opposite),
+        ("Measured", claim.measured),
+        ("The rule", claim.rule),
+        *(("Literature", source) for source in claim.literature),
+        *(("Not tested", gap) for gap in claim.not_tested),
+    ]
+
+
+def _workload(workload: Any) -> list[tuple[str, str]]:
+    sizes = [
+        ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in given.items())}")
+        for size, given in workload.sizes.items()
+    ]
+    return [
+        (workload.name, workload.title),
+        ("Shows", workload.shows),
+        ("Should win", workload.expect),
+        ("Arms", ", ".join(workload.arms)),
+        *sizes,
+    ]
+
+
+def _paragraphs(pairs: list[tuple[str, str]]) -> None:
+    width = max(len(head) for head, _ in pairs)
+    for head, text in pairs:
+        wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
+        echo(wrapped)
+
+
+def main() -> None:
+    """Run the command."""
+    graphduel(prog_name="graphduel")

@@ -1,0 +1,68 @@
+"""What `graphduel doctor` looks at: whether each part imports, and the environment of a worker."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from compare.errors import WorkerError
+from compare.run import product
+from compare.run.job import Job
+from compare.run.processes import ask
+from compare.run.start import PACKAGES
+
+PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.run.stages")
+LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "rich", "jinja2", "psutil", "threadpoolctl")
+FINE = "fine"
+START_SECONDS = 60.0
+
+Rows = list[tuple[str, str]]
+
+
+def examine() -> tuple[Rows, Rows]:
+    """Each part with "fine" or what is wrong with it, and the environment of a worker process."""
+    parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
+    state, environment = _worker()
+    if "tape" in environment:
+        environment = {**environment, "tape": _tape(environment["tape"] == "compiled")}
+    return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
+
+
+def places() -> Rows:
+    """The folder that each package comes from, and the file of the compiled tape: what workers import as well."""
+    return [(name, str(Path(file).parent) if name in PACKAGES else file) for name, file in product.files().items()]
+
+
+def _imports(name: str) -> str:
+    try:
+        import_module(name)
+    except Exception as error:  # noqa: BLE001  (a broken part is what is looked for)
+        return f"{type(error).__name__}: {error}"
+    return FINE
+
+
+def _worker() -> tuple[str, dict[str, Any]]:
+    try:
+        answer = ask(Job("environment"), START_SECONDS)
+    except WorkerError as error:
+        return str(error), {}
+    return str(answer.get("error", FINE)), answer.get("environment", {})
+
+
+def _tape(compiled: bool) -> str:
+    """Which tape runs, and how to get the other: one in Python is slower, and nothing is broken."""
+    if compiled:
+        return "its loops are compiled"
+    if os.environ.get("GRAPHDUEL_TAPE") == "python":
+        return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
+    return "its loops run in Python; to have them compiled, install a C compiler and install graphduel again"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return "unknown" if value is None else str(value)

@@ -1,0 +1,166 @@
+"""The command for inputs of varying length: every strategy, on the lengths of the user's own data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+
+if TYPE_CHECKING:
+    from compare.instruments.lengths.sampling import Sample
+    from compare.instruments.lengths.trace import Trace
+    from compare.run.job import Budget
+    from compare.run.settings import Settings
+
+DRAWN, LONGEST = 2000, 56
+"""Lengths of a known distribution, and the longest of them."""
+MORE = 10
+"""Times the seconds of a preset that the rounds of a worker take, where it has them."""
+WIDTH = 79
+COUNTS = {"quick": 48, "full": 160}
+"""Lengths that are timed, at most."""
+
+
+@click.command()
+@click.option("--lengths", required=True, metavar="FILE.csv", help=f"A CSV file, or one of {', '.join(DISTRIBUTIONS)}.")
+@click.option(
+    "--column",
+    metavar="NAME|INDEX",
+    default="",
+    help="The column of the lengths; several, as a,b, where several axes vary.  [default: length, or the only one]",
+)
+@click.option(
+    "--model", type=click.Choice(MODELS), default=MODELS[-1], show_default=True, help="What reads the inputs."
+)
+@click.option("--quick/--full", "quick", default=False, help="A few short examples, or more.  [default: full]")
+@click.option("--processes", type=click.IntRange(2), default=4, show_default=True, help="Fresh workers.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the lengths that are timed.")
+@click.pass_context
+def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) -> None:
+    """Compare all strategies for inputs of varying length: padding, batching, compiling.
+
+    FILE.csv has one length a row, in the order they come. Compilations, hits and padding are counted on all of them;
+    the times are those of a sample, which is told.
+    """
+    from compare.instruments.lengths import screen
+    from compare.instruments.lengths.measure import SIZES
+    from compare.report import tables
+
+    run = _Run(lengths, **asked)
+    trace = _trace(lengths, column, run.seed)
+    name = Path(lengths).name
+    for line in screen.described(name, trace):
+        _say(line)
+    laid = screen.layouts(trace, SIZES[run.settings.limits.tables.size].batch)
+    _say("Counted on the whole trace in its order; `hits` where every graph is kept:")
+    tables.show(screen.COUNTED, screen.counted(laid, screen.useful(trace)), width=screen.WIDTH)
+    if len(trace.columns) > 1:
+        _say("Not timed: the models take inputs of one varying axis; name one column to time it.")
+        return
+    ctx.exit(_timed(run, name, trace, laid))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is timed, and how."""
+
+    lengths: str
+    model: str
+    quick: bool
+    processes: int
+    seed: int
+
+    @property
+    def settings(self) -> Settings:
+        from compare.run.settings import Settings
+
+        return Settings("quick" if self.quick else "full", self.seed)
+
+
+def _trace(lengths: str, column: str, seed: int) -> Trace:
+    """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
+    from compare.instruments.lengths import trace
+    from compare.instruments.lengths.distributions import drawn
+
+    if lengths in DISTRIBUTIONS:
+        return trace.Trace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))
+    return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
+
+
+def _timed(run: _Run, name: str, trace: Trace, laid: Any) -> int:
+    """Time a sample and tell. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
+    from compare.claims.c4_shapes import length_table
+    from compare.errors import NothingMeasuredError
+    from compare.instruments.lengths import screen
+    from compare.report import tables
+
+    records, sample = _measured(run, name, trace)
+    good = [record for record in records if record["kind"] == "lengths"]
+    click.echo()
+    for line in screen.chosen(sample, trace, run.seed):
+        _say(line)
+    _say(screen.answered([record["error"] for record in records if record["kind"] != "lengths"], len(records)))
+    found = length_table.tables(good)
+    if not any(process for table in found for process in table.processes):
+        raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
+    (cell,) = found
+    _say(screen.fastest(cell))
+    tables.show(screen.TIMED, screen.timed(cell, laid), width=screen.WIDTH)
+    _say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
+    click.echo()
+    rows = screen.contests(cell, len(length_table.CONTESTS) * len(length_table.PHASES))
+    tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:2], width=screen.WIDTH)
+    if any(row[-1] == screen.UNCLEAR for row in rows):
+        _say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would tell more.")
+    for line in length_table.refused(good):
+        _say(line)
+    return 4 if any(arm["status"] == "disagree" for record in good for arm in record["arms"].values()) else 0
+
+
+def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
+    """The record of each process, of failures too, and the sample that they timed."""
+    from compare.instruments.lengths import instrument as lengths
+    from compare.run import progress
+    from compare.run.processes import run_job
+
+    settings, records = run.settings, list[Any]()
+    reporter = progress.reporter()
+    reporter.pace.total = 1 + run.processes
+    with reporter:
+        reporter.start("probe")
+        sample, budget = _sample(run, trace)
+        reporter.finish()
+        for process in range(run.processes):
+            job = lengths.job(run.model, name, settings, process, sample.lengths, budget)
+            reporter.start(job.label)
+            records.append(run_job(job, settings.limits.timeout))
+            reporter.finish(records[-1].get("error"))
+    return records, sample
+
+
+def _sample(run: _Run, trace: Trace) -> tuple[Sample, Budget]:
+    """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
+    from compare.instruments.lengths import instrument as lengths
+    from compare.instruments.lengths import probe
+    from compare.instruments.lengths.sampling import quantiles
+    from compare.run.processes import run_job
+
+    settings, wanted = run.settings, COUNTS["quick" if run.quick else "full"]
+    limit = settings.limits.timeout
+    job = lengths.job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
+    asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
+    known = probe.paces(run_job(asked, limit))
+    sample = probe.fitted(trace.lengths, known, job.budget.least, limit / 2, wanted, run.seed)
+    left = limit / 2 - known.seconds(sample.lengths, job.budget.least)
+    seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
+    return sample, replace(job.budget, seconds=seconds)
+
+
+def _say(line: str) -> None:
+    if line:
+        click.echo(fill(line, WIDTH, subsequent_indent="  "))

@@ -1,0 +1,1 @@
+"""What is measured side by side: the arms, each a way for an engine to run a workload."""

@@ -1,0 +1,94 @@
+"""Time and memory of both engines in every cell of the grid: a training step of a chain of ops."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import product
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compare.engines import arms
+from compare.instruments.crossover.chains import CHAINS
+from compare.instruments.memory import measure as memory
+from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments.time.measure import timed
+from compare.instruments.time.rounds import collected, paired_rounds
+from compare.records.results import Record
+from compare.run.job import Budget, Job
+from compare.workloads.base import Case
+from graphs import tree
+
+ARMS = ("dynamic", "static-exact")
+
+
+class Grid(NamedTuple):
+    """The floats in a tensor and the ops in a row that are measured, each with each."""
+
+    sizes: tuple[int, ...]
+    depths: tuple[int, ...]
+
+
+GRIDS: Mapping[str, Grid] = {
+    "coarse": Grid((16, 2048, 262_144), (1, 8, 64)),
+    "fine": Grid((16, 128, 1024, 8192, 65_536, 524_288), (1, 4, 16, 64, 256)),
+}
+
+
+def measure(job: Job) -> Record:
+    """The time record of one process: every cell, in random order, each gated by equal outputs and gradients."""
+    rng = job.random()
+    cells = list(_cells(job))
+    gc.freeze()  # what is loaded now is not walked by each collection below
+    rows = [time_cell(*cell, job.budget, rng) for cell in rng.sample(cells, len(cells))]
+    return {**job.head, "cells": sorted(rows, key=lambda row: (row["ops"], row["depth"], row["elements"]))}
+
+
+def measure_memory(job: Job) -> Record:
+    """The memory record: what each engine holds and reaches in every cell. Counts do not hang on who came before."""
+    return {**job.head, "cells": [memory_cell(*cell) for cell in _cells(job)]}
+
+
+def _cells(job: Job) -> Iterator[tuple[str, int, int]]:
+    grid = GRIDS[str(job.size)]
+    return product(CHAINS, grid.depths, grid.sizes)
+
+
+def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) -> Record:
+    """Build, first call and steady blocks of each engine in a cell; no times where they disagree."""
+    case = CHAINS[ops](elements, depth)
+    steps, rows, results = {}, dict[str, Record](), {}
+    for arm in rng.sample(ARMS, len(ARMS)):
+        with collected():
+            steps[arm] = arms.build(arm, case)
+            seconds, results[arm] = timed(partial(steps[arm], *case.examples[0]))
+        rows[arm] = {"build": steps[arm].compile_seconds, "first": seconds}
+    wanted = exact(case)
+    error = max(tree_error(result, wanted) for result in results.values())
+    head = {"ops": ops, "depth": depth, "elements": elements}
+    if error > TOLERANCES["float32"]:
+        return {**head, "status": "disagree", "reason": f"off by {error:.3g}", "arms": {}}
+    rounds = paired_rounds({arm: _call(steps[arm], case) for arm in ARMS}, budget, rng)
+    for arm, blocks in rounds.steady().items():
+        rows[arm] |= {"steady": rounds.starts()[arm] is not None, "blocks": blocks}
+    return {**head, "status": "ok", "reason": None, "arms": {arm: rows[arm] for arm in ARMS}}
+
+
+def exact(case: Case) -> Any:
+    """The loss and the gradients in float64, by the dynamic engine."""
+    params, example = tree.tree_map(lambda leaf: leaf.astype(np.float64), (case.params, case.examples[0]))
+    return arms.build("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
+
+
+def memory_cell(ops: str, depth: int, elements: int) -> Record:
+    """The classes of bytes of each engine in a cell, as `compare.instruments.memory.measure` has them."""
+    case = CHAINS[ops](elements, depth)
+    rows = {arm: memory.measure_arm(arm, case) for arm in ARMS}
+    return {"ops": ops, "depth": depth, "elements": elements, "status": "ok", "reason": None, "arms": rows}
+
+
+def _call(step: arms.Step, case: Case) -> Callable[[], object]:
+    return partial(step, *case.examples[0])

@@ -1,0 +1,24 @@
+"""The registration of this instrument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compare.instruments.base import Instrument
+from compare.instruments.ladder.schema import Ladder
+from compare.records.kind import Kind
+from compare.run.job import Job
+from compare.run.settings import Cell, Settings
+
+
+def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
+    """The ladders of the cells that have one, in so many processes each."""
+    closer = settings.limits.closer
+    return closer.jobs("ladder", closer.ladder, chosen, settings)
+
+
+LADDER = Instrument(
+    (Kind("ladder", Ladder, "compare.instruments.ladder.measure:measure"),),
+    jobs,
+    ("compare.instruments.ladder.figure",),
+)

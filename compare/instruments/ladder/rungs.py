@@ -1,0 +1,54 @@
+"""What the rungs are: what each adds to which, and how its step is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import dynamic
+from compare.engines import arms
+from compare.engines.arms import CompiledStep, Step
+from compare.workloads.base import Case
+from static.passes import pipeline
+
+TAPE, REPLAY = "tape", "replay"
+_RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
+
+
+class Rung(NamedTuple):
+    """A rung: the one it is compared with, what it adds to that, and how a case is made a step of it.
+
+    A block of calls runs `within` a context, which is entered before the clock starts.
+    """
+
+    base: str | None
+    adds: str
+    build: Callable[[Case], Step]
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def _tape(case: Case) -> Step:
+    return arms.build("dynamic", case)
+
+
+def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], Step]:
+    return lambda case: CompiledStep(case, passes=passes, arena=arena)
+
+
+RUNGS: Mapping[str, Rung] = {
+    TAPE: Rung(None, "the dynamic engine as it is", _tape),
+    "pool": Rung(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
+    REPLAY: Rung(TAPE, "the same kernels in a fixed graph: nothing recorded", _compiled(pipeline.REPLAY, False)),
+    "simplify": Rung(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
+    "plan": Rung("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
+    "restructure": Rung("plan", "products and sums in another order, steps batched", _compiled(_RESTRUCTURED, True)),
+    "fuse": Rung(
+        "restructure",
+        "elementwise groups in blocks",
+        _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
+    ),
+    "contract": Rung("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+}
+SAME_KERNELS = ("pool", REPLAY)
+"""The rungs that call exactly the kernels that the tape calls."""

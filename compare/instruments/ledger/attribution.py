@@ -1,0 +1,90 @@
+"""Why the engines differ in bytes: from the dynamic engine's peak to the static one's, switching one thing at a time.
+
+All steps but the first and the last are counts, the same on every machine: the most bytes that are live at once in a
+graph, in an order, with or without sharing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import dynamic
+import static
+from compare.engines.arms import transformed
+from compare.workloads.base import Case
+from graphs import dims
+from graphs.ir import Graph, Node
+from graphs.spec import TupleSpec
+from static import memory, sharing
+from static.backends.binding import Layout, lay_out
+from static.backends.numpy import lower
+from static.passes import pipeline
+from static.schedule import Schedule, schedule
+from static.sharing import Place
+
+
+class Count(NamedTuple):
+    """The bytes of a step once one more thing is as in the static engine, and what that thing is."""
+
+    cause: str
+    bytes: int
+
+
+def counts(case: Case) -> list[Count]:
+    """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
+    arguments = (case.params, *case.examples[0])
+    tape = dynamic.record(transformed(dynamic, case.loss, case.argnum), *arguments)
+    traced = static.trace(transformed(static, case.loss, case.argnum), *arguments)
+    simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
+    restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
+    final, _ = pipeline.run(traced)
+    ordered, planned = Schedule(schedule(final).order, *_alone(final)), schedule(final)
+    layout = lay_out(lower(final, planned), {})
+    results = sum(size for _, _, size in _results(final, planned))
+    padded = layout.plan.lower_bound
+    return [
+        Count("kept by Python variables and the tape", most_live(tape)),
+        Count("branches and loops as graphs", most_live(traced)),
+        Count("simplification", most_live(simplified)),
+        Count("restructuring", most_live(restructured)),
+        Count("fusion", most_live(final)),
+        Count("order", most_live(final, ordered)),
+        Count("in place", most_live(final, planned)),
+        Count("results beside the arena", memory.max_live(layout.lives) + results),
+        Count("padding to cache lines", padded + results),
+        Count("fragmentation", layout.plan.peak + results),
+    ]
+
+
+def attributed(dynamic_peak: int, found: Sequence[Count], static_peak: int) -> list[tuple[str, int]]:
+    """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
+    steps = [*found, Count("constants, own memory of kernels and of control flow", static_peak)]
+    before = [dynamic_peak, *(count.bytes for count in found)]
+    return [(count.cause, count.bytes - earlier) for count, earlier in zip(steps, before, strict=True)]
+
+
+def most_live(graph: Graph, plan: Schedule | None = None) -> int:
+    """The most bytes that are live at once; in the order of the graph, each result in memory of its own, by default.
+
+    Results that are handed out live from where they are computed to the end.
+    """
+    plan = plan or Schedule(graph.nodes, *_alone(graph))
+    layout: Layout = lay_out(lower(graph, plan), {})
+    return memory.max_live([*layout.lives, *_results(graph, plan)])
+
+
+def _alone(graph: Graph) -> tuple[Mapping[Node, Node], Mapping[Node, Place]]:
+    """Who owns the memory of each node, and places in which nobody shares any."""
+    owner = sharing.views(graph.nodes).owner
+    return owner, {node: Place(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
+
+
+def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
+    """What is handed out, which has no place in the arena; what is no kernel's is copied at the end."""
+    end = len(plan.order)
+    step = {node: i for i, node in enumerate(plan.order)}
+    owners = dict.fromkeys(plan.owner[node] for node in graph.outputs)
+    made = [node for node in owners if not isinstance(node.spec, TupleSpec)]
+    start = {node: end - 1 if node.op.family == "source" else step[sharing.writer(node)] for node in made}
+    return [(start[node], end, dims.evaluate(node.spec.nbytes, {})) for node in made]

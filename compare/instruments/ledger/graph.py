@@ -1,0 +1,165 @@
+"""The timeline of a static step: what lives in the arena and beside it, line by line of the generated code."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+import static
+from compare.engines.arms import transformed
+from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment
+from compare.instruments.memory.tracing import numpy_memory
+from compare.workloads.base import Case
+from graphs import dims
+from graphs.ir import Node
+from graphs.spec import TupleSpec
+from static import sharing
+from static.executable import Executable
+from static.passes import pipeline
+from static.trace import trace_function
+
+
+def timeline(case: Case) -> Timeline:
+    """The timeline of building the static step of a case, then of a call over the first example."""
+    arguments = (case.params, *case.examples[0])
+    with numpy_memory():
+        traced = trace_function(transformed(static, case.loss, case.argnum), arguments)
+        moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
+        graph, steps = pipeline.run(traced.graph)
+        executable = Executable(traced, graph, steps)
+        gc.collect()  # cycles that the compilation has left are not held for the step
+        held = tracemalloc.get_traced_memory()[0]
+        constants = min(held, executable.report().constant_bytes)
+        moments.append(Moment("compile", {"slack": held - constants, "structure": constants}))
+        lines, readings = _read_by_line(executable, arguments)
+    moments += _moments(executable, case, lines, readings, moments[-1].classes)
+    report = executable.report()
+    objects = {"structure": report.structure_bytes, "plan": _plan_bytes(executable)}
+    return Timeline(moments, objects, report.nodes)
+
+
+def _read_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[list[int], list[Reading]]:
+    """The lines of generated code in the order they ran, and what tracemalloc read after each."""
+    lines: list[int] = []
+    readings: list[Reading] = []
+    code = executable._program.code
+
+    def follow(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not code:
+            return None
+        if lines and event in ("line", "return"):
+            readings.append(Reading(*tracemalloc.get_traced_memory()))
+        if event == "line":
+            lines.append(frame.f_lineno)
+        tracemalloc.reset_peak()
+        return follow
+
+    before = sys.gettrace()
+    sys.settrace(follow)
+    try:
+        executable(*arguments)
+    finally:
+        sys.settrace(before)
+    return lines, readings
+
+
+def _moments(
+    executable: Executable, case: Case, lines: list[int], readings: list[Reading], held: Mapping[str, int]
+) -> Iterator[Moment]:
+    """A moment for each line, on top of what is `held` between calls; the line of a node is a step of the plan."""
+    program = executable._program
+    forward = _forward(executable, case)
+    step = {node: i for i, node in enumerate(program.schedule.order)}
+    living = _living(executable, forward, case)
+    before, phase = sum(held.values()), "forward"
+    for line, reading in zip(lines, readings, strict=True):
+        node = program.lines[line - 2]
+        if node is not None and node not in forward:
+            phase = "backward"
+        inside, beside = living[step[node] if node is not None else len(step) - 1]
+        known = Counter(held) + Counter(inside) + Counter(beside)
+        known["slack"] -= sum(inside.values())
+        yield moment(phase, +known, reading, before)
+        before = reading.current
+
+
+Living = tuple[Counter[str], Counter[str]]
+
+
+def _living(executable: Executable, forward: set[Node], case: Case) -> list[Living]:
+    """At each step of the plan, the bytes by class in the arena, and beside it."""
+    program, binding = executable._program, executable._last()
+    plan, steps = program.schedule, len(program.schedule.order)
+    handed_out = {plan.owner[node] for node in program.graph.outputs}
+    sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in _owners(executable)}
+    spans = _spans(executable, sizes)
+    found: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
+    for node, (lower, upper) in spans.items():
+        name = "gradients" if node in handed_out else _class(node, executable, forward, case)
+        for now in range(lower, steps if node in handed_out else upper):
+            found[now][node not in plan.place][name] += sizes[node]
+    for lower, upper, size in binding.lives[len(plan.buffers) if program.planned else 0 :]:
+        for now in range(lower, upper):
+            found[now][0]["workspace"] += size
+    return found
+
+
+def _owners(executable: Executable) -> list[Node]:
+    """The nodes that own memory which a kernel writes."""
+    plan = executable._program.schedule
+    nodes = [node for node in plan.order if plan.owner[node] is node and node.op.family != "source"]
+    return [node for node in nodes if not isinstance(node.spec, TupleSpec)]
+
+
+def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tuple[int, int]]:
+    """From which step to which each node's bytes are its own: until nobody reads it, or another is written there."""
+    plan = executable._program.schedule
+    step = {node: i for i, node in enumerate(plan.order)}
+    last = sharing.last_use(plan.order, plan.owner)
+    spans = {node: (step[sharing.writer(node)], last[node] + 1) for node in sizes}
+    residents: dict[Node, list[tuple[int, int, Node]]] = {}
+    for node, (buffer, offset) in plan.place.items():
+        start = dims.evaluate(offset, executable.sizes)
+        residents.setdefault(buffer, []).append((start, start + sizes[node], node))
+    for together in residents.values():
+        for start, end, node in together:
+            lower, upper = spans[node]
+            later = (spans[n][0] for s, e, n in together if s < end and start < e and spans[n][0] > lower)
+            spans[node] = lower, min([upper, *later])
+    return spans
+
+
+def _class(node: Node, executable: Executable, forward: set[Node], case: Case) -> str:
+    if node not in forward:
+        return "workspace"
+    owner = executable._program.schedule.owner
+    read_late = any(
+        owner[source] is node for late in executable.nodes() if late not in forward for source in late.inputs
+    )
+    return "saved" if read_late and case.argnum is not None else "activations"
+
+
+def _forward(executable: Executable, case: Case) -> set[Node]:
+    """The nodes that the value of the loss is computed from; every node where a step takes no gradients."""
+    if case.argnum is None:
+        return set(executable.nodes())
+    found: set[Node] = set()
+    stack = [executable.graph.outputs[0]]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.inputs)
+    return found
+
+
+def _plan_bytes(executable: Executable) -> int:
+    """The Python objects of a plan: offsets and lifetimes."""
+    binding = executable._last()
+    parts: list[Any] = [binding.plan.offsets, *binding.plan.offsets, binding.lives, *binding.lives]
+    return sum(map(sys.getsizeof, parts))

@@ -1,0 +1,131 @@
+"""The timeline of a dynamic step: every array that a kernel makes, from its birth to its death."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import dynamic
+from compare.engines.arms import transformed
+from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment
+from compare.instruments.ledger.watching import watched
+from compare.instruments.memory.tracing import numpy_memory
+from compare.workloads.base import Case
+from graphs import tree
+
+WARM_STEPS = 2
+
+
+class _Array:
+    """An array that a kernel made: its bytes, and the numbers of the kernels that it was born and died with."""
+
+    def __init__(self, owner: Any, born: int, ended: Callable[[], int]) -> None:
+        self.nbytes, self.born, self.died = owner.nbytes, born, -1
+        self.alive = weakref.ref(owner, lambda _: self._end(ended()))
+
+    def _end(self, now: int) -> None:
+        self.died = now
+
+    def lives_at(self, kernel: int) -> bool:
+        """Whether it is there once a kernel has run."""
+        return self.born <= kernel and (self.died < 0 or self.died > kernel)
+
+
+class _Watch:
+    """Is told of the arrays that kernels make, and holds none; `mark` is the first kernel of the backward pass."""
+
+    def __init__(self, given: Sequence[Any]) -> None:
+        self.arrays: list[_Array] = []
+        self.readings: list[Reading] = []
+        self.held = tracemalloc.get_traced_memory()[0]
+        self.mark: int | None = None
+        self.saved: set[_Array] = set()
+        self.structure = self.nodes = 0
+        self._known: dict[int, Any] = {id(_owner(array)): None for array in given}
+
+    def __call__(self, out: Any) -> None:
+        self._know(out)
+        self._read()
+
+    def finish(self, given: Sequence[Any]) -> None:
+        """Tell what the step has handed out: gradients of what it did not use are made by no kernel."""
+        for array in given:
+            self._know(array)
+        self._read()
+
+    def _know(self, out: Any) -> None:
+        owner = _owner(out)
+        held = self._known.get(id(owner), 0)
+        if held is not None and (held == 0 or held.alive() is not owner):
+            made = _Array(owner, len(self.readings), lambda: len(self.readings))
+            self._known[id(owner)] = made
+            self.arrays.append(made)
+
+    def _read(self) -> None:
+        self.readings.append(Reading(*tracemalloc.get_traced_memory()))
+        tracemalloc.reset_peak()
+
+    def forward(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, which tells when it has returned."""
+
+        def marked(*args: Any) -> Any:
+            output = f(*args)
+            if isinstance(output, dynamic.Tensor):
+                self.nodes, self.structure, _ = dynamic.tape_stats(output)
+            self.mark = len(self.readings)
+            self.saved = {array for array in self.arrays if array.alive() is not None}
+            return output
+
+        return marked
+
+    def moments(self, handed_out: set[int]) -> Iterator[Moment]:
+        """The moments, once the step is over; `handed_out` are the identities of the arrays that it gave."""
+        before = self.held
+        for kernel, reading in enumerate(self.readings):
+            known = {"caches": self.held} if self.held else {}
+            for array in self.arrays:
+                if array.lives_at(kernel):
+                    name = self._class(array, handed_out)
+                    known[name] = known.get(name, 0) + array.nbytes
+            yield moment("backward" if self._is_backward(kernel) else "forward", known, reading, before)
+            before = reading.current
+
+    def _is_backward(self, kernel: int) -> bool:
+        return self.mark is not None and kernel >= self.mark
+
+    def _class(self, array: _Array, handed_out: set[int]) -> str:
+        if id(array.alive()) in handed_out:
+            return "gradients"
+        if self._is_backward(array.born):
+            return "workspace"
+        return "saved" if array in self.saved else "activations"
+
+
+def timeline(case: Case) -> Timeline:
+    """The timeline of a warm step of the dynamic engine over the first example of a case."""
+    arguments = (case.params, *case.examples[0])
+    with numpy_memory():
+        plain = transformed(dynamic, case.loss, case.argnum)
+        for _ in range(WARM_STEPS):
+            plain(*arguments)
+        gc.collect()  # cycles that earlier steps have left are not this step's
+        watch = _Watch([leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)])
+        loss = watch.forward(case.loss) if case.argnum is not None else case.loss
+        tracemalloc.reset_peak()
+        with watched(watch):
+            result = transformed(dynamic, loss, case.argnum)(*arguments)
+        leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
+        watch.finish(leaves)
+        moments = list(watch.moments({id(_owner(leaf)) for leaf in leaves}))
+    return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
+
+
+def _owner(array: Any) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

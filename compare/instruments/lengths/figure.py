@@ -1,0 +1,79 @@
+"""The strategies for inputs of varying length: what an example costs under each, beside plain dynamic."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from compare.claims.base import SMALLEST_EFFECT, Record
+from compare.claims.evidence import DYNAMIC, Cell, steady
+from compare.instruments.lengths.table import ALIGN, HEADERS, computed, ordered, rows
+from compare.report import text
+from compare.report.page import Table
+from compare.report.plots import Drawing, style
+from compare.report.summary import Summary
+from compare.stats import Interval
+
+_TITLE = "Strategies for inputs of varying length"
+_CAPTION = (
+    "Each dot is the time of a training step for one example under a strategy, once warm, divided by that of dynamic "
+    "one example at a time; the whiskers are its 95% interval, and left of 1× is faster. A circle is one example at a "
+    "time, a square a batch. The words on the right are the graphs compiled in the first epoch, and the elements "
+    "computed for each one that was asked for, which padding raises. A strategy that a model does not allow is "
+    "missing; the verdict on C4 says why. In the numbers below, hits are the calls of the first epoch that found their "
+    "graph, and useful is the share of the computed elements that was asked for. A percentile is how long an example "
+    "waits for its call once warm: in a batch all wait for the whole batch. Held are the bytes of all compiled graphs "
+    "with their arenas."
+)
+_COLOURS = {"dynamic": "#d55e00", "static": "#0072b2"}
+_COLUMNS = 2
+
+
+def draw(summary: Summary) -> Drawing:
+    """A panel for each model and distribution of lengths."""
+    tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
+    if not tables:
+        return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
+    high = ceil(len(tables) / _COLUMNS)
+    columns = min(_COLUMNS, len(tables))
+    figure = style.figure(0.7 + 2.9 * high, width=max(6.5, style.WIDTH * columns / _COLUMNS))
+    names = ordered(tables)
+    for place, cell in enumerate(tables):
+        _panel(figure.add_subplot(high, columns, place + 1), cell, names)
+    figure.supxlabel("time an example ÷ dynamic, one example at a time (log scale; 95% interval)", fontsize=9.5)
+    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, Table(HEADERS, tuple(rows(tables)), ALIGN))
+
+
+def _panel(axes: Axes, cell: Cell, names: Sequence[str]) -> None:
+    axes.set_title(style.clean(cell.name, 60))
+    ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
+    found = {name: interval for name, interval in ratios.items() if interval is not None}
+    for name, interval in found.items():
+        _dot(axes, names.index(name), name, interval, cell.of(name))
+    axes.set_yticks(range(len(names)), [style.clean(name) for name in names], fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    shown = [interval.estimate for interval in found.values()]  # whiskers may reach beyond the panel
+    style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
+    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
+    axes.axvline(1, color=style.INK, linewidth=1)
+
+
+def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[Record]) -> None:
+    colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
+    marker = "o" if measured[0]["batching"] == "one by one" else "s"
+    axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    words = f"{measured[0]['compiles']} · {computed(measured):.2f}"
+    axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)
+
+
+def _alt(tables: Sequence[Cell]) -> str:
+    parts = []
+    for cell in tables:
+        means = {name: mean for name in ordered([cell]) if (mean := cell.mean(name, steady)) is not None}
+        fastest = min(means, key=lambda name: (means[name], name))
+        parts.append(f"{cell.name}: fastest is {fastest}, {text.seconds(means[fastest])} an example")
+    return "Time of a training step under each strategy. " + "; ".join(parts) + "."

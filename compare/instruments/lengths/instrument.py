@@ -1,0 +1,54 @@
+"""The registration of this instrument, and its jobs: those of a run, and those that `graphduel shapes` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from compare.instruments.base import Instrument
+from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.instruments.lengths.schema import Lengths
+from compare.records.kind import Kind
+from compare.run.job import Budget, Job
+from compare.run.settings import Cell, Settings
+
+
+def jobs(settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[None, Job]]:
+    """Each model with the lengths that it meets, in so many processes."""
+    tables = settings.limits.tables
+    for process in range(tables.processes):
+        for model, lengths in tables.lengths or product(MODELS, DISTRIBUTIONS):
+            yield None, job(model, lengths, settings, process)
+
+
+def job(
+    model: str,
+    lengths: str,
+    settings: Settings,
+    process: int,
+    examples: tuple[int, ...] = (),
+    budget: Budget | None = None,
+) -> Job:
+    """One process of a model under every strategy, for a distribution of lengths or given ones of that name."""
+    limits = settings.limits
+    return Job(
+        "lengths",
+        model,
+        limits.tables.size,
+        process,
+        lengths=lengths,
+        examples=examples,
+        seed=settings.seed,
+        budget=budget or limits.tables.lengths_budget,
+        memory=limits.memory,
+    )
+
+
+LENGTHS = Instrument(
+    (
+        Kind("lengths", Lengths, "compare.instruments.lengths.measure:measure"),
+        Kind("lengths probe", measure="compare.instruments.lengths.probe:measure"),
+    ),
+    jobs,
+    ("compare.instruments.lengths.figure",),
+)

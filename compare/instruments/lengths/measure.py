@@ -1,0 +1,157 @@
+"""What each strategy costs over a stream of inputs of varying length, in one worker process.
+
+A strategy's first epoch comes first, from nothing, and what it gives is compared with a float64 reference; one that
+differs is not timed any further, and none of its times are kept. Then all that are right take turns in rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Mapping
+from functools import partial
+from random import Random
+from statistics import median
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+import dynamic
+from compare.engines import arms
+from compare.errors import described
+from compare.instruments.lengths.distributions import drawn
+from compare.instruments.lengths.models import Stream, stream
+from compare.instruments.lengths.strategies import STRATEGIES, Arm, Strategy
+from compare.instruments.parity.measure import TOLERANCES, sample, tree_error
+from compare.instruments.time.measure import timed
+from compare.instruments.time.rounds import Rounds, collected, orders, paired_rounds
+from compare.records.results import Record
+from compare.run.job import Job
+from graphs import tree
+
+CHECKED = 8
+"""Groups of a strategy that are compared with the reference, from the shortest to the longest."""
+LARGEST = 1e300
+"""JSON has no infinity."""
+LATENCY_EPOCHS = 3
+"""Steady epochs of which each call is timed alone; its latency is their median."""
+
+
+class Size(NamedTuple):
+    """How much is measured: examples, the longest of them (of a user's file: whatever it holds), width, batch."""
+
+    examples: int
+    longest: int
+    width: int
+    batch: int
+
+
+SIZES: Mapping[str, Size] = {
+    "small": Size(examples=10, longest=20, width=32, batch=5),
+    "medium": Size(examples=40, longest=56, width=64, batch=10),
+}
+
+
+def measure(job: Job) -> Record:
+    """The record of one process: a model, a distribution of lengths, every strategy."""
+    size = SIZES[str(job.size)]
+    lengths = job.examples or drawn(str(job.lengths), size.examples, job.seed, size.longest)
+    given = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
+    gc.freeze()  # what is loaded now is not walked by each collection below
+    return {**job.head, "examples": list(lengths), "arms": measure_strategies(given, job)}
+
+
+def measure_strategies(given: Stream, job: Job) -> dict[str, Record]:
+    """What each strategy took, or why it did not."""
+    rng = job.random()
+    expected = reference(given)
+    names = job.arms or tuple(STRATEGIES)
+    found, rows = {}, dict[str, Record]()
+    for name in rng.sample(names, len(names)):
+        with collected():
+            found[name], rows[name] = first_epoch(STRATEGIES[name], given, expected)
+    usable = {name: arm for name, arm in found.items() if arm is not None and rows[name]["status"] == "ok"}
+    if usable:
+        rounds = paired_rounds({name: arm.epoch for name, arm in usable.items()}, job.budget, rng)
+        latencies = steady_calls(usable, rng)
+        for name, arm in usable.items():
+            rows[name] |= {"latency": latencies[name], **_steady_row(rounds, name, len(given.lengths)), **counts(arm)}
+    return {name: rows[name] for name in names}
+
+
+Results = list[tuple[Any, Any]]
+
+
+def reference(given: Stream) -> Results:
+    """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
+    params = cast(Any, tree.tree_map(lambda leaf: leaf.astype(np.float64), given.params))
+    step = dynamic.value_and_grad(given.model.loss)
+    return [step(params, *example) for example in given.examples]
+
+
+def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[Arm | None, Record]:
+    """The first epoch of a strategy from nothing, every call timed, and whether what it gave is right."""
+    row = {"compilation": strategy.compilation, "padding": strategy.padding, "batching": strategy.batching}
+    calls, results = [], []
+    try:
+        started = time.perf_counter()
+        arm = strategy.build(given)
+        build = time.perf_counter() - started
+        for index, group in enumerate(arm.groups):
+            before = arm.compiles
+            seconds, result = timed(partial(arm, index))
+            calls.append({"examples": len(group), "seconds": seconds, "compiled": arm.compiles > before})
+            results.append(result)
+    except Exception as error:  # noqa: BLE001  (whatever a strategy raises is its result)
+        status = "unsupported" if _refuses(strategy, error) else "failed"
+        return None, {"status": status, "reason": described(error), **row}
+    off = worst(arm, results, expected)
+    told: Record = {"error": min(off, LARGEST), **row}
+    if off > TOLERANCES["float32"]:
+        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **told}
+    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **told}
+
+
+def worst(arm: Arm, results: Results, expected: Results) -> float:
+    """The largest scaled error of a loss or a gradient over some groups."""
+    chosen = sample([sum(arm.stream.lengths[i] for i in group) for group in arm.groups], CHECKED)
+    return max(_error(results[index], [expected[i] for i in arm.groups[index]]) for index in chosen)
+
+
+def _error(result: tuple[Any, Any], expected: Results) -> float:
+    means = [tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in zip(*expected, strict=True)]
+    return max(tree_error(got, wanted) for got, wanted in zip(result, means, strict=True))
+
+
+def _refuses(strategy: Strategy, error: Exception) -> bool:
+    symbolic = strategy.engine == "static" and strategy.compilation == "once"
+    return arms.refuses("static-symbolic" if symbolic else strategy.engine, error)
+
+
+def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float]]:
+    """The seconds of each call in steady state, strategies in turn: what an example waits for its group."""
+    seconds: dict[str, list[list[float]]] = {name: [] for name in usable}
+    for order, _ in zip(orders(tuple(usable), rng), range(LATENCY_EPOCHS), strict=False):
+        with collected():
+            for name in order:
+                arm = usable[name]
+                seconds[name].append([timed(partial(arm, index))[0] for index in range(len(arm.groups))])
+    return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}
+
+
+def _steady_row(rounds: Rounds, name: str, examples: int) -> Record:
+    return {
+        "steady": rounds.starts()[name] is not None,
+        "blocks": [seconds / examples for seconds in rounds.steady()[name]],
+    }
+
+
+def counts(arm: Arm) -> Record:
+    """What does not depend on the clock: graphs compiled, elements asked for and computed in an epoch, bytes held."""
+    return {
+        "compiles": arm.compiles,
+        "useful": sum(arm.stream.lengths),
+        "computed": sum(arm.sizes),
+        "held": sum(arm.plans.values()),
+        "plans": [[size, held] for size, held in sorted(arm.plans.items())],
+    }

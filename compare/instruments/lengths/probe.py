@@ -1,0 +1,111 @@
+"""What fits into the time that a worker has: one length after another is compiled and run once, the shortest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import exp, log
+from typing import Any
+
+from compare.errors import NothingMeasuredError
+from compare.instruments.lengths.models import stream
+from compare.instruments.lengths.sampling import LEAST_SIZES, Sample, sample
+from compare.instruments.lengths.strategies import STRATEGIES
+from compare.instruments.time.measure import timed
+from compare.records.results import Record
+from compare.run.job import Job
+
+KEPT = (1, 0.99, 0.95, 0.9, 0.75, 0.5)
+"""Shares of a trace, its shortest lengths, of which the largest is taken that fits."""
+REPEATS = 4
+"""A sample has so many lengths for each different one, or more where lengths of the trace come again more often."""
+STEPS = 3
+EPOCHS = 10
+"""That a strategy runs beside its rounds: once from nothing, steady calls, calibration, and the reference."""
+
+
+@dataclass(frozen=True)
+class Paces:
+    """Seconds by rising length: to compile a graph of that length, and to run one step of the slower engine."""
+
+    lengths: tuple[int, ...]
+    compile: tuple[float, ...]
+    step: tuple[float, ...]
+
+    def compiling(self, length: int) -> float:
+        """The seconds to compile for a length."""
+        return _between(self.lengths, self.compile, length)
+
+    def stepping(self, length: int) -> float:
+        """The seconds of a step."""
+        return _between(self.lengths, self.step, length)
+
+    def seconds(self, lengths: Sequence[int], rounds: int) -> float:
+        """What all strategies take for these lengths with so many rounds, about: compilations and steps."""
+        laid = [STRATEGIES[name].layout(lengths, 1) for name in STRATEGIES]
+        compiled = sum(self.compiling(int(str(size)) or min(lengths)) for one in laid for size in set(one.shapes))
+        steps = sum(self.stepping(size) for one in laid for size in one.sizes)
+        return compiled + steps * (EPOCHS + rounds)
+
+
+def measure(job: Job) -> Record:
+    """The record of the worker: of each of the job's lengths as long as time lasts, `[length, compile, step]`."""
+    from compare.instruments.lengths.measure import SIZES
+
+    started, size = time.perf_counter(), SIZES[str(job.size)]
+    points: list[list[float]] = []
+    for length in sorted(set(job.examples)):
+        spent = time.perf_counter() - started
+        if points and spent + sum(points[-1][1:]) * (length / points[-1][0]) ** 2 > job.budget.seconds:
+            break
+        points.append([length, *_paces(str(job.workload), length, size.width, job.seed)])
+    return {**job.head, "points": points}
+
+
+def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
+    given = stream(model, (length, length), width, 1, seed)
+    arms = [STRATEGIES[name].build(given) for name in ("dynamic", "static, exact")]
+    first = [timed(partial(arm, 0))[0] for arm in arms]
+    steps = [min(timed(partial(arm, 1))[0] for _ in range(STEPS)) for arm in arms]
+    return max(0.0, first[1] - steps[1]), max(steps)
+
+
+def paces(record: Mapping[str, Any]) -> Paces:
+    """What a probe's record says. Raises NothingMeasuredError where it measured no length."""
+    points = record.get("points")
+    if not points:
+        raise NothingMeasuredError(
+            f"no length could be probed: {record.get('error', 'no time')}; see `graphduel doctor`"
+        )
+    lengths, compile, step = zip(*points, strict=True)
+    return Paces(tuple(map(int, lengths)), compile, step)
+
+
+def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, count: int, seed: int) -> Sample:
+    """The largest sample of a trace that all strategies are through with in `limit` seconds.
+
+    First it has fewer lengths, at last a quarter of `count`; then the longest lengths are left out. Where nothing fits
+    it is the smallest of these.
+    """
+    ranked, found = sorted(lengths), None
+    for share in KEPT:
+        cap = None if share == 1 else ranked[int(share * (len(ranked) - 1))]
+        for part in (1.0, 0.5, 0.25):
+            found = sample(lengths, round(part * count), max(LEAST_SIZES, round(part * count / REPEATS)), seed, cap)
+            if known.seconds(found.lengths, rounds) <= limit:
+                return found
+    assert found is not None  # noqa: S101  (there is a share)
+    return found
+
+
+def _between(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
+    """The seconds of a length: a power law between those measured, and beyond the longest at least the square."""
+    known = [(log(x), log(max(y, 1e-9))) for x, y in zip(lengths, seconds, strict=True)]
+    if len(known) == 1 or length >= lengths[-1]:
+        return seconds[-1] * max(1.0, (length / lengths[-1]) ** 2)
+    at = log(max(length, lengths[0]))
+    right = next(i for i, (x, _) in enumerate(known) if x >= at) or 1
+    (x0, y0), (x1, y1) = known[right - 1], known[right]
+    return exp(y0 + (y1 - y0) * (at - x0) / (x1 - x0))

@@ -1,0 +1,10 @@
+"""The registration of this instrument."""
+
+from compare.instruments.base import Instrument
+from compare.instruments.memory.schema import Memory
+from compare.records.kind import Kind
+
+MEMORY = Instrument(
+    (Kind("memory", Memory, "compare.instruments.memory.measure:measure", by_arm=True),),
+    figures=("compare.instruments.memory.figure",),
+)

@@ -1,0 +1,182 @@
+"""Memory of one arm, in a process of its own: what a step adds, what is held between steps, and where.
+
+peak             bytes of NumPy data a steady step reaches above `held` (tracemalloc's NumPy domain); of a
+                 stream, its largest step
+held             bytes of NumPy data the arm keeps between steps: arena, constants, every cached shape
+resident_growth  how far the process's resident peak rises from before the build to after steady steps
+kept             bytes of Python and NumPy data that each further epoch leaves behind: what leaks. It is the median
+                 over epochs, so that a cache that grows once is not in it
+
+The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
+of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
+every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`; large
+gradients whose memory it keeps, to write it again, are in `caches`.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import optree
+
+import dynamic
+from compare import workloads
+from compare.engines import arms
+from compare.engines.arms import Step
+from compare.instruments.memory.tracing import numpy_memory
+from compare.records.results import Record
+from compare.run.job import Job
+from compare.workloads.base import Case
+
+WARM_EPOCHS = 2
+LEAK_EPOCHS = 3
+Build = Callable[[str, Case], Step]
+
+
+def measure(job: Job) -> Record:
+    """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
+    case = workloads.load(job.source).case(str(job.size))
+    return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms}}
+
+
+def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
+    """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
+    with numpy_memory():
+        step, growth = _warmed(arm, case, build or arms.build)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        _epochs(step, 1)
+        peak = tracemalloc.get_traced_memory()[1] - held
+    longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
+    _, gradients = step(*step.examples[longest])
+    classes, nodes = _classes(step, case, longest, peak, held, _nbytes(gradients))
+    kept = kept_by_epoch(step)
+    step.close()
+    return {
+        "status": "ok",
+        "reason": None,
+        "peak": peak,
+        "held": held,
+        "resident_growth": growth,
+        "kept": kept,
+        "classes": classes,
+        "nodes": nodes,
+    }
+
+
+def kept_by_epoch(step: Step) -> int:
+    """The median of the bytes, Python's and NumPy's, that an epoch leaves behind."""
+    readings = []
+    tracemalloc.start()
+    try:
+        for _ in range(LEAK_EPOCHS + 1):
+            _epochs(step, 1)
+            gc.collect()
+            readings.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    return round(median(after - before for before, after in pairwise(readings)))
+
+
+def resident_growth(arm: str, case: Case) -> int:
+    """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
+    step, growth = _warmed(arm, case, arms.build)
+    step.close()
+    return growth
+
+
+def _warmed(arm: str, case: Case, build: Build) -> tuple[Step, int]:
+    """The step of an arm in steady state, and how far that raised the process's resident peak."""
+    gc.collect()
+    before = restart_resident_peak()
+    step = build(arm, case)
+    _epochs(step, WARM_EPOCHS)
+    return step, max(0, resident_peak() - before)
+
+
+def restart_resident_peak() -> int:
+    """Forget the peak so far where the system allows it (Linux). Returns the resident bytes now."""
+    import psutil
+
+    with suppress(OSError):  # the peak then counts from the start of the process
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return int(psutil.Process().memory_info().rss)
+
+
+def resident_peak() -> int:
+    """The resident peak in bytes, or the resident bytes now where the system keeps no peak."""
+    import psutil
+
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    return peaks[0] if peaks else int(psutil.Process().memory_info().rss)
+
+
+def _epochs(step: Step, count: int) -> None:
+    for _ in range(count):
+        for example in step.examples:
+            step(*example)
+
+
+def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients: int) -> tuple[dict[str, int], int]:
+    executables = step.executables()
+    if executables:
+        nodes, structure, plan, others = _compiled(executables, held)
+        gradients = min(peak, max(0, gradients - max(e.result_bytes for e in executables)))
+        saved, caches = 0, held - plan + others
+    else:
+        nodes, structure, saved = tape_stats(case, index)
+        saved, plan, caches = min(saved, peak - gradients), 0, held
+    classes = {
+        "parameters": _nbytes(case.params),
+        "gradients": gradients,
+        "structure": structure,
+        "plan": plan,
+        "saved": saved,
+        "workspace": max(0, peak - gradients - saved),
+        "caches": caches,
+    }
+    return classes, nodes
+
+
+def _compiled(executables: list[Any], held: int) -> tuple[int, int, int, int]:
+    """Nodes, structure and plan bytes of the largest executable; structure bytes of all the others."""
+    reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
+    largest = reports[-1]
+    arena = largest.plan.peak if largest.plan else 0  # of the sizes run last; those of other sizes are cached
+    plan = min(held, int(arena) + int(largest.constant_bytes))
+    others = sum(int(r.structure_bytes) for r in reports[:-1])
+    return int(largest.nodes), int(largest.structure_bytes), plan, others
+
+
+def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
+    """Nodes, structure bytes and saved bytes of the tape of one forward run; zeros where none is recorded."""
+    if case.argnum is None:
+        return 0, 0, 0
+    arguments: Any = (case.params, *case.examples[index])
+    args: list[Any] = list(optree.tree_map(_tensor, arguments))
+    args[case.argnum] = optree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
+    nodes, structure, saved = dynamic.tape_stats(dynamic.as_tensor(case.loss(*args)))
+    return int(nodes), int(structure), int(saved)
+
+
+def _tensor(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _nbytes(tree: Any) -> int:
+    leaves: Iterable[Any] = optree.tree_leaves(tree)
+    return sum(int(leaf.nbytes) for leaf in leaves)

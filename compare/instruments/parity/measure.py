@@ -1,0 +1,184 @@
+"""The parity gate: no arm is timed until its outputs and gradients are right.
+
+Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
+parameters and float inputs cast to float64. The error of an array is its largest difference, scaled:
+
+    error = max|a - b| / max(max|b|, SMALL * max|B|)      agrees when error <= TOLERANCES[dtype]
+
+where `b` is the expected array and `B` all arrays expected with it (all gradients): one that is zero but for
+rounding must not be compared with that rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import optree
+
+import dynamic
+import graphs
+import static
+from compare import workloads
+from compare.engines import arms
+from compare.engines.arms import Step
+from compare.errors import described
+from compare.records.results import Record
+from compare.run.job import Job
+from compare.workloads.base import Case
+from graphs.errors import GraphError
+
+TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-9}
+SMALL = 1e-2
+MOST_EXAMPLES = 8
+
+Result = tuple[Any, Any]
+
+
+class Expected(NamedTuple):
+    """What an example must give: the reference's loss and gradients, and the dynamic engine's."""
+
+    example: int
+    reference: Result
+    dynamic: Result
+
+
+def measure(job: Job) -> Record:
+    """The parity record of one workload at one size."""
+    workload = workloads.load(job.source)
+    return {**job.head, **check(workload.case(str(job.size)), job.arms or workload.arms)}
+
+
+def check(case: Case, names: Sequence[str]) -> Record:
+    """How each arm compares, whether all that ran agree, and whether tape and graph are the same."""
+    tolerance = TOLERANCES[_dtype(case)]
+    expected = expectations(case)
+    rows = {arm: check_arm(arm, case, expected, tolerance) for arm in names}
+    same, calls = same_graph(case)
+    agree = all(row["status"] in ("ok", "unsupported") for row in rows.values())
+    return {"agree": agree, "arms": rows, "same_graph": same, "kernel_calls": calls}
+
+
+def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: float) -> Record:
+    """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
+    try:
+        step = arms.build(arm, case)
+        errors = [_errors(step, e) for e in expected]
+        step.close()
+    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
+        status = "unsupported" if arms.refuses(arm, error) else "failed"
+        return _row(status, None, None, tolerance, described(error))
+    output, gradient = (max(column) for column in zip(*errors, strict=True))
+    if max(output, gradient) <= tolerance:
+        return _row("ok", output, gradient, tolerance, None)
+    what, worst = ("the output", output) if output > tolerance else ("a gradient", gradient)
+    return _row("disagree", output, gradient, tolerance, f"{what} is off by {worst:.3g}, allowed {tolerance:g}")
+
+
+def expectations(case: Case) -> list[Expected]:
+    """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
+    dynamic = arms.build("dynamic", case)
+    found = []
+    for index in sample(case.lengths, MOST_EXAMPLES):
+        tree: Any = (case.params, case.examples[index])
+        params, example = cast(Any, optree.tree_map(_float64, tree))
+        exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
+        found.append(Expected(index, arms.build("dynamic", exact)(*example), dynamic(*case.examples[index])))
+    return found
+
+
+def sample(lengths: Sequence[int], most: int) -> list[int]:
+    """At most `most` indices, in stream order, spread from the shortest example to the longest."""
+    ranked = sorted(range(len(lengths)), key=lengths.__getitem__)
+    places = np.linspace(0, len(ranked) - 1, min(most, len(ranked)))
+    return sorted({ranked[round(place)] for place in places})
+
+
+def tree_error(actual: Any, expected: Any) -> float:
+    """The largest scaled error over two containers of arrays; infinity where structure or shapes differ."""
+    actual_leaves, actual_tree = optree.tree_flatten(actual)
+    leaves, tree = optree.tree_flatten(expected)
+    if actual_tree != tree:
+        return math.inf
+    floor = SMALL * max((_largest(leaf) for leaf in leaves), default=0.0)
+    return max((scaled_error(a, b, floor) for a, b in zip(actual_leaves, leaves, strict=True)), default=0.0)
+
+
+def scaled_error(actual: Any, expected: Any, floor: float = 0.0) -> float:
+    """`max|a - b| / max(max|b|, floor)`; infinity where shapes or the places of NaN and infinity differ."""
+    a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+    finite = np.isfinite(b)
+    if a.shape != b.shape or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return math.inf
+    if not np.all(np.isfinite(a[finite])):
+        return math.inf
+    difference = _largest(a[finite] - b[finite])
+    scale = max(_largest(b), floor)
+    return difference / scale if scale > 0 else (0.0 if difference == 0 else math.inf)
+
+
+def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
+    """Whether the tape of a run and the unoptimised static graph are isomorphic, and the kernels of each.
+
+    None where the function cannot be traced, and where its graph holds branches or loops: a tape has but the path
+    that was taken. Then there is nothing to compare.
+    """
+    loss, example = case.static_loss or case.loss, case.examples[0]
+    tape = dynamic.record(arms.transformed(dynamic, loss, case.argnum), case.params, *example)
+    calls = {"dynamic": _counts(tape)}
+    try:
+        traced = static.trace(arms.transformed(static, loss, case.argnum), case.params, *example)
+    except GraphError:
+        return None, calls
+    calls["static"] = _counts(traced)
+    if len(list(traced.nested())) > 1:
+        return None, calls
+    return bool(graphs.isomorphic(tape, traced)) and calls["dynamic"] == calls["static"], calls
+
+
+def _counts(graph: Any) -> dict[str, int]:
+    return dict(sorted(Counter(graph.op_counts()).items()))
+
+
+def _errors(step: Step, expected: Expected) -> tuple[float, float]:
+    loss, gradients = step(*step.examples[expected.example])
+    references = (expected.reference, expected.dynamic)
+    return (
+        max(tree_error(loss, reference[0]) for reference in references),
+        max(tree_error(gradients, reference[1]) for reference in references),
+    )
+
+
+def _row(status: str, output: float | None, gradient: float | None, tolerance: float, reason: str | None) -> Record:
+    return {
+        "status": status,
+        "output_error": _json(output),
+        "gradient_error": _json(gradient),
+        "tolerance": tolerance,
+        "reason": reason,
+    }
+
+
+def _json(error: float | None) -> float | None:
+    """JSON has no infinity; an error without a size is null."""
+    return error if error is not None and math.isfinite(error) else None
+
+
+def _largest(array: Any) -> float:
+    return float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
+
+
+def _float64(leaf: Any) -> Any:
+    return leaf.astype(np.float64) if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f" else leaf
+
+
+def _dtype(case: Case) -> str:
+    """The least precise float dtype of what goes in."""
+    arguments: Any = (case.params, case.examples)
+    dtypes = [leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype")]
+    names = {dtype.name for dtype in dtypes} & TOLERANCES.keys()
+    return max(names, key=TOLERANCES.__getitem__, default="float32")

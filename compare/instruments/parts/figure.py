@@ -1,0 +1,102 @@
+"""Time part by part: the shares of a step in both engines, stacked."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from compare.instruments.parts.programs import UNEXPLAINED
+from compare.instruments.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
+from compare.report import text
+from compare.report.page import Table
+from compare.report.plots import Drawing, style
+from compare.report.summary import Summary
+
+_TITLE = "Time part by part"
+_CAPTION = (
+    "Where the seconds of one warm training step go, as shares of it. Each part is the difference of two programs that "
+    "differ in it alone, so that nothing is hooked into what is measured, and the clock is that of the thread. What no "
+    "difference explains is a part of its own, drawn left of zero where the parts sum to more than the step. The "
+    "static engine is called as a jitted function, so that the lookup in its cache is seen; its backward pass is in "
+    "its graph, and so in its kernels. The numbers below have the intervals, and the stages of one compilation."
+)
+_LOOKS = {
+    "kernel": ("#0072b2", ""),
+    "allocation": ("#56b4e9", "...."),
+    "dispatch": ("#e69f00", "////"),
+    "recording": ("#d55e00", ""),
+    "backward": ("#cc79a7", "\\\\\\\\"),
+    "containers": ("#f0e442", ""),
+    "in place": ("#f0e442", "////"),
+    "guard": ("#009e73", ""),
+    "cache lookup": ("#009e73", "xxxx"),
+    UNEXPLAINED: ("#999999", "----"),
+}
+
+
+def draw(summary: Summary) -> Drawing:
+    """One bar for each engine and cell."""
+    lines = [table.line for table in summary.results.tables]
+    found = parted(lines)
+    if not found:
+        return Drawing("parts", _TITLE, "No step of this run was taken apart.")
+    figure = style.figure(1.1 + 0.34 * len(found))
+    axes = figure.subplots()
+    for row, one in enumerate(found):
+        _bar(axes, row, one)
+    axes.set_yticks(range(len(found)), [style.clean(f"{p.workload}, {p.size}: {p.engine}") for p in found])
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.axvline(1, color=style.FAINT, linewidth=0.8)
+    axes.grid(visible=False, axis="y")
+    handles = [_patch(part) for part in _LOOKS]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8, handlelength=1.4)
+    told = " ".join(f"{one.told}." for one in found if one.told)
+    return Drawing("parts", _TITLE, f"{_CAPTION} {told}".strip(), _alt(found), figure, _table(found, lines))
+
+
+def _bar(axes: Axes, row: int, one: Parted) -> None:
+    right = left = 0.0
+    for part, share in one.shares.items():
+        start = right if share.estimate >= 0 else left
+        fill, hatch = _LOOKS[part]
+        axes.barh(row, share.estimate, left=start, height=0.7, color=fill, hatch=hatch, edgecolor="white")
+        right, left = right + max(share.estimate, 0.0), left + min(share.estimate, 0.0)
+    axes.text(right + 0.01, row, text.seconds(one.seconds), va="center", fontsize=8)
+
+
+def _patch(part: str) -> Patch:
+    fill, hatch = _LOOKS[part]
+    return Patch(facecolor=fill, hatch=hatch, edgecolor="white", label=part)
+
+
+def _alt(found: Sequence[Parted]) -> str:
+    parts = (
+        f"{p.workload} {p.engine}: kernels {p.shares['kernel'].estimate:.0%}, "
+        f"unexplained {p.shares[UNEXPLAINED].estimate:.0%}"
+        for p in found
+    )
+    return "Shares of a step by part. " + "; ".join(parts) + "."
+
+
+def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
+    headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
+    rows = [
+        (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", spread(share),
+         text.seconds(share.estimate * one.seconds))
+        for one in found
+        for part, share in one.shares.items()
+    ]  # fmt: skip
+    rows += [
+        (one.workload, one.size, "compiling once", stage, "", "", text.seconds(seconds))
+        for one in found
+        if one.engine == "static"
+        for stage, seconds in stages(lines, one.workload, one.size).items()  # type: ignore[arg-type]
+    ]
+    rows += [(one.workload, one.size, one.engine, "check", one.told or _fine(), "", "") for one in found]
+    return Table(headers, tuple(rows), "llllrrr")
+
+
+def _fine() -> str:
+    return f"sums to the step within {LARGEST_UNEXPLAINED:.0%}"

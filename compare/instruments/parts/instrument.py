@@ -1,0 +1,24 @@
+"""The registration of this instrument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compare.instruments.base import Instrument
+from compare.instruments.parts.schema import Parts
+from compare.records.kind import Kind
+from compare.run.job import Job
+from compare.run.settings import Cell, Settings
+
+
+def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
+    """Time part by part, of the cells that are taken apart."""
+    closer = settings.limits.closer
+    return closer.jobs("parts", closer.apart, chosen, settings)
+
+
+PARTS = Instrument(
+    (Kind("parts", Parts, "compare.instruments.parts.measure:measure"),),
+    jobs,
+    ("compare.instruments.parts.figure",),
+)

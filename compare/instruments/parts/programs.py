@@ -1,0 +1,246 @@
+"""The programs that a step is taken apart with, and the parts as sums of their times.
+
+The dynamic engine:
+
+    step       a training step by `value_and_grad`        forward    the kernels of the loss alone, as straight code
+    passes     the same by `backward` on tensors          kept       the same, what backward reads kept to the end
+    recorded   the loss on tensors that need gradients    whole      the kernels of the step alone, as straight code
+    plain      the loss on tensors that need none         into       the same, into memory laid out beforehand
+    wrapped    `value_and_grad` of a sum of one leaf
+    bare       the same by `backward` on tensors
+    entered    `step`, stopped before the loss            ran        `step`, stopped after the loss
+
+The static engine, compiled when first called:
+
+    step       a call of the jitted function              run        what the generated code takes
+    call       a call of its executable                   calls      the generated code with kernels that do nothing
+    guard      that call with nothing to run              fresh      results allocated anew, and filled
+                                                          filled     as many bytes filled that are there already
+
+`unexplained` does not vanish by arithmetic: `step` and `passes` are two ways to the same gradients, and `call` is not
+made of `guard` and `run`, which are each timed on their own.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import graphs
+import static
+from compare.engines.arms import transformed
+from compare.errors import UnsupportedError
+from compare.workloads.base import Case
+from graphs import tree
+from graphs.ir import Graph
+from graphs.spec import TupleSpec
+from static import layout
+from static.backends.binding import bind
+from static.backends.numpy import lower
+from static.executable import Executable
+from static.schedule import Schedule
+from static.sharing import in_arena, places, views
+
+Program = Callable[[], object]
+Parts = Mapping[str, Mapping[str, int]]
+UNEXPLAINED = "unexplained"
+
+DYNAMIC: Parts = {
+    "kernel": {"into": 1},
+    "allocation": {"whole": 1, "into": -1},
+    "dispatch": {"plain": 1, "forward": -1},
+    "recording": {"recorded": 1, "plain": -1, "kept": -1, "forward": 1},
+    "backward": {"passes": 1, "recorded": -1, "whole": -1, "kept": 1},
+    "containers": {"wrapped": 1, "bare": -1},
+    "in place": {"ran": 1, "entered": -1, "recorded": -1},
+    UNEXPLAINED: {"step": 1, "passes": -1, "wrapped": -1, "bare": 1, "ran": -1, "entered": 1, "recorded": 1},
+}
+"""Each part as a sum of programs.
+
+`backward` is what walking the tape costs beside the kernels it runs, and what keeping arrays for it costs is
+`allocation`. `containers` is what the functional form costs: nested arguments made tensors, and gradients laid out.
+`in place` is what the loss costs more within a step than in a loop of its own, where it finds its code and its memory
+in the caches, still warm.
+"""
+STATIC: Parts = {
+    "kernel": {"run": 1, "calls": -1, "fresh": -1, "filled": 1},
+    "allocation": {"fresh": 1, "filled": -1},
+    "dispatch": {"calls": 1},
+    "guard": {"guard": 1},
+    "cache lookup": {"step": 1, "call": -1},
+    UNEXPLAINED: {"call": 1, "guard": -1, "run": -1},
+}
+"""The same. Its backward pass is part of the graph, so that it has no part of its own."""
+ENGINES: Mapping[str, Parts] = {"dynamic": DYNAMIC, "static": STATIC}
+
+
+def dynamic_programs(case: Case) -> dict[str, Program]:
+    """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
+    arguments = (case.params, *case.examples[0])
+    plain = [tree.tree_map(_tensor, argument) for argument in arguments]
+    needing = [*plain]
+    needing[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
+    step = dynamic.value_and_grad(case.loss, _wanted(case))
+    trivial = partial(_sum_of_one, _wanted(case))
+    wrapped = dynamic.value_and_grad(trivial, _wanted(case))
+    whole = dynamic.record(step, *arguments)
+    kept = _up_to(whole, sum(dynamic.record(case.loss, *arguments).op_counts().values()))
+    arrays = [leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)]
+    return {
+        "step": lambda: step(*arguments),
+        "passes": _passes(case.loss, needing, _wanted(case)),
+        "recorded": lambda: case.loss(*needing),
+        "plain": lambda: case.loss(*plain),
+        "wrapped": lambda: wrapped(*arguments),
+        "bare": _passes(trivial, needing, _wanted(case), unread=_zeros),
+        "entered": _stopped(_nothing, arguments, _wanted(case)),
+        "ran": _stopped(case.loss, arguments, _wanted(case)),
+        "forward": straight(Graph("forward", kept.inputs, kept.nodes, kept.outputs[-1:]), arrays, arena=False),
+        "kept": straight(kept, arrays, arena=False),
+        "whole": straight(whole, arrays, arena=False),
+        "into": straight(whole, arrays, arena=True),
+    }
+
+
+def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> Program:
+    """A loss on tensors, and backward from it; `unread` is called on each leaf that then has no gradient."""
+    leaves = tree.leaves(tensors[wanted])
+
+    def passes() -> None:
+        loss(*tensors).backward()
+        for leaf in leaves:
+            if unread and leaf.grad is None:
+                unread(leaf)
+            leaf.grad = None
+
+    return passes
+
+
+class _StoppedError(Exception):
+    """Ends a step before its time."""
+
+
+def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> Program:
+    """A step that is left once `f` has run: before any gradient is pulled back."""
+
+    def leaves(*tensors: Any) -> Any:
+        f(*tensors)
+        raise _StoppedError
+
+    step = dynamic.value_and_grad(leaves, wanted)
+
+    def stopped() -> None:
+        with suppress(_StoppedError):
+            step(*arguments)
+
+    return stopped
+
+
+def _nothing(*_: Any) -> None:
+    """Computes nothing."""
+
+
+def _zeros(leaf: Any) -> Any:
+    """The gradient that `value_and_grad` gives where there is none."""
+    return dynamic.from_numpy(np.zeros(leaf.shape, leaf.dtype))
+
+
+def _sum_of_one(wanted: int, *arguments: Any) -> Any:
+    """The sum of the smallest leaf of an argument: as little as can be differentiated."""
+    return graphs.sum(min(tree.leaves(arguments[wanted]), key=lambda leaf: leaf.size))
+
+
+def _up_to(graph: Graph, calls: int) -> Graph:
+    """The first so many kernel calls of a run; outputs are what is computed there and read later, and the last."""
+    numbers = itertools.accumulate(node.op.family != "source" for node in graph.nodes)
+    early = [node for node, number in zip(graph.nodes, numbers, strict=True) if number <= calls]
+    owner = views(graph.nodes).owner
+    inside = {node for node in early if node.op.family != "source"}
+    read = dict.fromkeys(owner[source] for node in graph.nodes[len(early) :] for source in node.inputs)
+    last = next(node for node in reversed(early) if node in inside)
+    return Graph("kept", graph.inputs, early, [*(node for node in read if node in inside and node is not last), last])
+
+
+def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Program:
+    """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
+    seen = views(graph.nodes)
+    placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
+    run = bind(lower(graph, Schedule(graph.nodes, seen.owner, placed), arena), {}).run
+    return lambda: run(*arrays)
+
+
+def static_programs(case: Case) -> dict[str, Program]:
+    """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
+    arguments = (case.params, *case.examples[0])
+    jitted = static.jit(transformed(static, case.loss, case.argnum))
+    jitted(*arguments)
+    (executable,) = jitted.executables.values()
+    (binding,) = executable._bindings.values()
+    arrays = executable._inputs(arguments)
+    nothing = _without_kernels(binding.run)
+    guard = _with_nothing_to_run(executable, binding.run(*arrays))
+    specs = _allocated(executable)
+    there = [np.empty(shape, dtype) for shape, dtype in specs]
+    return {
+        "step": lambda: jitted(*arguments),
+        "call": lambda: executable(*arguments),
+        "guard": lambda: guard(*arguments),
+        "run": lambda: binding.run(*arrays),
+        "calls": lambda: nothing(*arrays),
+        "fresh": lambda: _fill(np.empty(shape, dtype) for shape, dtype in specs),
+        "filled": lambda: _fill(there),
+    }
+
+
+def _without_kernels(run: Any) -> FunctionType:
+    """Generated code in which all that is called does nothing."""
+    nothing = "".format  # takes any arguments, in C
+    names = {name: nothing if callable(value) else value for name, value in run.__globals__.items()}
+    defaults = tuple([nothing if callable(value) else value for value in run.__defaults__ or ()])
+    return FunctionType(run.__code__, names, "run", defaults)
+
+
+def _with_nothing_to_run(executable: Executable, outputs: tuple[Any, ...]) -> Executable:
+    """An executable that checks its arguments, finds its binding, and gives these outputs."""
+    hollow = copy.copy(executable)
+    traced, bindings = executable.traced, executable._bindings.items()
+    hollow._direct = layout.caller(traced.inputs, traced.outputs, executable.specs, lambda *_: outputs)
+    hollow._bindings = {shapes: binding._replace(run=lambda *_: outputs) for shapes, binding in bindings}
+    return hollow
+
+
+def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    for array in arrays:
+        array.fill(0)
+
+
+def _allocated(executable: Executable) -> list[tuple[Any, Any]]:
+    """Shape and dtype of the arrays that each call allocates: what is handed out, or has no place in the arena."""
+    order = executable._program.schedule
+    nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
+    computed = [node for node in nodes if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
+    return [(node.spec.shape, node.spec.dtype) for node in computed]
+
+
+def _wanted(case: Case) -> int:
+    if case.argnum is None:
+        raise UnsupportedError("time part by part is that of a training step, and this case takes no gradients")
+    return case.argnum
+
+
+def _needing(array: Any) -> Any:
+    """A tensor that requires a gradient, over the memory of an array."""
+    return dynamic.from_numpy(array).requires_grad_()
+
+
+def _tensor(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function."""
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -1,0 +1,73 @@
+"""Parts as shares of a step, each with its interval, from the records of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
+from compare.stats import Interval, geometric_mean, sum_interval
+
+LARGEST_UNEXPLAINED = 0.05
+"""Parts that leave more of a step than this unexplained do not add up."""
+
+Line = Mapping[str, Any]
+
+
+class Parted(NamedTuple):
+    """The step of one engine in one cell: its seconds, and each part as a share of them."""
+
+    workload: str
+    size: str
+    engine: str
+    seconds: float
+    shares: Mapping[str, Interval]
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the parts sum to the wall time within 5%."""
+        return abs(self.shares[UNEXPLAINED].estimate) <= LARGEST_UNEXPLAINED
+
+    @property
+    def told(self) -> str | None:
+        """A sentence where they do not; None where all is well."""
+        if self.adds_up:
+            return None
+        share = self.shares[UNEXPLAINED]
+        return (
+            f"{self.workload} ({self.size}), {self.engine}: {share.estimate:.1%} of a step is unexplained "
+            f"{spread(share)}, more than {LARGEST_UNEXPLAINED:.0%}"
+        )
+
+
+def spread(share: Interval) -> str:
+    """`[1.2%, 3.4%]`, if there is an interval."""
+    return f"[{share.low:.1%}, {share.high:.1%}]" if share.known else "(no interval)"
+
+
+def parted(records: Iterable[Line]) -> list[Parted]:
+    """Both engines of each cell among the `parts` records, in their order."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for record in records:
+        if record.get("kind") == "parts":
+            groups.setdefault((record["workload"], record["size"]), []).append(record)
+    return [_parted(*cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
+
+
+def stages(records: Iterable[Line], workload: str, size: str) -> dict[str, float]:
+    """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
+    once = [o for r in records if (r.get("kind"), r.get("workload"), r.get("size")) == ("parts", workload, size)
+            for o in r["once"]]  # fmt: skip
+    found = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
+    return {**found, UNEXPLAINED: median(o["whole"] for o in once) - sum(found.values())}
+
+
+def _parted(workload: str, size: str, engine: str, group: Sequence[Line]) -> Parted:
+    blocks = [record["engines"][engine] for record in group]
+    steps = [of["step"] for of in blocks]
+    shares = {
+        part: sum_interval([(weight, [of[name] for of in blocks]) for name, weight in weights.items()], steps)
+        for part, weights in ENGINES[engine].items()
+    }
+    return Parted(workload, size, engine, geometric_mean(s for step in steps for s in step), shares)

@@ -1,0 +1,10 @@
+"""The registration of this instrument."""
+
+from compare.instruments.base import Instrument
+from compare.instruments.time.schema import Time
+from compare.records.kind import Kind
+
+TIME = Instrument(
+    (Kind("time", Time, "compare.instruments.time.measure:measure"),),
+    figures=("compare.instruments.time.figure",),
+)

@@ -1,0 +1,171 @@
+"""Rounds: one calibrated block of calls of each arm, next to each other in time, in balanced random order.
+
+A slow moment of the machine meets all arms of a round, and ratios are taken within rounds. The garbage collector runs
+between rounds and never inside a block. What is steady is detected for each arm (`compare.instruments.time.steady`),
+where a change that all arms share is the machine's and not theirs; rounds before all arms are steady count as warm-up.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from math import log, sqrt
+from random import Random
+from statistics import NormalDist, geometric_mean, stdev
+
+from compare.instruments.time.steady import steady_from
+from compare.run.job import Budget
+from graphs import collector
+
+Clock = Callable[[], int]
+Call = Callable[[], object]
+Context = Callable[[], AbstractContextManager[object]]
+
+_NORMAL = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What calls took, in seconds per call: when calibrated, then in each round; round i is block i of every arm.
+
+    The first arm is the one that the others are compared with.
+    """
+
+    counts: dict[str, int]
+    calibration: dict[str, list[float]]
+    blocks: dict[str, list[float]]
+
+    @property
+    def done(self) -> int:
+        """The rounds there are."""
+        return len(next(iter(self.blocks.values())))
+
+    def starts(self) -> dict[str, int | None]:
+        """The round from which each arm is steady, by its own seconds or by those over the others'; None if never."""
+        return {arm: self._start_of(arm) for arm in self.blocks}
+
+    def steady(self) -> dict[str, list[float]]:
+        """The rounds from which on every arm is steady that ever is: the same rounds for each, so they stay paired."""
+        start = self._start()
+        return {arm: seconds[start:] for arm, seconds in self.blocks.items()}
+
+    def warmup(self, arm: str) -> list[float]:
+        """What an arm took before."""
+        return [*self.calibration[arm], *self.blocks[arm][: self._start()]]
+
+    def enough(self, budget: Budget) -> bool:
+        """Whether there are as many steady rounds as wanted, and all ratios to the first arm are known to the width."""
+        if self.done < budget.rounds or (self.done - budget.rounds) % budget.least:  # the search costs time itself
+            return False
+        base, *others = self.steady().values()
+        return len(base) >= budget.rounds and all(half_width(other, base) <= budget.width for other in others)
+
+    def _start(self) -> int:
+        return max(start or 0 for start in self.starts().values())
+
+    def _start_of(self, arm: str) -> int | None:
+        own = self.blocks[arm]
+        others = [seconds for other, seconds in self.blocks.items() if other != arm]
+        relative = [block / geometric_mean(rest) for block, *rest in zip(own, *others, strict=True)] if others else own
+        found = [start for start in (steady_from(own), steady_from(relative)) if start is not None]
+        return min(found, default=None)
+
+
+def half_width(tops: Sequence[float], bottoms: Sequence[float]) -> float:
+    """Half the 95% interval of the mean logarithm of paired ratios, blocks taken as independent."""
+    logs = [log(top / bottom) for top, bottom in zip(tops, bottoms, strict=True)]
+    return _NORMAL * stdev(logs) / sqrt(len(logs)) if len(logs) > 1 else 0.0
+
+
+def paired_rounds(
+    calls: Mapping[str, Call],
+    budget: Budget,
+    rng: Random,
+    clock: Clock = time.perf_counter_ns,
+    *,
+    within: Mapping[str, Context] = {},
+    warm: int = 0,
+) -> Rounds:
+    """Rounds of one block of each arm, until they are enough or the budget is spent.
+
+    `within` are contexts that the blocks of some arms run in. In it, before the clock starts, each arm makes `warm`
+    calls: of a context that starts cold, all arms then pay alike for being warm.
+    """
+
+    def block(arm: str) -> float:
+        with within.get(arm, nullcontext)():
+            for _ in range(warm):
+                calls[arm]()
+            return time_block(calls[arm], counts[arm], clock)
+
+    trials = {}
+    for arm, call in calls.items():
+        with within.get(arm, nullcontext)():
+            trials[arm] = calibrate(call, budget.block_seconds, clock)
+    counts = {arm: trial[-1][0] for arm, trial in trials.items()}
+    calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}
+    rounds = Rounds(counts, calibration, {arm: [] for arm in calls})
+    deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
+    while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
+        with collected():
+            for arm in next(order):
+                rounds.blocks[arm].append(block(arm))
+    return rounds
+
+
+def own_rounds(
+    calls: Mapping[str, Call], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
+) -> tuple[Rounds, float]:
+    """Rounds by the clock of this thread, and the share of the wall time in which others had the core.
+
+    What other processes take belongs to no arm, and small differences drown in it on a machine that is shared.
+    """
+    wall, own = time.perf_counter(), time.thread_time()
+    rounds = paired_rounds(calls, budget, rng, time.thread_time_ns, within=within, warm=warm)
+    share = (time.thread_time() - own) / (time.perf_counter() - wall)
+    return rounds, max(0.0, 1 - share)
+
+
+def calibrate(call: Call, seconds: float, clock: Clock = time.perf_counter_ns) -> list[tuple[int, float]]:
+    """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
+    count, trials = 1, []
+    while True:
+        with collected():
+            each = time_block(call, count, clock)
+        trials.append((count, each))
+        elapsed = each * count
+        if elapsed >= seconds:
+            return trials
+        needed = count * seconds / elapsed if elapsed > 0 else 2.0 * count
+        count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
+
+
+def time_block(call: Call, count: int, clock: Clock = time.perf_counter_ns) -> float:
+    """Seconds per call over `count` calls in a row."""
+    turns = range(count)
+    start = clock()
+    for _ in turns:
+        call()
+    return (clock() - start) / count / 1e9
+
+
+def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
+    """The order of the arms in each round: random, and balanced over each group of `len(names)` rounds.
+
+    A group is the rows, shuffled, of a Latin square over a random order: each arm takes each place once.
+    """
+    while True:
+        shuffled = rng.sample(names, len(names))
+        square = [tuple(shuffled[i:] + shuffled[:i]) for i in range(len(shuffled))]
+        yield from rng.sample(square, len(square))
+
+
+@contextmanager
+def collected() -> Iterator[None]:
+    """Collect garbage now, and none inside the block: a collection belongs to no arm."""
+    gc.collect()
+    with collector.paused():
+        yield

@@ -1,7 +1,0 @@
-"""Inputs of varying length under every strategy: padding, batching and compilation as factors of their own.
-
-The names stand here, where they load nothing: those of `compare.lengths.models` and `compare.lengths.distributions`.
-"""
-
-MODELS = ("rnn_text", "encoder_text")
-DISTRIBUTIONS = ("lines", "sentences", "trees", "uniform")

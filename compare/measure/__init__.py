@@ -1,1 +1,0 @@
-"""Measuring: one job in one fresh worker process, pinned to one core, one record back."""

@@ -1,0 +1,71 @@
+"""Tables on stdout: framed on a terminal, plain aligned columns elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compare.report.terminal import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
+WIDE = 120
+"""A terminal with fewer columns than this gets fewer in its tables."""
+
+
+def show(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = (), width: int = PLAIN_WIDTH
+) -> None:
+    """Print a table on stdout, at most so wide; the columns in `whole` are never wrapped. NO_COLOR is respected."""
+    from rich import box
+    from rich.table import Table
+
+    console = _console()
+    frame = box.SIMPLE_HEAD if console.is_terminal else None
+    table = Table(box=frame, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column in whole)
+    for row in rows:
+        table.add_row(*map(_literal, row))
+    console.print(table, width=min(width, console.width))
+
+
+def verdicts(found: Iterable[Mapping[str, Any]]) -> None:
+    """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
+    columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
+    rows = [[v["claim"], v["title"], v["verdict"], value(v), (v["effect"] or {}).get("name", "")] for v in found]
+    if _console().width < WIDE:
+        columns, rows = columns[:4], [row[:4] for row in rows]
+    show(columns, rows, whole=columns[2:4])
+
+
+def value(verdict: Mapping[str, Any]) -> str:
+    """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured.
+
+    Where the verdict is open since there is no interval, it says that.
+    """
+    effect, interval = verdict["effect"], verdict["interval"]
+    if not effect:
+        return ""
+    unit = "" if effect["unit"] == "ratio" else f" {effect['unit']}"
+    bare = " (no interval)" if verdict["verdict"] == "inconclusive" else ""
+    around = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else bare
+    return f"{effect['value']:.3g}{unit}{around}"
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, highlight=False)
+    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
+
+
+def _literal(text: str) -> Any:
+    """Text as it is: square brackets are not markup, and nothing in it moves the cursor."""
+    from rich.text import Text
+
+    return Text(plain(text))

@@ -1,0 +1,172 @@
+"""The environment of a measurement: what it takes to judge a number, and never a path or a host's name."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import platform
+import signal
+import subprocess
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compare.run.job import Job
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+PACKAGES = ("graphduel", "numpy", "optree", "networkx", "matplotlib", "psutil", "threadpoolctl")
+MALLOC = ("MALLOC_", "GLIBC_TUNABLES")  # a heap that is never trimmed makes fresh arrays several times cheaper
+GC_POLICY = "collected between rounds, off inside blocks"
+_CPUINFO = Path("/proc/cpuinfo")
+_PR_SET_PDEATHSIG = 1
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """The record of a job that asks for the environment alone."""
+    return {**job.head, "environment": environment()}
+
+
+def environment() -> dict[str, Any]:
+    """The environment of this process, in JSON values."""
+    import psutil
+
+    from dynamic import tapes
+
+    return {
+        "cpu": cpu_model(),
+        "cores": psutil.cpu_count(logical=False) or os.cpu_count(),
+        "logical_cores": os.cpu_count(),
+        "governor": _first_line(_GOVERNOR),
+        "memory": int(psutil.virtual_memory().total),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "blas": blas(),
+        "versions": versions(),
+        "commit": commit(),
+        "affinity": affinity(),
+        "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
+        "hash_seed": os.environ.get("PYTHONHASHSEED"),
+        "gc": GC_POLICY,
+        "tape": "compiled" if tapes.is_compiled() else "python",
+        "load": load(),
+    }
+
+
+def pin(lane: int = 0) -> None:
+    """Keep this process on one core where the system can, the last it may use for lane 0, and BLAS on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0), reverse=True)
+        os.sched_setaffinity(0, {cores[lane % len(cores)]})
+    threadpool_limits(1)
+
+
+def end_with(parent: int) -> None:
+    """End this process when the one that started it does, where the system can (Linux): killed runs leave none.
+
+    Raises SystemExit when it has ended already.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # no such call, or no such library
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            raise SystemExit("the run that asked for this has ended")
+
+
+def limit_memory(most: int) -> None:
+    """Let this process take no more than `most` bytes beyond what it has, where the system can; 0 sets no limit."""
+    import psutil
+
+    if most and importlib.util.find_spec("resource"):
+        import resource
+
+        total = int(psutil.Process().memory_info().vms) + most
+        resource.setrlimit(resource.RLIMIT_AS, (total, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def load() -> float | None:
+    """The processes that ran or waited, a mean over the last minute; None where the system does not tell."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def affinity() -> list[int] | None:
+    """The cores this process may run on; None where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+
+
+def cpu_model() -> str:
+    """The name of the processor."""
+    try:
+        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def blas() -> dict[str, Any]:
+    """The linear algebra library NumPy was built with, and those loaded, with the threads each may use."""
+    from threadpoolctl import threadpool_info
+
+    config: Any = np.show_config(mode="dicts")
+    built = config["Build Dependencies"]["blas"]
+    fields = ("internal_api", "version", "num_threads", "threading_layer", "architecture")
+    loaded = [{f: pool[f] for f in fields if f in pool} for pool in threadpool_info()]
+    return {"name": built["name"], "version": built["version"], "loaded": loaded}
+
+
+def versions() -> dict[str, str]:
+    """The versions of graphduel and of what it measures with; what is not installed is left out."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """The git commit of this code, with "+" after it when files were changed; None outside a checkout."""
+    here = Path(__file__).resolve().parent
+    head = _git(here, "rev-parse", "--short=12", "HEAD")
+    if head is None:
+        return None
+    return head + ("+" if _git(here, "status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],  # noqa: S607
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _first_line(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None

@@ -1,0 +1,293 @@
+"""Where jobs run: here one by one, in threads or processes of this machine, or on the hosts of a dask cluster.
+
+Any `concurrent.futures.Executor` will do, as each job starts a fresh worker process wherever it is run. All arms of a
+job are measured on one host, also where each has a process of its own.
+
+On a cluster (`Cluster`) a host has one job at a time, whatever its cores. The job of a worker that is lost is run again
+elsewhere. Ratios are only pooled over machines that are alike (`compare.records.machines.fingerprint`): hosts that
+differ are refused when a run starts, and one that joins later is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from compare.errors import CompareError
+from compare.records import machines
+from compare.records.results import Record
+from compare.records.schema.kinds import REGISTERED
+from compare.run.job import Job
+
+Execute = Callable[[Job, float], Record]
+Kind = Literal["local", "thread", "process", "dask"]
+
+LOSSES = 3
+"""As many workers may be lost under one job; then it is taken for the cause."""
+PATIENCE = 60.0
+"""Seconds to wait for a worker where none is left."""
+_POLL = 0.2
+_NANNY = "MALLOC_TRIM_THRESHOLD_"  # set by dask for its workers, and inherited by ours: fresh arrays would cost more
+
+
+@dataclass(frozen=True)
+class Pool:
+    """An executor, what it runs for a job, and how many jobs it is given at once.
+
+    With `lanes` jobs that run at once are kept on cores of their own; that is for executors of one machine.
+    """
+
+    executor: Executor
+    execute: Execute
+    at_once: int = 1
+    lanes: bool = False
+
+    def submit(self, job: Job, timeout: float, lane: int = 0) -> Future[Record]:
+        """The record of the job, later."""
+        placed = replace(job, lane=lane) if self.lanes else job
+        return self.executor.submit(measured, self.execute, placed, timeout)
+
+
+def measured(execute: Execute, job: Job, timeout: float) -> Record:
+    """The record of a job, with the host it was measured on: runs there."""
+    record = _by_arm(execute, job, timeout) if REGISTERED[job.kind].by_arm else execute(job, timeout)
+    return {"host": machines.label(), **record}
+
+
+def _by_arm(execute: Execute, job: Job, timeout: float) -> Record:
+    """A process of its own for each arm: memory that one arm freed would hide what the next one takes."""
+    merged: dict[str, Record] = {}
+    record: Record = job.head
+    for arm in job.arms:
+        record = execute(replace(job, arms=(arm,)), timeout)
+        if record["kind"] == "failure":
+            return record
+        merged |= record["arms"]
+    return {**record, "arms": merged}
+
+
+class Serial(Executor):
+    """Runs each call where and when it is submitted, and lets Ctrl-C through."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The call, done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  (as any executor: it belongs to the future)
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def opened(
+    kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None] = print
+) -> Iterator[tuple[Executor, int]]:
+    """An executor by its name, and how many jobs to give it at once; it is shut down when the block ends.
+
+    Workers that still run are ended where that is by an error or Ctrl-C.
+    Raises CompareError for a cluster that cannot be used.
+    """
+    executor, at_once = _made(kind, at_once, scheduler, notice)
+    try:
+        yield executor, at_once
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        end_workers()
+        raise
+    executor.shutdown()
+
+
+def _made(kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None]) -> tuple[Executor, int]:
+    if kind == "dask":
+        cluster = Cluster(scheduler or "", notice)
+        return cluster, cluster.at_once
+    if kind == "local":
+        return Serial(), 1
+    if kind == "thread":
+        return ThreadPoolExecutor(at_once), at_once
+    return ProcessPoolExecutor(at_once, get_context("spawn")), at_once  # a fork would copy the threads of progress
+
+
+def end_workers() -> None:
+    """End the measuring processes that this process, or one of its own, has started."""
+    import psutil
+
+    from compare.run.processes import WORKER
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if WORKER in child.cmdline():
+                child.kill()
+
+
+class Cluster(Executor):
+    """The hosts behind a dask scheduler, one call at a time on each.
+
+    A call waits for a free host and is bound to one worker there. When that worker is gone the call is made again on
+    another. Raises CompareError where dask is missing, the scheduler does not answer, it has no workers, or the hosts
+    are not alike.
+    """
+
+    def __init__(self, scheduler: str, notice: Callable[[str], None] = print) -> None:
+        self.client = _client(scheduler)
+        self.notice = notice
+        self._changed = threading.Condition()
+        self._busy: set[str] = set()
+        self._known: dict[str, bool] = {}  # whether the worker at this address may be used
+        self._reference: machines.Fingerprint | None = None
+        self._closed = False
+        try:
+            self._admit_first()
+        except BaseException:
+            self.client.close()
+            raise
+        self.at_once = len({_host(address) for address in self._known})
+        self._threads = ThreadPoolExecutor(self.at_once, "graphduel-host")
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The result of a call on some host, later; the host is noted in a result that is a record."""
+        return self._threads.submit(self._somewhere, partial(fn, *args, **kwargs))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End what runs here; scheduler and workers stay as they were."""
+        self._closed = not wait
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        self.client.close()
+
+    def _somewhere(self, call: Callable[[], Any]) -> Any:
+        for _ in range(LOSSES):
+            address = self._take()
+            try:
+                return self._on(address, call)
+            except _LostError:
+                self.notice(f"a worker on {machines.label(_host(address))} was lost; its job is run again elsewhere")
+            finally:
+                self._give(address)
+        raise CompareError(f"{LOSSES} workers were lost while they ran it; it may take more memory than they have")
+
+    def _on(self, address: str, call: Callable[[], Any]) -> Any:
+        """The result of a call on one worker. Raises _LostError when that worker is gone first."""
+        future = self.client.submit(_there, call, workers=[address], allow_other_workers=False, pure=False)
+        while not future.done():
+            if self._closed or address not in self._addresses():
+                future.cancel()
+                raise CompareError("the run has ended") if self._closed else _LostError
+            time.sleep(_POLL)
+        if future.status in ("lost", "cancelled") or (future.status == "error" and _is_loss(future.exception())):
+            raise _LostError
+        result = future.result()
+        return {**result, "host": machines.label(_host(address))} if isinstance(result, dict) else result
+
+    def _take(self) -> str:
+        """A worker on a free host, which is then busy. Raises BrokenExecutor when no worker is left for long."""
+        deadline = time.monotonic() + PATIENCE
+        with self._changed:
+            while True:
+                usable = [address for address in self._addresses() if self._may_use(address)]
+                free = [address for address in usable if _host(address) not in self._busy]
+                if free:
+                    self._busy.add(_host(free[0]))
+                    return free[0]
+                if usable:
+                    deadline = time.monotonic() + PATIENCE
+                if self._closed or time.monotonic() > deadline:
+                    raise BrokenExecutor(f"no worker was left for {PATIENCE:g} s")
+                self._changed.wait(_POLL)
+
+    def _give(self, address: str) -> None:
+        with self._changed:
+            self._busy.discard(_host(address))
+            self._changed.notify_all()
+
+    def _addresses(self) -> list[str]:
+        """The workers that there are now."""
+        return sorted(self.client.nthreads())
+
+    def _admit_first(self) -> None:
+        addresses = self._addresses()
+        if not addresses:
+            raise CompareError("the scheduler has no workers; start one on each host: dask worker ADDRESS --nthreads 1")
+        for address in addresses:
+            if unlike := self._unlike(address):
+                raise CompareError(
+                    f"the hosts are not alike, and their numbers cannot be pooled: {', '.join(unlike)}; "
+                    "measure each kind of host with a scheduler and an --out of its own"
+                )
+            self._known[address] = True
+
+    def _may_use(self, address: str) -> bool:
+        """Whether a worker is on a host like the first; one that has joined meanwhile is asked once."""
+        if address not in self._known:
+            unlike = self._unlike(address)
+            self._known[address] = not unlike
+            if unlike:
+                told = ", ".join(unlike)
+                self.notice(f"{machines.label(_host(address))} has joined and is not used, as it is not alike: {told}")
+        return self._known[address]
+
+    def _unlike(self, address: str) -> list[str]:
+        """In what a worker's graphduel differs from this one, and its machine from the first."""
+        future = self.client.submit(_there, _environment, workers=[address], allow_other_workers=False, pure=False)
+        told = future.result(timeout=PATIENCE)
+        self._reference = self._reference or machines.fingerprint(told)
+        return [*_of_another(told), *machines.differences(self._reference, machines.fingerprint(told))]
+
+
+class _LostError(Exception):
+    """The worker of a call is gone."""
+
+
+def _there(call: Callable[[], Any]) -> Any:
+    """A call as a dask worker makes it."""
+    os.environ.pop(_NANNY, None)
+    return call()
+
+
+def _environment() -> Record:
+    from compare.run import product
+    from compare.run.environment import environment
+
+    return {**environment(), "code": product.code()}
+
+
+def _of_another(told: Record) -> list[str]:
+    """In what the graphduel of a worker, which `told` this of itself, differs from that of the command."""
+    own = _environment()
+    return [
+        f"{name} {own[name]} in this command and {told.get(name)} in its workers"
+        for name in ("code", "tape")
+        if own[name] != told.get(name)
+    ]
+
+
+def _client(scheduler: str) -> Any:
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise CompareError("--executor dask needs dask.distributed: pip install 'graphduel[cluster]'") from None
+    try:
+        return distributed.Client(scheduler, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise CompareError(
+            f"no dask scheduler answers at {scheduler!r}: {error}; give --scheduler tcp://HOST:PORT"
+        ) from error
+
+
+def _is_loss(error: BaseException | None) -> bool:
+    """Whether dask gave up a call since its worker died."""
+    return type(error).__name__ in ("KilledWorker", "CommClosedError", "FutureCancelledError")
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).hostname or address

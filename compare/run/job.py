@@ -1,0 +1,82 @@
+"""A job: what one worker process is asked to measure, as it travels to the worker and back in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to measure, in seconds and in rounds of one block per arm.
+
+    `rounds` in steady state are wanted, and more until the mean ratio of each arm to the first is known to `width`
+    either way within the process. `seconds` bounds that once `least` rounds are done. A round is never cut, so blocks
+    stay paired. `width` is about precision alone: to measure until a difference shows would find one in the end.
+    """
+
+    rounds: int = 20
+    least: int = 5
+    seconds: float = 10.0
+    block_seconds: float = 0.004
+    width: float = 0.02
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
+
+    `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
+    measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
+    those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
+    chooses them (`compare.instruments.lengths.distributions`), and `examples` are lengths that it is given.
+    `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
+    cores.
+    """
+
+    kind: str
+    workload: str | None = None
+    size: str | None = None
+    process: int | None = None
+    claim: str | None = None
+    lengths: str | None = None
+    comparison: int | None = None
+    source: str = ""
+    seed: int = 0
+    arms: tuple[str, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+    memory: int = 0
+    lane: int = 0
+    examples: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """The job that `to_dict` wrote."""
+        tuples = {name: tuple(values[name]) for name in ("arms", "examples")}
+        nested = {**tuples, "budget": Budget(**values["budget"])}
+        return cls(**{**values, **nested})
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The fields that name the job, as the record of its kind begins."""
+        names = ("kind", "workload", "size", "lengths", "comparison", "process", "claim")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def label(self) -> str:
+        """What a person calls the job: `time rnn_text/small, process 2`."""
+        cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or self.size or "")
+        cell += f", {self.lengths}" if self.lengths else ""
+        cell += "" if self.comparison is None else f", comparison {self.comparison}"
+        process = "" if self.process is None else f", process {self.process}"
+        return f"{self.kind} {cell}{process}".strip()
+
+    def random(self) -> Random:
+        """The job's own generator: the same job draws the same orders in every run of one seed."""
+        return Random(f"{self.seed}/{self.workload}/{self.size}/{self.process}{self.lengths or ''}")

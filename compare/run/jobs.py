@@ -1,0 +1,80 @@
+"""The jobs of a run: the cells that the settings select, and what is measured of each and beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from math import inf
+
+from compare import workloads
+from compare.claims import CLAIMS
+from compare.errors import UnknownNameError
+from compare.instruments import INSTRUMENTS
+from compare.run.job import Job
+from compare.run.settings import Cell, Settings
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """The cells the settings select. Raises UnknownNameError when there is none."""
+    known = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
+    found = [cell for cell in known if _selected(cell, settings)]
+    if not found:
+        hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, known)))
+        raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
+    return found
+
+
+def check_jobs(settings: Settings) -> list[Job]:
+    """The checks of claims; none of them when only some cells are asked for."""
+    if settings.only is not None:
+        return []
+    checks = ((claim.id, claim.check) for claim in CLAIMS.values())
+    return [Job(kind.name, claim=id, source=kind.measure, seed=settings.seed) for id, kind in checks if kind]
+
+
+def parity_job(cell: Cell, settings: Settings) -> Job:
+    """The gate of a cell."""
+    return settings.job("parity", cell)
+
+
+def time_jobs(chosen: list[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+    """Every cell, process after process: a slow hour meets all cells, an early end leaves some of each."""
+    for process in range(settings.processes):
+        for cell in chosen:
+            yield cell, time_job(cell, settings, process, len(chosen))
+
+
+def time_job(cell: Cell, settings: Settings, process: int, cells: int) -> Job:
+    """One process of a cell, which takes its share of the seconds there are for so many cells."""
+    limits = settings.limits
+    share = min(limits.budget.seconds, limits.seconds / (cells * settings.processes))
+    return settings.job("time", cell, process, replace(limits.budget, seconds=share))
+
+
+def table_jobs(settings: Settings) -> list[Job]:
+    """What instruments measure beside the cells; nothing when only some cells are asked for."""
+    return [] if settings.only is not None else [job for cell, job in _of_instruments([], settings) if cell is None]
+
+
+def closer_jobs(chosen: list[Cell], settings: Settings) -> list[tuple[Cell, Job]]:
+    """What instruments measure of cells, once time and memory are known."""
+    return [(cell, job) for cell, job in _of_instruments(chosen, settings) if cell is not None]
+
+
+def memory_job(cell: Cell, settings: Settings) -> Job:
+    """The memory pass of a cell; it is split into one process per arm where it is run."""
+    return settings.job("memory", cell)
+
+
+def _selected(cell: Cell, settings: Settings) -> bool:
+    only = settings.only
+    if only is None:
+        return cell.workload not in settings.limits.leaves_out
+    return fnmatchcase(cell.workload, only) or fnmatchcase(str(cell), only)
+
+
+def _of_instruments(chosen: list[Cell], settings: Settings) -> list[tuple[Cell | None, Job]]:
+    """The jobs of all instruments, process after process, and last what is done once."""
+    found = [pair for instrument in INSTRUMENTS for pair in instrument.jobs(settings, chosen)]
+    return sorted(found, key=lambda pair: inf if pair[1].process is None else pair[1].process)

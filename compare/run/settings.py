@@ -1,0 +1,158 @@
+"""What a run is asked for: a preset, which says how much it measures, a seed, and the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+from compare.run.job import Budget, Job
+
+OWN = "own"
+"""What the preset of a user's own function is called in the settings of its run."""
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is measured beside the workloads: strategies for lengths, and the crossover map, in so many processes.
+
+    `lengths` are models with the distribution of the lengths that each meets, at `size`, and where none is named every
+    model with every distribution (`compare.instruments.lengths`); `grid` is that of the map
+    (`compare.instruments.crossover`).
+    """
+
+    lengths: tuple[tuple[str, str], ...]
+    size: str
+    lengths_budget: Budget
+    grid: str
+    grid_budget: Budget
+    processes: int
+
+
+@dataclass(frozen=True)
+class Closer:
+    """Cells of one size that are looked at closer: where none is named, all workloads but those it leaves out.
+
+    Of each the ladder (`compare.instruments.ladder`) in so many processes; of those that are `apart` also time part by
+    part (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`).
+    """
+
+    size: str
+    ladder: tuple[str, ...]
+    apart: tuple[str, ...]
+    processes: int
+    budget: Budget
+    leaves_out: tuple[str, ...] = ("big_matmul",)  # a step takes so long that eight rungs of it would take hours
+
+    def takes(self, names: tuple[str, ...], cell: Cell) -> bool:
+        """Whether a cell is among those of these names."""
+        named = cell.workload in names if names else cell.workload not in self.leaves_out
+        return cell.size == self.size and named
+
+    def jobs(
+        self, kind: str, names: tuple[str, ...], chosen: Iterable[Cell], settings: Settings
+    ) -> Iterator[tuple[Cell, Job]]:
+        """A job of that kind in each process for each cell that is among those of these names."""
+        for process, cell in product(range(self.processes), chosen):
+            if self.takes(names, cell):
+                yield cell, settings.job(kind, cell, process, self.budget)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much a run measures: sizes, worker processes per cell, how long each.
+
+    A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
+    rounds of all cells may take together, on top of what each cell must. `leaves_out` names workloads that are measured
+    only when asked for. `timeout` ends a stuck worker, and `memory` is how many bytes one may take.
+    """
+
+    sizes: tuple[str, ...]
+    processes: int
+    most: int
+    budget: Budget
+    seconds: float
+    more_seconds: float
+    timeout: float
+    tables: Tables
+    closer: Closer
+    leaves_out: tuple[str, ...] = ()
+    memory: int = 8 * GIB
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=30, more_seconds=10, timeout=90,
+        tables=Tables(
+            (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
+            "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,
+        ),
+        closer=Closer(
+            "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
+            budget=Budget(rounds=8, least=4, seconds=0.8),
+        ),
+        leaves_out=(
+            "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
+        ),
+    ),
+    "full": Preset(
+        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=360, more_seconds=60,
+        timeout=900,
+        tables=Tables(
+            (), "medium", Budget(rounds=10, least=4, seconds=4),
+            "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
+        ),
+        closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user asked for. `only` is a glob on `workload` or `workload/size`.
+
+    With `python_tape` claims are judged by a tape in Python too.
+    """
+
+    preset: str = "quick"
+    seed: int = 0
+    processes: int = PRESETS["quick"].processes
+    only: str | None = None
+    python_tape: bool = False
+
+    @property
+    def limits(self) -> Preset:
+        """The preset by its name."""
+        return PRESETS[self.preset]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a run's first line records them."""
+        return asdict(self)
+
+    def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
+        """A job of that kind for a cell, with the budget of the preset unless another is given."""
+        from compare import workloads  # which load NumPy
+
+        return Job(
+            kind,
+            cell.workload,
+            cell.size,
+            process,
+            source=workloads.source(cell.workload),
+            seed=self.seed,
+            budget=budget or self.limits.budget,
+            memory=self.limits.memory,
+        )
+
+
+class Cell(NamedTuple):
+    """One workload at one size."""
+
+    workload: str
+    size: str
+
+    def __str__(self) -> str:
+        return f"{self.workload}/{self.size}"

@@ -1,0 +1,188 @@
+"""A run: the jobs behind the parity gate, stage by stage, then verdicts and a report.
+
+Jobs go to a pool (`compare.run.executors`), which by default does one at a time in a fresh worker on this machine.
+Between the stages of a run all jobs are waited for: nothing is timed before the gate has spoken.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from compare.errors import NothingMeasuredError, ResultsError
+from compare.records import journal, results
+from compare.records.journal import Journal
+from compare.records.results import Record
+from compare.run import gate, jobs
+from compare.run.executors import Execute, Pool, Serial
+from compare.run.job import Job
+from compare.run.progress import Reporter
+from compare.run.runner import Runner, Wanted
+from compare.run.settings import OWN, Cell, Settings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: its records, the verdicts, and what went wrong in words."""
+
+    directory: Path
+    records: list[Record]
+    verdicts: list[dict[str, Any]]
+    disagreements: tuple[str, ...]
+    failures: tuple[str, ...]
+    measured: int
+
+    @property
+    def exit_code(self) -> int:
+        """0 fine, 1 something failed, 4 outputs or gradients disagree, 5 nothing was measured."""
+        if not self.measured:
+            return NothingMeasuredError.exit_code
+        return 4 if self.disagreements else int(bool(self.failures))
+
+
+def run(
+    directory: Path,
+    settings: Settings,
+    reporter: Reporter,
+    *,
+    resume: bool = False,
+    execute: Execute | None = None,
+    executor: Executor | None = None,
+    at_once: int = 1,
+) -> Outcome:
+    """Measure what the settings select, and write results, verdicts and the report into the directory.
+
+    `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
+    Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
+    and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
+    """
+    chosen = jobs.cells(settings)
+    pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
+    with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
+        with reporter:
+            _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+        return _outcome(kept, finish(directory, kept.records))
+
+
+def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:
+    """The parity records of what the settings select, nothing timed and nothing written."""
+    chosen = jobs.cells(settings)
+    reporter.pace.total = len(chosen)
+    found = []
+    with reporter:
+        for cell in chosen:
+            job = jobs.parity_job(cell, settings)
+            reporter.start(job.label)
+            found.append((execute or _run_job)(job, settings.limits.timeout))
+            reporter.finish(found[-1].get("error"))
+    return found
+
+
+def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
+    """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
+
+    Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
+    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
+    """
+    from compare import report
+
+    asked = any(r["settings"].get("python_tape") for r in records if r["kind"] == "run")
+    verdicts = _judge(records, python_tape or asked)
+    try:
+        results.write_json(directory / results.VERDICTS, verdicts)
+        report.write(directory)
+    except OSError as error:
+        again = f"graphduel report {shlex.quote(str(directory))}"
+        raise ResultsError(
+            f"{directory}: verdicts and report were not written: {error.strerror}; every record is kept, so make room, "
+            f"then write them with: {again}"
+        ) from error
+    return verdicts
+
+
+def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
+    if any(r["kind"] == "run" and r["settings"].get("preset") == OWN for r in records):
+        from compare.own import claims as own
+
+        return own.judge(records)
+    from compare import claims
+
+    return claims.judge(records, python_tape=python_tape)
+
+
+def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
+    records, checks = runner.journal.records, jobs.check_jobs(settings)
+    timings, tables = list(jobs.time_jobs(chosen, settings)), jobs.table_jobs(settings)
+    closer = jobs.closer_jobs(chosen, settings)
+    runner.reporter.pace.total = len(checks) + 2 * len(chosen) + len(timings) + len(tables) + len(closer)
+    runner.header(settings.to_dict())
+    runner.jobs((job, {}) for job in (*checks, *(jobs.parity_job(cell, settings) for cell in chosen)))
+    runner.jobs(gate.admitted(records, cell, job) for cell, job in timings)
+    runner.jobs((job, {}) for job in tables)
+    deadline = time.monotonic() + settings.limits.more_seconds
+    for process in range(settings.processes, settings.limits.most):
+        runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
+    runner.jobs(gate.admitted(records, cell, jobs.memory_job(cell, settings)) for cell in chosen)
+    runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
+
+
+def _sharpening(
+    runner: Runner, settings: Settings, chosen: list[Cell], process: int, deadline: float
+) -> Iterator[Wanted | None]:
+    """One more process for each cell with a wide interval, while there is time.
+
+    Width alone decides, and never what an interval says: to go on until a difference shows would find one in the end.
+    """
+    if time.monotonic() > deadline:
+        return
+    for cell in wide(runner.journal.records, chosen):
+        if time.monotonic() > deadline:
+            return
+        runner.reporter.pace.total += 1
+        yield gate.admitted(runner.journal.records, cell, jobs.time_job(cell, settings, process, len(chosen)))
+
+
+def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
+    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest.
+
+    A cell that has no interval yet, for too few processes measured it, is one of them.
+    """
+    from compare.claims.base import SMALLEST_EFFECT
+    from compare.claims.evidence import cells, steady
+
+    def widest(measured: Any) -> float:
+        found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
+        known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
+        return max(known, default=1.0)
+
+    spread = {(m.workload, m.size): widest(m) for m in cells(records, "time")}
+    return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
+
+
+def _outcome(kept: Journal, verdicts: list[dict[str, Any]]) -> Outcome:
+    parity = [r for r in kept.records if r["kind"] == "parity"]
+    failures = [f"{_name(r['job'])}: {r['error']}" for r in kept.lost]
+    return Outcome(
+        kept.path.parent,
+        kept.records,
+        verdicts,
+        disagreements=tuple(gate.rows_with("disagree", parity)),
+        failures=(*failures, *gate.rows_with("failed", parity)),
+        measured=sum(r["kind"] not in ("run", "parity", "failure") for r in kept.records),
+    )
+
+
+def _name(job: Mapping[str, Any]) -> str:
+    return " ".join(str(value) for value in job.values())
+
+
+def _run_job(job: Job, timeout: float) -> Record:
+    from compare.run.processes import run_job
+
+    return run_job(job, timeout)
