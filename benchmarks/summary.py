@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+import click
 import numpy as np
 
 from benchmarks.arms import PEERS
@@ -70,6 +71,18 @@ def markdown(table: Table) -> str:
     """The table in Markdown, its figures to the right."""
     lines = [table.columns, [":--", *["--:"] * (len(table.columns) - 1)], *table.rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def placed(page: str, start: str, end: str, text: str) -> str:
+    """The page with this between two lines of it, in place of what stands there.
+
+    Raises click.UsageError for a page without these lines.
+    """
+    before, _, rest = page.partition(start)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise click.UsageError(f"the page needs the lines {start} and {end}, for the tables to go between")
+    return f"{before}{start}\n\n{text}\n{end}{after}"
 
 
 def ratios_of(measured: Measured, ratio: Ratio) -> dict[str, Interval]:

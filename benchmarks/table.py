@@ -141,10 +141,6 @@ def with_tables(page: str, record: Mapping[str, Any]) -> str:
 
     Raises click.UsageError for a page without these lines.
     """
-    before, start, rest = page.partition(START)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise click.UsageError(f"the page needs the lines {START} and {END}, for the tables to go between")
     env, settings = record["environment"], record["settings"]
     told = (
         f"Measured at {record['time']}, {settings['rounds']} rounds, {settings['clock']} time, on {env['cpu']}"
@@ -152,7 +148,7 @@ def with_tables(page: str, record: Mapping[str, Any]) -> str:
         f" {env['numpy']}.\n"
     )
     parts = [told, *map(summary.markdown, summary.summarised(record["seconds_per_step"]))]
-    return "\n".join([before + start + "\n", *parts, end + after])
+    return summary.placed(page, START, END, "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import dynamic
-from benchmarks import compiling, recording, stream
+from benchmarks import compile_time, compiling, deep, recording, stream
 from benchmarks.programs import ROWS
 from compare.measure.environment import pin
 
@@ -38,11 +38,11 @@ def test_compiling_a_step(benchmark: BenchmarkFixture, row: str) -> None:
     benchmark.extra_info.update(found._asdict())
 
 
-@pytest.mark.parametrize("nodes", [n for n in compiling.NODES if n <= 10_000])
-@pytest.mark.parametrize("kind", compiling.KINDS)
-def test_compiling_many_nodes(benchmark: BenchmarkFixture, kind: str, nodes: int) -> None:
-    benchmark.group = f"compile {kind}"
-    found = benchmark.pedantic(lambda: compiling.graph(kind, nodes), rounds=1)
+@pytest.mark.parametrize("nodes", [1_000, 10_000])
+@pytest.mark.parametrize("shape", deep.SHAPES)
+def test_compiling_many_nodes(benchmark: BenchmarkFixture, shape: str, nodes: int) -> None:
+    benchmark.group = f"compile {shape}"
+    found = benchmark.pedantic(lambda: compile_time.measured(shape, nodes), rounds=1)
     benchmark.extra_info.update(found._asdict())
 
 

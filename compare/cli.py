@@ -1,30 +1,32 @@
 """The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
 
 Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
-disagree, 5 nothing was measured, 130 stopped by Ctrl-C.
+disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
 import shlex
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
+from errno import EPIPE
 from pathlib import Path
 from typing import Any
 
 import click
 
-from compare import cli_executor
+from compare import cli_executor, cli_resume, ending
 from compare.cli_advise import advise
 from compare.cli_export import export, schema
 from compare.cli_own import compare, plan
 from compare.cli_selftest import selftest
 from compare.cli_shapes import shapes
 from compare.errors import CompareError
+from compare.terminal import echo
 
 ONLY = "Only the cells whose workload or workload/size matches this glob."
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
+"""The parameters of a run by the setting that they choose."""
 Command = Callable[..., Any]
 
 
@@ -34,10 +36,19 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with ending.by_sigterm():
+                return super().invoke(ctx)
         except CompareError as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt as stop:
+            echo("\nStopped.", err=True)
+            ctx.exit(ending.exit_code(stop))
+        except OSError as error:
+            if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
+                raise
+            echo(f"Error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+            ctx.exit(CompareError.exit_code)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,12 +65,18 @@ def cells(command: Command) -> Command:
     )(command)
 
 
+PYTHON_TAPE = click.option(
+    "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
+)
+
+
 @graphduel.command()
 @cells
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@PYTHON_TAPE
 @cli_executor.options
 @click.pass_context
 def run(
@@ -72,6 +89,7 @@ def run(
     resume: bool,
     processes: int | None,
     seed: int,
+    python_tape: bool,
     **where: Any,
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
@@ -83,44 +101,38 @@ def run(
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the run to go on with")
     preset = "quick" if quick else "full"
-    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only)
     directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
+    if resume:
+        settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
     opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
     try:
-        with ended_by_interrupt(), opened as (executor, at_once):
+        with opened as (executor, at_once):
             outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
-        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(130)
-    _announce(directory, outcome.verdicts)
+        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        ctx.exit(ending.exit_code(stop))
+    _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
     if not outcome.measured:
-        click.echo("Nothing was measured.", err=True)
+        echo("Nothing was measured.", err=True)
     ctx.exit(outcome.exit_code)
-
-
-@contextmanager
-def ended_by_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: with its worker, and every finished job kept."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _again(settings: Any, directory: Path) -> list[str]:
     only = ["--only", settings.only] if settings.only else []
     words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed)]
+    tape = ["--python-tape"] if settings.python_tape else []
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
 
 
 @graphduel.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def report(directory: Path) -> None:
+@PYTHON_TAPE
+def report(directory: Path, *, python_tape: bool) -> None:
     """Judge the results in DIRECTORY again and write its report again."""
     from compare import results
     from compare.run import finish
@@ -128,8 +140,8 @@ def report(directory: Path) -> None:
     path = directory / results.RESULTS
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: click.echo(text, err=True), strict=True)
-    _announce(directory, finish(directory, records))
+    records = results.read(path, lambda text: echo(text, err=True), strict=True)
+    _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
 @graphduel.command()
@@ -170,7 +182,7 @@ def list_() -> None:
     found = map(workloads.get, workloads.names())
     rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
     tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
-    click.echo()
+    echo()
     tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
 
 
@@ -199,21 +211,25 @@ def doctor(ctx: click.Context) -> None:
 
     parts, environment = clinic.examine()
     tables.show(("part", "state"), parts)
-    click.echo()
+    echo()
+    tables.show(("package", "comes from"), clinic.places())
+    echo()
     tables.show(("environment of a worker", ""), environment)
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
 
-def _announce(directory: Path, verdicts: list[dict[str, Any]]) -> None:
+def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]]) -> None:
     from compare import tables
+    from compare.claims import tape
 
+    echo(tape.told(records) + "\n")
     tables.verdicts(verdicts)
-    click.echo(f"\nReport: {directory / 'report.html'}")
+    echo(f"\nReport: {directory / 'report.html'}")
 
 
 def _list_problems(what: str, problems: Any) -> None:
     for problem in problems:
-        click.echo(f"{what}: {problem}", err=True)
+        echo(f"{what}: {problem}", err=True)
 
 
 def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -262,7 +278,7 @@ def _paragraphs(pairs: list[tuple[str, str]]) -> None:
     width = max(len(head) for head, _ in pairs)
     for head, text in pairs:
         wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
-        click.echo(wrapped)
+        echo(wrapped)
 
 
 def main() -> None:

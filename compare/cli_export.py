@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from compare.terminal import echo
+
 OUT = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; stdout if not given."
 )
@@ -25,7 +27,7 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     path = directory / results.RESULTS
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: click.echo(text, err=True), strict=True)
+    records = results.read(path, lambda text: echo(text, err=True), strict=True)
     _write({"pyperf": formats.pyperf}[kind](records, arm), out)
 
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare import ending
+from compare.cli_types import Seconds
 from compare.errors import CompareError, FunctionError, InputsError
+from compare.terminal import echo
 
 if TYPE_CHECKING:
     from compare.own import Result
 
 INPUTS = "inputs"
 """The name looked for beside the function where --inputs is not given."""
-STOPPED = 130
 
 
 @click.command()
@@ -24,9 +26,10 @@ STOPPED = 130
 @click.option("--inputs", metavar="FILE.py:NAME", help="A list of calls, each a tuple of arguments, or what makes it.")
 @click.option("--modes", default="dynamic,static", show_default=True, help="Also static-symbolic, -bucket and -pad.")
 @click.option("--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]")
+@click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new folder for results, verdicts and a report.")
 @click.option("--processes", type=click.IntRange(0), default=5, show_default=True, help="Fresh workers; 0 for none.")
-@click.option("--seconds", type=click.FloatRange(0.01), default=2.5, show_default=True, help="Of timing, per process.")
+@click.option("--seconds", type=Seconds(0.01), default=2.5, show_default=True, help="Of timing, per process.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
@@ -35,20 +38,18 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     FUNCTION is plain Python over graphs ops. FILE.py is imported, so what it runs belongs under
     `if __name__ == "__main__":`. Without --inputs, the calls are the list `inputs` in the same file.
     """
-    from compare.cli import ended_by_interrupt
     from compare.own.result import empty
 
     if out is not None:
         empty(out)
     try:
-        with ended_by_interrupt():
-            found = _measured(function, **asked)
-    except KeyboardInterrupt:
-        click.echo("\nStopped; nothing was written.", err=True)
-        ctx.exit(STOPPED)
-    click.echo(str(found))
+        found = _measured(function, **asked)
+    except KeyboardInterrupt as stop:
+        echo("\nStopped; nothing was written.", err=True)
+        ctx.exit(ending.exit_code(stop))
+    echo(str(found))
     if out is not None:
-        click.echo(f"\nReport: {found.save(out)}")
+        echo(f"\nReport: {found.save(out)}")
     ctx.exit(found.exit_code)
 
 
@@ -61,7 +62,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     "--alignment", type=click.IntRange(1), default=1, show_default=True, help="Every offset is a multiple of it."
 )
 @click.option(
-    "--time-limit", type=click.FloatRange(0), default=0.0, show_default=True, help="Seconds to search for a better one."
+    "--time-limit", type=Seconds(0), default=0.0, show_default=True, help="Seconds to search for a better one."
 )
 def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
     """Lay out buffers in one block of memory: an offset for each, by its lifetime.
@@ -76,14 +77,15 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
         rows = lifetimes.read(stream, "stdin" if file == "-" else file)
     found = memory.plan([row.buffer for row in rows], alignment, time_limit)
     lifetimes.write(rows, found.offsets, out)
-    click.echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
+    echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
 def _measured(function: str, *, inputs: str | None, modes: str, **options: Any) -> Result:
     """The result, with what the user's own code raises as a FunctionError that says where."""
     from compare import own, progress
 
-    given = [*(["--inputs", inputs] if inputs else []), "--modes", modes]
+    allowed = ["--allow-effects"] if options["allow_effects"] else []
+    given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
     command = shlex.join(["graphduel", "compare", function, *given])
     try:
         f, calls = called(function, inputs)
@@ -100,6 +102,8 @@ def called(function: str, inputs: str | None) -> tuple[Any, Any]:
     from compare.own import origin
 
     f = origin.named(function)
+    for entry in origin.hidden(Path(function.rpartition(":")[0])):
+        echo(f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True)
     if not callable(f):
         raise InputsError(f"{function} is no function but a {type(f).__name__}")
     place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"

@@ -9,7 +9,12 @@ from typing import Any
 
 import click
 
+from compare import cli_resume, ending
+from compare.terminal import echo
+
 QUICK = 20
+CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
+"""The parameters of a selftest by the setting that they choose."""
 EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 
 
@@ -35,27 +40,27 @@ def selftest(
 ) -> None:
     """Compare an engine with itself, slowed down or leaking by known sizes: how often is that seen?"""
     from compare import executors, progress, results
-    from compare.cli import ended_by_interrupt
     from compare.selftest import Plan, run
 
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the selftest to go on with")
     wanted = comparisons or (QUICK if quick else Plan.comparisons)
-    plan = Plan(comparisons=wanted, leaks=max(2, wanted // 4), seed=seed)
     directory = out or Path("reports") / f"selftest-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    asked = {"comparisons": wanted, "leaks": max(2, wanted // 4), "seed": seed}
+    plan = Plan(**(cli_resume.settings(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
     opened = executors.opened("thread", plan.at_once, None, reporter.notice)
     try:
-        with ended_by_interrupt(), opened as (executor, _):
+        with opened as (executor, _):
             rates = run(directory, plan, reporter, resume=resume, executor=executor)
-    except KeyboardInterrupt:
-        again = f"graphduel selftest --comparisons {wanted} --seed {seed} --out {shlex.quote(str(directory))} --resume"
-        click.echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(130)
+    except KeyboardInterrupt as stop:
+        again = f"graphduel selftest --out {shlex.quote(str(directory))} --resume"
+        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
+        ctx.exit(ending.exit_code(stop))
     if path:
         results.write_json(path, rates)
     _show(rates)
-    click.echo(f"\nRecords and rates: {directory}")
+    echo(f"\nRecords and rates: {directory}")
     ctx.exit(EXIT[rates["outcome"]])
 
 
@@ -65,7 +70,7 @@ def _show(rates: dict[str, Any]) -> None:
 
     tables.show(page.COLUMNS, page.rows(rates), whole=page.COLUMNS)
     for failure in rates["failures"]:
-        click.echo(f"failed: {failure}", err=True)
+        echo(f"failed: {failure}", err=True)
     if not rates["whole"]:
-        click.echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
-    click.echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")
+        echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
+    echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")

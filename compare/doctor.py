@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from compare import product
 from compare.errors import WorkerError
 from compare.measure.job import Job
 from compare.measure.processes import ask
+from compare.measure.start import PACKAGES
 
 PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.run")
 LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "rich", "jinja2", "psutil", "threadpoolctl")
@@ -25,6 +28,11 @@ def examine() -> tuple[Rows, Rows]:
     if "tape" in environment:
         environment = {**environment, "tape": _tape(environment["tape"] == "compiled")}
     return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
+
+
+def places() -> Rows:
+    """The folder that each package comes from, and the file of the compiled tape: what workers import as well."""
+    return [(name, str(Path(file).parent) if name in PACKAGES else file) for name, file in product.files().items()]
 
 
 def _imports(name: str) -> str:

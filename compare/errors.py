@@ -38,6 +38,12 @@ class FunctionError(CompareError):
     exit_code = 1
 
 
+class EffectsError(CompareError):
+    """A function of the user's does more than give a result, and the engines do not do that alike."""
+
+    exit_code = 1
+
+
 class WorkerError(CompareError):
     """A worker process crashed, ran out of time, or answered nothing."""
 

@@ -236,11 +236,11 @@ class Cluster(Executor):
         return self._known[address]
 
     def _unlike(self, address: str) -> list[str]:
-        """In what a worker's machine differs from the first."""
+        """In what a worker's graphduel differs from this one, and its machine from the first."""
         future = self.client.submit(_there, _environment, workers=[address], allow_other_workers=False, pure=False)
-        found = machines.fingerprint(future.result(timeout=PATIENCE))
-        self._reference = self._reference or found
-        return machines.differences(self._reference, found)
+        told = future.result(timeout=PATIENCE)
+        self._reference = self._reference or machines.fingerprint(told)
+        return [*_of_another(told), *machines.differences(self._reference, machines.fingerprint(told))]
 
 
 class _LostError(Exception):
@@ -254,9 +254,20 @@ def _there(call: Callable[[], Any]) -> Any:
 
 
 def _environment() -> Record:
+    from compare import product
     from compare.measure.environment import environment
 
-    return environment()
+    return {**environment(), "code": product.code()}
+
+
+def _of_another(told: Record) -> list[str]:
+    """In what the graphduel of a worker, which `told` this of itself, differs from that of the command."""
+    own = _environment()
+    return [
+        f"{name} {own[name]} in this command and {told.get(name)} in its workers"
+        for name in ("code", "tape")
+        if own[name] != told.get(name)
+    ]
 
 
 def _client(scheduler: str) -> Any:

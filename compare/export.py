@@ -7,6 +7,7 @@ seconds: what `python -m pyperf compare_to OLD.json NEW.json` reads (https://pyp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -21,14 +22,19 @@ _PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", boo
 
 
 def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """The steady times of a run: a benchmark for each cell and arm that agreed, a run for each process.
+    """The steady times of a run: a benchmark for each cell and arm that agreed, a run and one value for each process.
+
+    pyperf tests two benchmarks by their values, as many of each, as if they were independent. Blocks of one process are
+    not, so their mean is the value; and processes beyond those that the run was asked for, which noisy cells get, are
+    left out, so that two runs with the same settings have as many.
 
     Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
     that two arms of one run can be compared. Raises NothingMeasuredError where there are no such times.
     """
     admitted = {(cell.workload, cell.size, arm) for cell in evidence.cells(records, "time") for arm in _arms(cell)}
     runs: dict[str, list[dict[str, Any]]] = {}
-    for record in (r for r in records if r["kind"] == "time"):
+    asked = max((r["settings"].get("processes", 0) for r in records if r["kind"] == "run"), default=0)
+    for record in (r for r in records if r["kind"] == "time" and (not asked or r["process"] < asked)):
         for name, row in record["arms"].items():
             wanted = arm in (None, name) and row.get("blocks")
             if wanted and (record["workload"], record["size"], name) in admitted:
@@ -61,7 +67,7 @@ def _arms(cell: evidence.Cell) -> tuple[str, ...]:
 def _run(record: Record, row: Record) -> dict[str, Any]:
     loops = row.get("calls_per_block", 1)
     warmups = [[loops, seconds] for seconds in row.get("warmup", ()) if seconds > 0]
-    run = {"metadata": {"loops": loops, **_told(record)}, "values": list(row["blocks"])}
+    run = {"metadata": {"loops": loops, **_told(record)}, "values": [fmean(row["blocks"])]}
     return {**run, "warmups": warmups} if warmups else run
 
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from compare import workloads
-from compare.errors import NothingMeasuredError
+from compare.errors import UnknownNameError
 from compare.lengths import DISTRIBUTIONS, MODELS
 from compare.measure.job import Budget, Job
 
@@ -121,12 +121,16 @@ PRESETS: Mapping[str, Preset] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asked for. `only` is a glob on `workload` or `workload/size`."""
+    """What a user asked for. `only` is a glob on `workload` or `workload/size`.
+
+    With `python_tape` claims are judged by a tape in Python too.
+    """
 
     preset: str = "quick"
     seed: int = 0
     processes: int = PRESETS["quick"].processes
     only: str | None = None
+    python_tape: bool = False
 
     @property
     def limits(self) -> Preset:
@@ -149,12 +153,12 @@ class Cell(NamedTuple):
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """The cells the settings select. Raises NothingMeasuredError when there is none."""
+    """The cells the settings select. Raises UnknownNameError when there is none."""
     known = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
     found = [cell for cell in known if _selected(cell, settings)]
     if not found:
         hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, known)))
-        raise NothingMeasuredError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
+        raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
     return found
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compare import results
+from compare import lock, results
 from compare.errors import CompareError, ResultsError
 from compare.results import Key, Record
 
-IDENTITY = ("preset", "seed")
-"""The settings that make another run where they differ; processes, cells and comparisons may be added to one."""
+FREE = ("at_once",)
+"""The settings in which two starts of one run may differ."""
 
 
 @dataclass
@@ -44,36 +45,54 @@ class Journal:
         return [record for record in self.records if record["kind"] == "run"]
 
 
+@contextmanager
 def opened(
     directory: Path,
     settings: Mapping[str, Any],
     resume: bool,
     notice: Callable[[str], None] = results.silent,
-) -> Journal:
-    """The journal of a run with these settings in a directory, which is made ready to append to.
+) -> Iterator[Journal]:
+    """The journal of a run with these settings in a directory; nobody else writes there inside the block.
 
-    Raises ResultsError when the directory holds another run, and CompareError when it cannot be written, or holds
-    anything and no run is resumed.
+    Raises ResultsError when the directory holds another run, and CompareError when it cannot be written, is being
+    written by another process, or holds anything and no run is resumed.
+    """
+    with ExitStack() as stack:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock.held(directory, notice))
+            journal = _read(directory, resume, notice)
+        except OSError as error:
+            raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error
+        _check_same(journal.path, journal.headers, settings)
+        yield journal
+
+
+def settings(directory: Path) -> Mapping[str, Any]:
+    """The settings that the run in a directory began with; none where there is no run yet.
+
+    Raises ResultsError for a file that is none of ours.
     """
     path = directory / results.RESULTS
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if not resume and any(directory.iterdir()):
-            raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
-        results.create(path)
-        journal = Journal(path, results.read(path, notice, strict=True))
-        results.repair(path)
-    except OSError as error:
-        raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error
-    _check_same(path, journal.headers, settings)
+    headers = Journal(path, results.read(path, strict=True)).headers if path.exists() else []
+    return headers[0]["settings"] if headers else {}
+
+
+def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journal:
+    if not resume and any(entry.name != lock.NAME for entry in directory.iterdir()):
+        raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
+    path = directory / results.RESULTS
+    results.create(path)
+    journal = Journal(path, results.read(path, notice, strict=True))
+    results.repair(path)
     return journal
 
 
 def _check_same(path: Path, headers: Iterable[Record], settings: Mapping[str, Any]) -> None:
     for earlier in (header["settings"] for header in headers):
-        for name in IDENTITY:
-            if earlier.get(name) != settings[name]:
+        for name in (name for name in settings if name in earlier and name not in FREE):
+            if earlier[name] != settings[name]:
                 raise ResultsError(
-                    f"{path} is a run with {name} {earlier.get(name)}, not {settings[name]}; "
+                    f"{path} is a run with {name} {earlier[name]}, not {settings[name]}; "
                     f"resume it with that {name}, or choose another --out"
                 )

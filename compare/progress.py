@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
+from compare.terminal import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -98,7 +100,7 @@ class Lines(Reporter):
 
     def notice(self, text: str) -> None:
         """The text on a line of its own."""
-        self.stream.write(text + "\n")
+        self.stream.write(plain(text) + "\n")
         self.stream.flush()
 
 
@@ -123,7 +125,9 @@ class Bar(Reporter):
     def refresh(self) -> None:
         """Move the bar."""
         pace = self.pace
-        self.progress.update(self.task, completed=pace.done, total=pace.total, description=self.label, left=pace.left)
+        self.progress.update(
+            self.task, completed=pace.done, total=pace.total, description=plain(self.label), left=pace.left
+        )
 
     def ended(self, seconds: float, error: str | None) -> None:
         """A failure leaves a line above the bar."""
@@ -132,7 +136,7 @@ class Bar(Reporter):
 
     def notice(self, text: str) -> None:
         """The text above the bar."""
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(plain(text), markup=False, highlight=False)
 
 
 def reporter() -> Reporter:

@@ -20,6 +20,8 @@ from compare.files import write_atomic
 
 RESULTS = "results.jsonl"
 VERDICTS = "verdicts.json"
+DEEPEST = 64
+"""No record of ours is nested as deep as this; what is deeper would end what reads it by recursion."""
 
 Record: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
@@ -116,7 +118,19 @@ def _parsed(path: Path, complete: bytes, strict: bool) -> Iterator[Record]:
             raise ResultsError(f"{path}:{number}: {_foreign('no JSON')}") from None
 
 
+def depth_of(value: Any) -> int:
+    """How deep a JSON value is nested, found without recursion."""
+    depth, level = 0, [value]
+    while level:
+        level = [inner for one in level if isinstance(one, (dict, list))
+                 for inner in (one.values() if isinstance(one, dict) else one)]  # fmt: skip
+        depth += bool(level)
+    return depth
+
+
 def _checked(record: Any, strict: bool) -> Record:
+    if depth_of(record) > DEEPEST:
+        raise ResultsError(_foreign(f"nested more than {DEEPEST} deep"))
     if not isinstance(record, dict) or "schema" not in record or not isinstance(record.get("kind"), str):
         raise ResultsError(_foreign("no schema or kind"))
     if record["schema"] != schema.VERSION:

@@ -6,15 +6,17 @@ the stages of a run all jobs are waited for: nothing is timed before the gate ha
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from compare import gate, jobs, journal, results
-from compare.errors import NothingMeasuredError
+from compare.errors import NothingMeasuredError, ResultsError
 from compare.executors import Execute, Pool, Serial
 from compare.jobs import Cell, Settings
 from compare.journal import Journal
@@ -26,9 +28,10 @@ from compare.runner import Runner, Wanted
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: the verdicts, and what went wrong in words."""
+    """What a run left: its records, the verdicts, and what went wrong in words."""
 
     directory: Path
+    records: list[Record]
     verdicts: list[dict[str, Any]]
     disagreements: tuple[str, ...]
     failures: tuple[str, ...]
@@ -55,15 +58,15 @@ def run(
     """Measure what the settings select, and write results, verdicts and the report into the directory.
 
     `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
-    Raises NothingMeasuredError when nothing is selected, ResultsError when the directory holds another run,
+    Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
     pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
-    kept = journal.opened(directory, settings.to_dict(), resume, reporter.notice)
-    with reporter:
-        _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
-    return _outcome(kept, finish(directory, kept.records))
+    with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
+        with reporter:
+            _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+        return _outcome(kept, finish(directory, kept.records))
 
 
 def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:
@@ -80,27 +83,36 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
     return found
 
 
-def finish(directory: Path, records: list[Record]) -> list[dict[str, Any]]:
+def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
     """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
 
-    Records of one function of the user's are judged by the claims about one function.
+    Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
+    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
     from compare import report
 
-    verdicts = _judge(records)
-    results.write_json(directory / results.VERDICTS, verdicts)
-    report.write(directory)
+    asked = any(r["settings"].get("python_tape") for r in records if r["kind"] == "run")
+    verdicts = _judge(records, python_tape or asked)
+    try:
+        results.write_json(directory / results.VERDICTS, verdicts)
+        report.write(directory)
+    except OSError as error:
+        again = f"graphduel report {shlex.quote(str(directory))}"
+        raise ResultsError(
+            f"{directory}: verdicts and report were not written: {error.strerror}; every record is kept, so make room, "
+            f"then write them with: {again}"
+        ) from error
     return verdicts
 
 
-def _judge(records: list[Record]) -> list[dict[str, Any]]:
+def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
     if any(r["kind"] == "run" and r["settings"].get("preset") == jobs.OWN for r in records):
         from compare.own import claims as own
 
         return own.judge(records)
     from compare import claims
 
-    return claims.judge(records)
+    return claims.judge(records, python_tape=python_tape)
 
 
 def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
@@ -136,13 +148,17 @@ def _sharpening(
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
-    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest."""
+    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest.
+
+    A cell that has no interval yet, for too few processes measured it, is one of them.
+    """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
 
     def widest(measured: Any) -> float:
         found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
-        return max((ratio.high / ratio.low for ratio in found if ratio is not None), default=1.0)
+        known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
+        return max(known, default=1.0)
 
     spread = {(m.workload, m.size): widest(m) for m in cells(records, "time")}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
@@ -153,6 +169,7 @@ def _outcome(kept: Journal, verdicts: list[dict[str, Any]]) -> Outcome:
     failures = [f"{_name(r['job'])}: {r['error']}" for r in kept.lost]
     return Outcome(
         kept.path.parent,
+        kept.records,
         verdicts,
         disagreements=tuple(gate.rows_with("disagree", parity)),
         failures=(*failures, *gate.rows_with("failed", parity)),

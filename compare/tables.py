@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compare.terminal import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -42,12 +44,16 @@ def verdicts(found: Iterable[Mapping[str, Any]]) -> None:
 
 
 def value(verdict: Mapping[str, Any]) -> str:
-    """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured."""
+    """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured.
+
+    Where the verdict is open since there is no interval, it says that.
+    """
     effect, interval = verdict["effect"], verdict["interval"]
     if not effect:
         return ""
     unit = "" if effect["unit"] == "ratio" else f" {effect['unit']}"
-    around = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
+    bare = " (no interval)" if verdict["verdict"] == "inconclusive" else ""
+    around = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else bare
     return f"{effect['value']:.3g}{unit}{around}"
 
 
@@ -59,7 +65,7 @@ def _console() -> Console:
 
 
 def _literal(text: str) -> Any:
-    """Text as it is: square brackets are not markup."""
+    """Text as it is: square brackets are not markup, and nothing in it moves the cursor."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(plain(text))

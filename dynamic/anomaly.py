@@ -4,66 +4,75 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+from functools import partial
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import numpy as np
+from numpy._core import umath
 
 from dynamic.backward import walk
 from dynamic.entry import Entry
-from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.anomaly import anomaly
+from graphs.blocks import Block, Table, enter, undo_after
 from graphs.errors import user_line
 from graphs.op import Attrs, Op
 
+_warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps when to warn: `np.seterr` is Python
 _WALK = walk.__code__  # the frame of backward that is busy with one entry, its local `entry`
 
 
-@contextmanager
-def detect_anomaly(infinite: bool = True) -> Iterator[None]:
+class detect_anomaly(Block, ContextDecorator):  # noqa: N801  (a context manager, named as PyTorch names it)
     """Raise AnomalyError where an op inside the block makes NaN, or infinity of finite values; also a decorator.
 
     The error names the op, its inputs and the user's line; in backward the line is that of the forward op. Any other
     error that ends a backward pass gets a note with that line. `infinite=False` looks for NaN alone. Every result is
     read once more, so this is for debugging; NumPy's own warnings are off inside.
     """
-    with forward_lines() as lines, np.errstate(all="ignore"):
 
-        def look(op: Op, arrays: Sequence[Any], _: Attrs, out: Any) -> None:
-            if not np.isfinite(out).all():
-                where, line = lines.place(sys._getframe(1))
-                error = anomaly(op, arrays, out, infinite=infinite, where=where, line=line)
-                if error is not None:
-                    raise error
+    def __init__(self, infinite: bool = True) -> None:
+        self._infinite = infinite
+        self._lines = Lines()
 
-        try:
-            with dispatch.observed(look):
-                yield
-        except Exception as error:
-            lines.note(error)
-            raise
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(dispatch.detours, hold, self._lines.noting)
+        enter(dispatch.observers, hold, self._look)
+        undo_after(hold, partial(_warnings.set, _warnings.get()))
+        np.seterr(all="ignore")
+
+    def finish(self, _kind: Any, error: Any, _trace: Any, /) -> None:  # type: ignore[override]
+        """Note on an error which forward line backward was busy with."""
+        if isinstance(error, Exception):
+            self._lines.note(error)
+
+    def _look(self, op: Op, arrays: Sequence[Any], _: Attrs, out: Any) -> None:
+        if not np.isfinite(out).all():
+            where, line = self._lines.place(sys._getframe(1))
+            error = anomaly(op, arrays, out, infinite=self._infinite, where=where, line=line)
+            if error is not None:
+                raise error
 
 
-@contextmanager
-def forward_lines() -> Iterator[Lines]:
+class forward_lines(Block):  # noqa: N801
     """Know the forward line of whatever runs inside the block: for tools that observe ops."""
-    lines, before = Lines(), dispatch.interpreters[Tensor]
-    dispatch.interpret(Tensor, lines.noting(before))
-    try:
-        yield lines
-    finally:
-        dispatch.interpret(Tensor, before)
+
+    def __enter__(self) -> Lines:
+        lines = Lines()
+        enter(dispatch.detours, self.hold(), lines.noting)
+        return lines
 
 
 class Lines:
     """The line that recorded each entry, and so the line of all that runs."""
 
     def __init__(self) -> None:
-        self._lines: WeakKeyDictionary[Entry, str] = WeakKeyDictionary()
+        self._lines: Table[str] = {}  # by weak references to entries
 
     def noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
         """The interpreter, with the line of each entry that it makes written down."""
@@ -72,10 +81,14 @@ class Lines:
             result = interpreter(op, args, attrs)
             entry = getattr(result, "_edge", None)
             if type(entry) is Entry:
-                self._lines.setdefault(entry, self.place(sys._getframe(1))[1])
+                self._write_down(entry, self.place(sys._getframe(1))[1])
             return result
 
         return bind
+
+    def _write_down(self, entry: Entry, line: str) -> None:
+        if ref(entry) not in self._lines:
+            self._lines[ref(entry, self._lines.pop)] = line
 
     def place(self, start: FrameType) -> tuple[str, str]:
         """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
@@ -83,7 +96,7 @@ class Lines:
         while frame is not None:
             if frame.f_code is _WALK:
                 entry = frame.f_locals["entry"]
-                return f" in the gradient of {entry.op.name}", self._lines.get(entry, "")
+                return f" in the gradient of {entry.op.name}", self._lines.get(ref(entry), "")
             frame = frame.f_back
         return "", user_line(start)
 
@@ -92,4 +105,4 @@ class Lines:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is _WALK]
         if frames:
             entry = frames[-1].f_locals["entry"]
-            error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(entry, 'recorded elsewhere')})")
+            error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(ref(entry), 'recorded elsewhere')})")

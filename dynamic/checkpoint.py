@@ -7,9 +7,10 @@ only the saved values are let go of, and come back when backward asks for the fi
 
 from __future__ import annotations
 
+import _random
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -19,6 +20,7 @@ from dynamic import inplace, mode
 from dynamic.entry import Entry, Leaf
 from dynamic.tensor import Tensor
 from graphs import tree
+from graphs.blocks import Block, Hold, undo_after
 from graphs.errors import NotDifferentiableError, user_line
 from graphs.spec import spec_of
 
@@ -160,17 +162,19 @@ def _described(signatures: Sequence[Signature], number: int) -> str:
     return f"{name}({', '.join(map(repr, specs))})"
 
 
-@contextmanager
-def _requiring(leaves: Sequence[Leaf]) -> Iterator[None]:
+class _requiring(Block):  # noqa: N801
     """Let leaves require gradients: those of a transform stop doing so when its function has run."""
-    tensors = [(tensor, tensor._edge, leaf) for leaf in leaves if (tensor := leaf.tensor()) is not None]
-    for tensor, _, leaf in tensors:
-        tensor._edge = leaf
-    try:
-        yield
-    finally:
-        for tensor, before, _ in reversed(tensors):
-            tensor._edge = before
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self._leaves = leaves
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        for leaf in self._leaves:
+            tensor = leaf.tensor()
+            if tensor is not None and tensor._edge is not leaf:
+                undo_after(hold, partial(setattr, tensor, "_edge", tensor._edge))
+                tensor._edge = leaf
 
 
 class _Random:
@@ -183,19 +187,32 @@ class _Random:
     def _read(self) -> tuple[Any, ...]:
         return random.getstate(), np.random.get_state(), [g.state for g in self._generators]  # noqa: NPY002
 
-    def _write(self, state: tuple[Any, ...]) -> None:
-        python, numpy, own = state
+    def restored(self) -> _Drawing:
+        """The state as it was, inside the block; what it is now, after it."""
+        return _Drawing(self)
+
+    def again(self, hold: Hold) -> None:
+        """Draw as from the start, until the block of a hold has ended."""
+        python, numpy, own = self._read()
+        shared: random.Random = random.setstate.__self__  # type: ignore[attr-defined]  # the module's own generator
+        undo_after(hold, partial(_random.Random.setstate, shared, python[1]))  # its own `setstate` is Python
+        undo_after(hold, partial(setattr, shared, "gauss_next", python[2]))
+        undo_after(hold, partial(np.random.set_state, numpy))
+        for generator, state in zip(self._generators, own, strict=True):
+            undo_after(hold, partial(setattr, generator, "state", state))
+        self._write()
+
+    def _write(self) -> None:
+        python, numpy, own = self._state
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002  (whoever draws from it, in a function that is run again)
-        for generator, one in zip(self._generators, own, strict=True):
-            generator.state = one
+        for generator, state in zip(self._generators, own, strict=True):
+            generator.state = state
 
-    @contextmanager
-    def restored(self) -> Iterator[None]:
-        """The state as it was, inside the block; what it is now, after it."""
-        now = self._read()
-        self._write(self._state)
-        try:
-            yield
-        finally:
-            self._write(now)
+
+class _Drawing(Block):
+    def __init__(self, generators: _Random) -> None:
+        self._generators = generators
+
+    def __enter__(self) -> None:
+        self._generators.again(self.hold())

@@ -95,7 +95,7 @@ def _recorded(
 
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
-    call, seen = Arguments(args, positions), mode.state.recording
+    call, seen = Arguments(args, positions), mode.now().recording
     run = _run if seen else mode.enable_grad()(_run)
     return _taped(call, *run(f, call), retain, seen)
 
@@ -115,7 +115,7 @@ def _taped(
                 outputs.append(results[i])
                 seeds.append(seed)
         tensors = Tensor in map(type, seeds)
-        again = (nested or (tensors and any(map(_is_recorded, seeds)))) and mode.state.recording
+        again = (nested or (tensors and any(map(_is_recorded, seeds)))) and mode.now().recording
         found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
             return call.regrouped([found[e] if e in found else wrap(_zeros(e)) for e in edges])

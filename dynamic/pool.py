@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from dynamic import native
+from graphs.blocks import Block, Table, enter, undo_after
 from graphs.errors import GraphError, located
 
 THRESHOLD = 1 << 10  # bytes; below it NumPy reuses memory as well as a pool does
@@ -43,7 +45,7 @@ class PoolStats(NamedTuple):
         return 1 - self.peak_in_use / self.peak if self.peak else 0.0
 
 
-class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_grad():`)
+class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_grad():`)
     """Reuse the memory of the arrays that NumPy makes inside the `with` block, in this thread.
 
     limit       the most bytes it keeps for reuse
@@ -59,18 +61,17 @@ class pool:  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_g
         if _allocator is None:
             warnings.warn("a pool reuses nothing without the compiled part: install a C compiler first", stacklevel=2)
         self._memory = _allocator.pool(threshold, sys.maxsize if limit is None else limit) if _allocator else None
-        self._before: Any = None  # who gave NumPy memory until it was turned on
+        self._on: Table[None] = {}  # the block that it is on in
 
     def __enter__(self) -> Self:
-        if self._before is not None:
+        if self._on:
             raise GraphError(located("this pool is on already; make one for each block and thread"))
-        self._before = _allocator.enter_pool(self._memory) if _allocator else self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        before, self._before = self._before, None
+        hold = self.hold()
+        enter(self._on, hold, None)
         if _allocator is not None:
-            _allocator.leave_pool(self._memory, before)
+            undo_after(hold, partial(_allocator.leave_pool, self._memory))
+            _allocator.enter_pool(self._memory)
+        return self
 
     def stats(self) -> PoolStats:
         """What the pool holds now, and held at most since it was made; outside the block it holds nothing."""

@@ -52,8 +52,8 @@ _VALUES: dict[str, Any] = {
     "clock": inplace.clock,
     "precedes": inplace.precedes_change,
     "tick": inplace.clock.tick,
-    "state": mode.state,
-    "suspended": mode.suspended,
+    "thread": mode.thread,
+    "now": mode.now,
     "kinds": (int, float),
     "number": promotion.numbers,
     "nothing": {},
@@ -183,7 +183,7 @@ def _recording(op: Op) -> Iterator[str]:
         if op.rule(i) is None:
             yield f"{edge} = None"
     yield "if u is None: return result" if op.arity == 1 else "if u is None and v is None: return result"
-    yield "if suspended and not state.recording: return result"
+    yield "if thread.blocks and not now().recording: return result"
     yield "entry = result._edge = Entry()"
     if op.arity == 1:
         yield from _kept(op, 1, "")

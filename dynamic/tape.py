@@ -27,6 +27,11 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     An op that has a shortcut comes here the first time only, and when the shortcut stands aside. Compiled loops do the
     same for all ops, and come here when anything is out of the ordinary.
     """
+    return dispatch.by_detours(run)(op, args, attrs) if dispatch.detours else run(op, args, attrs)
+
+
+def run(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+    """The same where nobody detours ops."""
     arrays, edges, mixed = [], [], False
     for arg in args:
         if type(arg) is not Tensor:
@@ -42,7 +47,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
         edges = [v._edge if type(v) is Tensor else None for v in values]
     data = dispatch.execute(op, arrays, attrs)  # the one place where kernels of tensors run, but for `shortcuts`
     shortcuts.install(op)
-    if not op.rules or not mode.state.recording or data.dtype.kind != "f" or not any(edges):
+    if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
         return wrap(data)
     return wrap(data, _entry(op, args, arrays, edges, data, attrs))
 

@@ -21,6 +21,7 @@ from graphs.errors import (
     OutOfRangeError,
     ShapeError,
     ShapeLimitError,
+    ShapeLimitWarning,
     VerificationError,
 )
 from graphs.ir import Graph, Node
@@ -54,6 +55,7 @@ __all__ = [  # noqa: PLE0604  (_ops is a list of names)
     "OutOfRangeError",
     "ShapeError",
     "ShapeLimitError",
+    "ShapeLimitWarning",
     "TensorSpec",
     "VerificationError",
     "custom_op",

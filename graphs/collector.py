@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+
+from graphs.blocks import Block, Hold, undo_after
 
 
-@contextmanager
-def paused() -> Iterator[None]:
+class paused(Block, ContextDecorator):  # noqa: N801  (`with collector.paused():` reads like a function)
     """Look for no garbage in cycles inside the block, as a context manager or a decorator.
 
     Where many objects are made and none is in a cycle, each search walks over all of them and finds nothing.
     """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+
+    def __enter__(self) -> None:
+        pause(self.hold())
+
+
+def pause(hold: Hold) -> None:
+    """The same until the block of a hold has ended."""
+    if gc.isenabled():
+        undo_after(hold, gc.enable)
+        gc.disable()

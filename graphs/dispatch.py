@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphs.blocks import Block, Table, enter
 from graphs.dims import Dim, is_symbolic
 from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, placed
 from graphs.spec import TensorSpec, spec_of
@@ -19,24 +19,23 @@ Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
 Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
 
 interpreters: dict[type, Interpreter] = {}
-observers: list[Observer] = []
-# Why shortcuts must stand aside: while this holds anything, ops go to the interpreter, and kernels to `execute`.
-detours: set[object] = set()
-_usual: dict[type, Interpreter] = {}
+observers: Table[Observer] = {}
+# While this holds anything, shortcuts stand aside: ops go to the interpreter, and kernels to `execute`. What it holds
+# makes of an interpreter the one that ops on tensors go to instead.
+detours: Table[Callable[[Interpreter], Interpreter]] = {}
 _tracers: list[Callable[..., Any]] = []
 
 
 def interpret(kind: type, interpreter: Interpreter) -> None:
-    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`.
-
-    Shortcuts do what the first interpreter of their type does, and stand aside for any other.
-    """
+    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
     interpreters[kind] = interpreter
-    _detour(kind, interpreter is not _usual.setdefault(kind, interpreter))
 
 
-def _detour(why: object, needed: bool) -> None:
-    (detours.add if needed else detours.discard)(why)
+def by_detours(interpreter: Interpreter) -> Interpreter:
+    """The interpreter as those want it to be who detour ops."""
+    for detour in tuple(detours.values()):
+        interpreter = detour(interpreter)
+    return interpreter
 
 
 def trace_control(source: Callable[..., Any]) -> None:
@@ -86,20 +85,28 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
 
 def tell(op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
     """Tell every observer that `out` now holds the result of an op, run without `execute`."""
-    for observer in observers:
+    for observer in tuple(observers.values()):
         observer(op, arrays, attrs, out)
 
 
-@contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block."""
-    observers.append(observer)
-    _detour("observers", True)
-    try:
-        yield
-    finally:
-        observers.remove(observer)
-        _detour("observers", bool(observers))
+class observed(Block):  # noqa: N801
+    """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block.
+
+    detour   `False`: only of those that `execute` runs anyway
+    """
+
+    def __init__(self, observer: Observer, detour: bool = True) -> None:
+        self._observer, self._detour = observer, detour
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(observers, hold, self._observer)
+        if self._detour:
+            enter(detours, hold, _as_it_is)
+
+
+def _as_it_is(interpreter: Interpreter) -> Interpreter:
+    return interpreter
 
 
 def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:

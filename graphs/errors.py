@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import FrameType
 
@@ -68,6 +69,20 @@ class ArtifactError(GraphError, ValueError):
 
 class ShapeLimitError(GraphError, RuntimeError):
     """A jitted function met more shapes than its limit allows."""
+
+
+class ShapeLimitWarning(UserWarning):
+    """A jitted function met more shapes than it keeps, and compiles again what it has dropped."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line."""
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=registry)
 
 
 def is_internal(filename: str) -> bool:

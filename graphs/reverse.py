@@ -46,10 +46,12 @@ class Parts(dict[int, Value]):
 
 
 def total(held: Value, contribution: Value) -> Value:
-    """The sum of two cotangents of one value."""
+    """The sum of two cotangents of one value; of several tensors at once, written into `held`."""
     if not isinstance(held, Parts):
         return add(held, contribution)
-    return Parts(held | {i: total(held[i], g) if i in held else g for i, g in contribution.items()})
+    for i, g in contribution.items():
+        held[i] = total(held[i], g) if i in held else g
+    return held
 
 
 def conform(cotangent: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:

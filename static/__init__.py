@@ -2,7 +2,8 @@
 
 from static import (
     buckets,
-    control,  # noqa: F401  (imported for what it registers: the tracing of control flow)
+    concat_gradient,  # noqa: F401  (imported for what it registers: a gradient in one go)
+    control,  # noqa: F401  (the tracing of control flow)
     control_gradients,  # noqa: F401  (and its gradients)
     debug,
     memory,

@@ -1,62 +1,44 @@
-"""Saved graphs: a zip of JSON and `.npy` arrays. Reading one never runs code that is in it.
+"""Saved graphs: a zip of JSON and `.npy` arrays (`static/archive.py`). Reading one never runs code that is in it.
 
-graph.json     the format's version, the nodes (op names and attributes), how arguments and results are laid out
-arrays/N.npy   the data of constants
-digest.txt     the SHA-256 of all of the above
+The document holds the version of the format, the nodes (op names and attributes), and how arguments and results are
+laid out.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import keyword
-import os
-import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from graphs import collector, tree
 from graphs import op as registry
-from graphs import tree
 from graphs.dims import Atom, Dim
-from graphs.errors import ArtifactError, GraphError
-from graphs.ir import Graph, Node
+from graphs.errors import ArtifactError
+from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
+from static import archive, clock
 from static.executable import Executable
-from static.trace import Traced
+from static.trace import Traced, is_traced
 
 VERSION = 1
+LARGEST = 1 << 40  # bytes of an array: no machine that this runs on has more
 _FORMAT = "graphduel.graph"
-# What decoding raises on a document that no release has written.
-_DAMAGE = (
-    ArithmeticError, AttributeError, GraphError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
-)  # fmt: skip
 
 
 def save(executable: Executable, path: Path) -> None:
     """Write an executable's graph, atomically. Raises ArtifactError for values that have no place in the format."""
+    with clock.phase("save"):
+        _save(executable, path)
+
+
+def _save(executable: Executable, path: Path) -> None:
     arrays: list[np.ndarray[Any, Any]] = []
     document = _encode_executable(executable, arrays)
-    files = {"graph.json": json.dumps(document, indent=1).encode()}
-    for i, array in enumerate(arrays):
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        files[f"arrays/{i}.npy"] = buffer.getvalue()
-    files["digest.txt"] = _digest(files).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(buffer.getvalue())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    archive.write(path, json.dumps(document, indent=1).encode(), arrays)
 
 
 def load(path: str | Path) -> Executable:
@@ -65,12 +47,19 @@ def load(path: str | Path) -> Executable:
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     path = Path(path)
-    files = _read(path)
+    seconds: clock.Seconds = {}
+    with clock.adding_to(seconds), clock.phase("load"):
+        return _load(path, seconds)
+
+
+@collector.paused()
+def _load(path: Path, seconds: clock.Seconds) -> Executable:
+    files = archive.read(path)
     try:
-        return _decode_executable(_document(files["graph.json"]), files)
+        return _decode_executable(_document(files["graph.json"]), files, seconds)
     except ArtifactError as error:
         raise ArtifactError(f"{path.name}: {error}") from None
-    except _DAMAGE as error:
+    except archive.DAMAGE as error:
         raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
 
 
@@ -81,26 +70,6 @@ def _document(data: bytes) -> dict[str, Any]:
     if document["version"] != VERSION:
         raise ArtifactError(f"version {document['version']}, this release reads {VERSION}; save it again")
     return document
-
-
-def _read(path: Path) -> dict[str, bytes]:
-    data = io.BytesIO(path.read_bytes())
-    try:
-        with zipfile.ZipFile(data) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, *_DAMAGE) as error:
-        raise ArtifactError(f"{path.name}: not a graph saved by graphduel, or cut off ({error})") from error
-    given = files.pop("digest.txt", b"").decode(errors="replace")
-    if given != _digest(files):
-        raise ArtifactError(f"{path.name}: altered or damaged, its digest does not match; save it again")
-    return files
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    total = hashlib.sha256()
-    for name in sorted(files):
-        total.update(f"{name}:{len(files[name])}:".encode() + files[name])
-    return total.hexdigest()
 
 
 def _encode_executable(executable: Executable, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -143,22 +112,56 @@ def _numbered(structure: tree.Structure) -> Any:
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
-def _decode_executable(document: dict[str, Any], files: dict[str, bytes]) -> Executable:
+def _decode_executable(document: dict[str, Any], files: dict[str, bytes], seconds: clock.Seconds) -> Executable:
     graph = _decode_graph(document, files)
-    arguments, results = (tree.flatten(_decode(document[key], files))[1] for key in ("arguments", "results"))
-    static = tuple(_decode(value, files) for value in document["static"])
-    return Executable(Traced(graph, arguments, static, results), graph, ())
+    arguments, results = (_structure(_decode(document[key], files)) for key in ("arguments", "results"))
+    static = tuple([_decode(value, files) for value in document["static"]])
+    _check_layout(graph, arguments, static, results)
+    return Executable(Traced(graph, arguments, static, results), graph, (), seconds=seconds)
+
+
+def _structure(numbered: Any) -> tree.Structure:
+    """The structure of a container whose leaves are numbered in their order."""
+    leaves, structure = tree.flatten(numbered)
+    if any(type(leaf) is not int or leaf != i for i, leaf in enumerate(leaves)):
+        raise ArtifactError("damaged, the leaves of its arguments or results are not numbered; save it again")
+    return structure
+
+
+def _check_layout(graph: Graph, arguments: tree.Structure, static: Sequence[Any], results: tree.Structure) -> None:
+    """Refuse what no call could be laid out as: other arguments or results than the graph has."""
+    if arguments.type is not tuple:
+        raise ArtifactError(f"damaged, arguments laid out as {arguments}; save it again")
+    values = [value for value in static if value is not None]
+    counts = arguments.num_leaves, len(static) - len(values), results.num_leaves
+    wanted = len(static), len(graph.inputs), len(graph.outputs)
+    if counts != wanted or any(is_traced(v) or isinstance(v, (tuple, list, dict, Graph)) for v in values):
+        raise ArtifactError("damaged, its arguments or results are not those of its graph; save it again")
+    if any(type(node.spec) is not TensorSpec for node in (*graph.inputs, *graph.outputs)):
+        raise ArtifactError("damaged, an input or output is no array; save it again")
 
 
 def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
     nodes: list[Node] = []
     for entry in document["nodes"]:
-        op = registry.get(entry["op"])
         attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
-        nodes.append(Node(op, sources, attrs, op.infer(*[s.spec for s in sources], **attrs), str(entry["source"])))
+        nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, str(entry["source"]))))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
     return Graph(str(document["name"]), chosen[0], nodes, chosen[1])
+
+
+def _checked(node: Node) -> Node:
+    """The node, of a spec that an array can have, and holding what its op says where no `infer` looks."""
+    if not isinstance(node.spec, TensorSpec):
+        raise ArtifactError(f"{node.op.name} gives no array")
+    if not node.spec.symbols and int(node.spec.nbytes) > LARGEST:
+        raise ArtifactError(f"{node.op.name} gives {node.spec}; no array is that large")
+    if node.op is INPUT and type(node.attrs["name"]) is not str:
+        raise ArtifactError("an input has no name")
+    if node.op is CONSTANT and not isinstance(node.attrs["value"], (np.ndarray, Dim)):
+        raise ArtifactError("a constant is no array")
+    return node
 
 
 def _keyword(name: str) -> str:
@@ -169,7 +172,7 @@ def _keyword(name: str) -> str:
 
 
 def _index(value: Any, size: int) -> int:
-    if not isinstance(value, int) or not 0 <= value < size:
+    if type(value) is not int or not 0 <= value < size:
         raise ArtifactError(f"node {value} is read before it is defined")
     return value
 
@@ -208,7 +211,7 @@ def _decode(value: Any, files: dict[str, bytes]) -> Any:
         return value
     ((name, data),) = value.items()
     if name == "array":
-        return np.load(io.BytesIO(files[f"arrays/{int(data)}.npy"]), allow_pickle=False)
+        return archive.array_of(files[f"arrays/{int(data)}.npy"])
     if name == "graph":
         return _decode_graph(data, files)
     parts = [_decode(part, files) for part in data]

@@ -8,6 +8,7 @@ from typing import Any
 from graphs import collector
 from graphs.errors import GraphError
 from graphs.ir import Graph
+from static import clock
 from static.executable import Executable, planned_peak
 from static.passes import pipeline
 from static.recompute import fit
@@ -35,12 +36,14 @@ def compile(
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """
-    traced = trace_function(f, args)
-    graph, steps = pipeline.run(traced.graph, passes)
-    if memory_budget is not None:
-        graph, step = _within(graph, memory_budget, arena)
-        steps += step
-    return Executable(traced, graph, steps, arena=arena, recycle=recycle)
+    seconds: clock.Seconds = {}
+    with clock.adding_to(seconds):
+        traced = trace_function(f, args)
+        graph, steps = pipeline.run(traced.graph, passes)
+        if memory_budget is not None:
+            graph, step = _within(graph, memory_budget, arena)
+            steps += step
+    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds)
 
 
 def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Step]]:

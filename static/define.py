@@ -13,14 +13,13 @@ do so inside `with graph:`. Parameters are placeholders too: they are fed, and w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs import dims, ir, reverse, tree
+from graphs.blocks import Block
 from graphs.builder import Builder
 from graphs.dims import Dim
 from graphs.errors import GraphError, located
@@ -32,7 +31,7 @@ from static.differentiate import check_floating, pull_back
 from static.executable import Executable
 from static.passes import pipeline
 from static.symbol import Symbol
-from static.trace import Traced, node_of, tracing
+from static.trace import Traced, append_to, node_of
 
 
 class Fed(Executable):
@@ -63,7 +62,7 @@ class Fed(Executable):
         return self({name: np.asarray(feed[name]) for name in self._needed})
 
 
-class Graph:
+class Graph(Block):
     """A graph that is made value by value, and compiled for any of them."""
 
     def __init__(self, name: str = "graph") -> None:
@@ -72,17 +71,10 @@ class Graph:
         self._builder.saving = 1  # any value may be differentiated later
         self._placeholders: dict[str, Symbol] = {}
         self._compiled: dict[Any, Fed] = {}
-        self._blocks: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> Self:
-        self._blocks.append(tracing(self._builder))
-        self._blocks[-1].__enter__()
+        append_to(self._builder, self.hold())
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._blocks.pop().__exit__(kind, error, trace)
 
     # Defining -------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of
 from graphs.transforms import Function, Pull
+from static import clock
 from static.symbol import Symbol
 from static.trace import current, node_of
 
@@ -95,6 +96,13 @@ def pull_back(
     builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
 ) -> list[Any]:
     """The cotangent, or None, of each variable, through the nodes of the builder from number `start` on."""
+    with clock.phase("differentiate"):
+        return _pulled_back(builder, start, variables, outputs, given)
+
+
+def _pulled_back(
+    builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
+) -> list[Any]:
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
     cotangents: dict[Node, Any] = {}
@@ -145,15 +153,16 @@ def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> It
 
 
 class Call(NamedTuple):
-    """A call of an op that holds subgraphs, with the cotangents of its parts, and which inputs want one."""
+    """A call of an op, with its cotangent (that of its parts, where it has several), and which inputs want one."""
 
     attrs: Attrs
     inputs: list[Symbol]
     out: Symbol
-    cotangents: reverse.Parts
+    cotangents: Any
     wanted: list[bool]
 
 
-# Such an op has one rule for all inputs, which gives a cotangent, or None, for each: `static/control_gradients.py`.
-JointRule = Callable[[Call], list[Any]]
+# Ops with one rule for all inputs, which gives a cotangent, or None, for each: those that hold subgraphs
+# (`static/control_gradients.py`), and concat (`static/concat_gradient.py`).
+JointRule = Callable[[Call], Iterable[Any]]
 joint_rules: dict[Op, JointRule] = {}

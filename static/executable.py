@@ -14,7 +14,7 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static import layout, memory
+from static import clock, layout, memory
 from static.backends.binding import Binding, bind, lay_out
 from static.backends.numpy import Program, lower
 from static.backends.results import KEPT
@@ -24,6 +24,7 @@ from static.report import Report, make_report
 from static.schedule import schedule
 from static.trace import Traced, is_traced, static_key
 
+BROKEN = (*dispatch.BROKEN_RULES, OverflowError)  # what kernels raise; the last, for a number that no array holds
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
 
@@ -51,14 +52,23 @@ class Executable:
     """
 
     def __init__(
-        self, traced: Traced, graph: Graph, steps: Sequence[pipeline.Step], *, arena: bool = True, recycle: bool = True
+        self,
+        traced: Traced,
+        graph: Graph,
+        steps: Sequence[pipeline.Step],
+        *,
+        arena: bool = True,
+        recycle: bool = True,
+        seconds: clock.Seconds | None = None,
     ) -> None:
         self.traced = traced
         self.graph = graph
         self.steps = tuple(steps)
         self._arena = arena
         self._kept = KEPT if arena and recycle else 0
-        self._program: Program = lower(graph, schedule(graph), arena)
+        self.seconds = {} if seconds is None else seconds
+        with clock.adding_to(self.seconds):
+            self._program: Program = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
@@ -75,7 +85,7 @@ class Executable:
         """
         try:
             result = self._direct(self._bindings, args)
-        except dispatch.BROKEN_RULES as error:
+        except BROKEN as error:
             raise self._placed(error) from None
         if result is not NotImplemented:
             return result
@@ -87,7 +97,7 @@ class Executable:
         binding = self._bindings.get(shapes) or self._binding(shapes)
         try:
             return self._made(binding.run(*arrays))
-        except dispatch.BROKEN_RULES as error:
+        except BROKEN as error:
             raise self._placed(error) from None
 
     def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
@@ -132,7 +142,8 @@ class Executable:
         if len(self._bindings) >= BINDINGS:
             self._bindings.pop(next(iter(self._bindings)))
         try:
-            binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
+            with clock.adding_to(self.seconds):
+                binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
         self._bindings[shapes] = binding

@@ -11,18 +11,19 @@ from typing import Any, Literal
 import numpy as np
 
 from graphs import tree
-from graphs.errors import ShapeError, ShapeLimitError, located
+from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
 from static import shapes as policies
 from static.buckets import optimal
 from static.compile import compile
 from static.executable import Executable
 from static.held import Held, Stats
 from static.padded import Laid, Padding
-from static.reasons import difference
+from static.reasons import difference, remedy
 from static.seen import Seen
 from static.shapes import Names, Specialised, axis_names
 from static.trace import is_traced, static_key
 
+LIMIT = 64  # executables that are kept unless told otherwise
 PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
 
 
@@ -41,6 +42,7 @@ class Jitted:
     ) -> None:
         functools.update_wrapper(self, f)
         self.f, self.limit, self.strict = f, limit, strict
+        self._shapes, self._has_warned = shapes, False
         self._held = Held()
         self._seen = Seen()
         self._version = 0  # of the policy, at the call that it has seen last
@@ -95,11 +97,7 @@ class Jitted:
         self.stats.misses += 1
         reason = self._reason(key)
         if self.limit is not None and len(self._held) >= self.limit:
-            if self.strict:
-                kinds = f"more than {self.limit} kinds of arguments ({reason})"
-                raise ShapeLimitError(located(f"{self.__name__}: {kinds}; raise limit, or use shapes='bucket'"))
-            self._held.drop()
-            self._seen.forget()
+            self._make_room(reason)
         start = time.perf_counter()
         executable = compile(self.f, *laid.filled(call.specs))
         self.stats.compile_seconds += time.perf_counter() - start
@@ -107,6 +105,19 @@ class Jitted:
         self.stats.reasons.append(reason)
         self._held.keep(key, executable)
         return executable
+
+    def _make_room(self, reason: str) -> None:
+        """Drop the executable used longest ago. The first time it says so, since what is dropped is compiled again."""
+        rule = f"{self.__name__}: more than {self.limit} kinds of arguments ({reason})"
+        advice = remedy(reason, self._shapes)
+        if self.strict:
+            raise ShapeLimitError(located(f"{rule}; {advice}"))
+        if not self._has_warned:
+            self._has_warned = True
+            kept = f"{rule}, of which {self.limit} are kept and the others compiled again"
+            warn(located(f"{kept}; {advice}"), ShapeLimitWarning)
+        self._held.drop()
+        self._seen.forget()
 
     def _reason(self, key: Any) -> str:
         """What differs from the call compiled for last."""
@@ -123,7 +134,7 @@ def jit(
     f: Callable[..., Any],
     *,
     shapes: PolicyName = "exact",
-    limit: int | None = 8,
+    limit: int | None = LIMIT,
     strict: bool = False,
     dims: Sequence[Any] | None = None,
     buckets: Sequence[int] | int | None = None,
@@ -133,11 +144,12 @@ def jit(
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
 
     Array leaves are traced; every other leaf is a static value. `dims` names the axes that vary, an entry per
-    argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept,
-    the one used longest ago is dropped, or with `strict` ShapeLimitError is raised. `buckets` gives the sizes to pad
-    to, or how many there shall be: those that waste least for the `lengths` that are expected. The first call that
-    pads is compared with the unpadded function, and for each size it is proved that padding reaches no result
-    (ShapeError if it may), unless `check` is False.
+    argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept:
+    past it the one used longest ago is dropped, with one ShapeLimitWarning for the function, or with `strict`
+    ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
+    nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
+    to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
+    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False.
     Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths.
     """
     if limit is not None and limit < 1:

@@ -61,6 +61,10 @@ class _Eager:
             for read in self._read(node):
                 self.readers[read].append(node)
         self.left = {node: len(readers) for node, readers in self.readers.items()}
+        self.freed = dict.fromkeys(order, 0)  # the bytes that nobody but this node is still to read
+        for read, readers in self.readers.items():
+            if len(readers) == 1:
+                self.freed[readers[0]] += sizes.get(read, 0)
         self.done: dict[Node, None] = {}
 
     def _read(self, node: Node) -> dict[Node, None]:
@@ -79,8 +83,7 @@ class _Eager:
     def _pays(self, node: Node) -> bool:
         if self.missing[node] or node.has_effect:
             return False
-        freed = sum(self.sizes.get(read, 0) for read in self._read(node) if self.left[read] == 1)
-        return freed > self.sizes.get(node, 0) or self.owner[node] is not node
+        return self.freed[node] > self.sizes.get(node, 0) or self.owner[node] is not node
 
     def _finish(self, node: Node) -> Iterator[Node]:
         """Run a node; what may have become worth running."""
@@ -92,7 +95,9 @@ class _Eager:
         for read in self._read(node):
             self.left[read] -= 1
             if self.left[read] == 1:
-                yield next(reader for reader in self.readers[read] if reader not in self.done)
+                last = next(reader for reader in self.readers[read] if reader not in self.done)
+                self.freed[last] += self.sizes.get(read, 0)
+                yield last
 
 
 def demanded(graph: Graph, sizes: Sizes) -> Order:
@@ -101,16 +106,16 @@ def demanded(graph: Graph, sizes: Sizes) -> Order:
     Of the operands of a node, the one whose computation needs the most memory beyond its result comes first (Sethi
     and Ullman, JACM 17(4), 1970; exact for trees).
     """
-    ranked = _ranked(graph.nodes, sizes)
+    # What comes before the place of an iterator is done, so that a node of many inputs looks at each of them once.
+    ranked = {node: iter(sources) for node, sources in _ranked(graph.nodes, sizes).items()}
     done = dict.fromkeys(node for node in graph.nodes if not node.inputs)
     wanted = set(graph.outputs)
     for root in [node for node in graph.nodes if node in wanted] + list(graph.nodes):
         stack = [root]
         while stack:
-            node = stack[-1]
-            waiting = [source for source in ranked[node] if source not in done]
-            if waiting:
-                stack.append(waiting[0])
+            source = next((source for source in ranked[stack[-1]] if source not in done), None)
+            if source is not None:
+                stack.append(source)
             else:
                 done[stack.pop()] = None
     return list(done)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from graphs import tree
+from graphs.spec import TensorSpec
 from static.executable import Executable
 from static.held import Stats
-from static.padding import Cropping, bounds, check_padding, prove_padding
+from static.padding import Cropping, bounds, prove_padding
 from static.shapes import Names, Specialised, pad_axes
-from static.trace import static_key
+from static.trace import static_key, trace
 
 
 class Laid(NamedTuple):
@@ -57,11 +58,10 @@ class Padding:
         cropping = self._croppings[kind]
         cropped = cropping(result, call.true)
         if self.check and call.true != call.padded:
-            if not self._proved:
-                check_padding(self.f, executable, laid.filled, call, traced, laid.names, cropped, cropping)
             at_most = bounds(traced, laid.names, call.true)
             sizes = kind, tuple(call.true.items()), tuple(call.padded.items()), at_most
             if sizes not in self._proved:
-                prove_padding(executable, call, laid.names, at_most, cropping)
+                unpadded = trace(self.f, *laid.filled([TensorSpec(a.shape, a.dtype) for a in traced]))
+                prove_padding(executable.traced.graph, unpadded, call, at_most, cropping)
                 self._proved.add(sizes)
         return cropped

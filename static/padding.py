@@ -1,8 +1,4 @@
-"""Padding that cannot be seen in the result: cropped outputs, a comparison, and a proof.
-
-How many elements there are may change a result (a mean counts them): the first padded call is compared with the
-unpadded function. What stands in them may too: that it reaches no result is proved for each size (`static/taint.py`).
-"""
+"""Padding that cannot be seen in the result: cropped outputs, and a proof for each size (`static/taint/`)."""
 
 from __future__ import annotations
 
@@ -13,13 +9,12 @@ import numpy as np
 
 from graphs import tree
 from graphs.errors import ShapeError, located
+from graphs.ir import Graph
 from graphs.spec import TensorSpec
 from static import taint
-from static.compile import compile
-from static.executable import Executable
 from static.passes import pipeline
 from static.passes.decompose import decompose
-from static.shapes import Names, Specialised, pad_axes
+from static.shapes import Names, Specialised
 from static.trace import trace
 
 Arguments = Callable[[Sequence[Any]], list[Any]]
@@ -66,25 +61,6 @@ def _mark(axes: list[str | None], name: str, before: Sequence[Any], after: Seque
             raise ShapeError(f"an output's size goes from {old} to {new} when {name} grows by 1; it cannot be cropped")
 
 
-def check_padding(
-    f: Callable[..., Any], executable: Executable, arguments: Arguments, call: Specialised, traced: Sequence[Any],
-    names: Sequence[Names], padded_result: Any, crop: Cropping,
-) -> None:  # fmt: skip
-    """Raise ShapeError unless the padded result is the unpadded one, whatever stands in the padding.
-
-    A function must mask what is padded: with a bool argument (padded with False), or with a length.
-    """
-    unpadded = compile(f, *arguments(traced))(*arguments(traced))
-    other = [pad_axes(a, axes, call.padded, _other_fill(a)) for a, axes in zip(traced, names, strict=True)]
-    refilled = crop(executable(*arguments(other)), call.true)
-    for leaf, *others in zip(*map(tree.leaves, (unpadded, padded_result, refilled)), strict=True):
-        if not all(_close(leaf, o) for o in others):
-            raise ShapeError(
-                f"{executable.graph.name}: padding {dict(call.true)} to {dict(call.padded)} changes the result; "
-                "mask the padding with a bool argument over the padded axis, or use shapes='exact'"
-            )
-
-
 Bounds = tuple[str | None, ...]
 
 
@@ -101,36 +77,22 @@ def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
     return min(fitting, key=lambda name: true[name], default=None)
 
 
-def prove_padding(
-    executable: Executable, call: Specialised, names: Sequence[Names], at_most: Bounds, crop: Cropping
-) -> None:
-    """Raise ShapeError unless nothing that may stand in the padding of these sizes can reach a result."""
-    graph = pipeline.apply(decompose, executable.traced.graph)
+def prove_padding(padded: Graph, unpadded: Graph, call: Specialised, at_most: Bounds, crop: Cropping) -> None:
+    """Raise ShapeError unless the cropped result of one trace is that of the other, whatever is in the padding."""
+    graph, true = (pipeline.apply(decompose, one) for one in (padded, unpadded))
     marks = []
-    for spec, axes, bound in zip(call.specs, names, at_most, strict=True):
-        true = [size if name is None else call.true[name] for name, size in zip(axes, spec.shape, strict=True)]
+    for node, other, bound in zip(graph.inputs, true.inputs, at_most, strict=True):
         upper = None if bound is None else float(call.true[bound])
-        marks.append(taint.padded(spec.shape, spec.dtype, true)._replace(upper=upper))
-    found = taint.follow(graph, marks)
-    for output, axes in zip(graph.outputs, crop.axes, strict=True):
-        mark = found[output].at(tuple(slice(call.true[name]) if name else slice(None) for name in axes))
-        if (mark.taint | mark.extra).any():
-            node = taint.culprit(graph, found, output)
-            rule = (
-                f"padding {dict(call.true)} to {dict(call.padded)} may change the result: what stands in the padding "
-                f"reaches it by {node.op.name}"
-            )
+        marks.append(taint.padded(node.spec.shape, node.spec.dtype, other.spec.shape)._replace(upper=upper))
+    refused = f"{graph.name}: padding {dict(call.true)} to {dict(call.padded)} may change the result: "
+    try:
+        found = taint.follow(graph, true, marks)
+    except ShapeError as error:
+        raise ShapeError(f"{refused}{error}; use graphs.scan for it, or shapes='exact'") from None
+    for output, mark, axes in zip(graph.outputs, found.outputs, crop.axes, strict=True):
+        kept = [size if name is None else call.true[name] for size, name in zip(mark.taint.shape, axes, strict=True)]
+        if mark.wrong.any() or not all(map(np.array_equal, mark.real, taint.first(mark.taint.shape, kept))):
+            node = taint.culprit(found, output)
+            rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"
             remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
-            raise ShapeError(located(f"{graph.name}: {rule}; {remedy}", node.source))
-
-
-def _other_fill(array: Any) -> float:
-    """A value, valid for this array, that is not what it is padded with."""
-    return float(array.max()) if array.size and array.dtype.kind in "iu" else 1.0
-
-
-def _close(a: Any, b: Any) -> bool:
-    kind = np.asarray(a).dtype
-    tolerance = 100 * np.finfo(kind).eps if kind.kind == "f" else 0
-    scale = np.max(np.abs(a), initial=0) if kind.kind == "f" else 0
-    return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * (1 + scale), equal_nan=True))
+            raise ShapeError(located(f"{rule}; {remedy}", node.source))

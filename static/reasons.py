@@ -27,6 +27,17 @@ def difference(before: Any, now: Any, labels: Sequence[str]) -> str:
     return "evicted before"
 
 
+def remedy(reason: str, shapes: str) -> str:
+    """What keeps a function with this shape policy from being compiled for this reason again and again."""
+    if reason.startswith("a static value"):
+        return "pass the value as an array, or raise limit"
+    if ": dim " not in reason:
+        return "raise limit"
+    if shapes == "exact":
+        return "use shapes='symbolic' (one compile for all sizes), or 'bucket' (few padded sizes), or raise limit"
+    return "give fewer buckets, or raise limit" if shapes == "bucket" else "raise limit"
+
+
 def _shown(key: Any) -> str:
     kind, value = key
     return value if kind is float else repr(value)

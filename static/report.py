@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,12 +15,15 @@ from static.passes.pipeline import Step
 if TYPE_CHECKING:
     from static.executable import Executable
 
+SMALL_SHARE = 0.01  # of the time: what takes less is not named
+
 
 class Report(NamedTuple):
-    """Nodes, bytes of structure, constants and arenas, what the passes did, and the plan.
+    """Nodes, bytes of structure, constants and arenas, what the passes did, the plan, and how long each phase took.
 
     Nodes and bytes are those of the graph and of the subgraphs in it; the plan is that of the graph's own arena.
-    The plan is None while symbolic sizes have not met numbers.
+    The plan is None while symbolic sizes have not met numbers. `seconds` are of CPU, by the names of passes and of the
+    phases in `static/clock.py`; the plans of all sizes that were met count.
     """
 
     name: str
@@ -30,6 +34,7 @@ class Report(NamedTuple):
     result_bytes: int
     plan: memory.Plan | None
     steps: tuple[Step, ...]
+    seconds: Mapping[str, float]
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure"]
@@ -44,6 +49,11 @@ class Report(NamedTuple):
             lines.append(f"  arena: {self.plan.peak:,} bytes, {above}")
         if self.result_bytes:
             lines.append(f"  results: {self.result_bytes:,} bytes kept, to be written again")
+        whole = sum(self.seconds.values())
+        slowest = sorted(self.seconds.items(), key=lambda one: -one[1])
+        each = [f"{name} {seconds * 1e3:,.1f}" for name, seconds in slowest if seconds >= SMALL_SHARE * whole]
+        rest = f"; each of the other {len(slowest) - len(each)} less than 1%" if len(each) < len(slowest) else ""
+        lines.append(f"  compiled in {whole * 1e3:,.1f} ms of CPU: {', '.join(each)}{rest}")
         return "\n".join(lines)
 
 
@@ -60,6 +70,7 @@ def make_report(executable: Executable) -> Report:
         executable.result_bytes,
         executable.plan if executable.has_plan else None,
         executable.steps,
+        dict(executable.seconds),
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static import memory, ordering, sharing
+from static import clock, memory, ordering, sharing
 from static.sharing import Place
 
 TYPICAL = 64  # what a symbolic size is taken to be while nobody knows it
@@ -34,6 +34,11 @@ class Schedule(NamedTuple):
 
 def schedule(graph: Graph) -> Schedule:
     """The order of the user's code, or one made for little memory where that pays, with what shares memory in it."""
+    with clock.phase("schedule"):
+        return _scheduled(graph)
+
+
+def _scheduled(graph: Graph) -> Schedule:
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
     sizes = {node: _typical_bytes(node.spec) for node in planned}

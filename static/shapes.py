@@ -173,14 +173,12 @@ def padded_shape(array: Any, names: Names, padded: Mapping[str, int]) -> tuple[i
     return tuple([size if name is None else padded[name] for name, size in zip(names, array.shape, strict=True)])
 
 
-def pad_axes(array: Any, names: Names, padded: Mapping[str, int], fill: float = 0) -> Any:
+def pad_axes(array: Any, names: Names, padded: Mapping[str, int]) -> Any:
     """An array with its named axes padded at the end; the array itself when nothing is missing."""
     shape = padded_shape(array, names, padded)
     if shape == array.shape:
         return array
     wide = np.zeros(shape, array.dtype)  # np.pad takes ten times as long for small arrays
-    if fill and array.dtype != np.bool_:
-        wide.fill(fill)
     wide[tuple(map(slice, array.shape))] = array
     return wide
 

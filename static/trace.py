@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphs import dispatch, promotion, tree
+from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec, spec_of
-from static import weak
+from static import clock, weak
 from static.symbol import Symbol
 
 
@@ -33,12 +33,12 @@ class Traced(NamedTuple):
     outputs: tree.Structure
 
 
-class _Stack(threading.local):
+class _Thread(threading.local):
     def __init__(self) -> None:
-        self.builders: list[Builder] = []
+        self.builders: Table[Builder | None] = {}  # of the graphs that are being traced, the innermost last
 
 
-_stack = _Stack()
+_thread = _Thread()
 
 
 def is_traced(leaf: Any) -> bool:
@@ -53,6 +53,11 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
 
 def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+    with clock.phase("trace"):
+        return _traced(f, args)
+
+
+def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     builder = Builder(getattr(f, "__name__", "f"))
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(tuple(args), _parameter_names(f))
@@ -76,19 +81,24 @@ def _parameter_names(f: Callable[..., Any]) -> list[str]:
     return [p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
-@contextlib.contextmanager
-def tracing(builder: Builder) -> Iterator[None]:
+class tracing(Block):  # noqa: N801
     """Append to this graph inside the block."""
-    _stack.builders.append(builder)
-    try:
-        yield
-    finally:
-        _stack.builders.pop()
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def __enter__(self) -> None:
+        append_to(self._builder, self.hold())
+
+
+def append_to(builder: Builder, hold: Hold) -> None:
+    """The same until the block of a hold has ended."""
+    enter(_thread.builders, hold, builder)
 
 
 def current() -> Builder | None:
     """The graph being traced in this thread, if any."""
-    return _stack.builders[-1] if _stack.builders else None
+    return innermost(_thread.builders, None)
 
 
 def static_key(leaf: Any) -> tuple[type, Any]:

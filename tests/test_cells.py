@@ -509,8 +509,8 @@ def test_the_loops_refuse_what_they_do_not_know():
         loops.Deferral(op=g.stack, general=print, arity=-1)
     with pytest.raises(ValueError, match="0 inputs, where"):
         loops.Deferral(op=g.stack, general=print, arity=0, sign=print)
-    with pytest.raises(TypeError, match="defer_to takes a batch"):
-        loops.defer_to(1)
+    with pytest.raises(TypeError, match="follow takes a dict of blocks"):
+        loops.follow([])
     with pytest.raises(TypeError, match="held takes a list"):
         loops.held(())
     with pytest.raises(TypeError, match="rows takes a deferred value that has some"):

@@ -81,10 +81,17 @@ def test_break_even_counts_the_runs_that_pay_for_the_build():
     assert said(found, "task1 (small): no break-even, static-exact is not shown to be faster")
 
 
-def test_one_process_has_a_steady_state_but_no_interval_for_one_off_runs():
-    found = verdict("C6", race(1.5, 1.2, 1.0, processes=1))
-    assert regime(found, "one-off run")["verdict"] == "inconclusive"
-    assert found["verdict"] == "supported"
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_have_no_interval_and_no_verdict(processes):
+    control = duel("big_matmul", 1.0, processes=processes)
+    found = verdict("C6", [*control, *race(9.0, 9.0, 9.0, control=None, processes=processes)])
+    assert found["verdict"] == "inconclusive"
+    assert {one["verdict"] for one in found["regimes"]} == {"inconclusive"}
+    cell = regime(found, "task0 (small): steady state, against static-exact")
+    assert cell["value"] == pytest.approx(9, rel=0.1)
+    assert cell["interval"] is None
+    assert said(found, "no verdict in 6 of 8 regimes: an interval needs 3 processes or more")
+    assert said(found, "flagged: the control big_matmul has no interval, so no tie was shown")
 
 
 def test_an_arm_that_failed_the_gate_is_left_out_and_named():

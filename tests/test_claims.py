@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.claims import CLAIMS, get, judge
+from compare.claims import CLAIMS, get, judge, tape
 from compare.claims.base import Regime, combine, exceeds, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
@@ -151,3 +151,51 @@ def test_every_claim_cites_what_is_known():
     for claim in CLAIMS.values():
         assert claim.literature
         assert claim.not_tested
+
+
+# The tape
+
+
+def by(tape, records):
+    """The records as a worker with this tape leaves them."""
+    return [{**record, "environment": {"tape": tape}} for record in records]
+
+
+def test_a_tape_in_python_leaves_its_claims_unmeasured_unless_asked_for():
+    plain, slow = judge(by("compiled", everything())), judge(by("python", everything()))
+    assert plain == judge(everything())  # results of before tell of no tape
+    asked = judge(by("python", everything()), python_tape=True)
+    for before, found, anyway in zip(plain, slow, asked, strict=True):
+        assert anyway["verdict"] == before["verdict"]
+        if found["claim"] in ("C5", "C6", "C7"):
+            assert before["verdict"] != found["verdict"] == "not measured yet"
+            assert (found["effect"], found["interval"], found["regimes"]) == (None, None, [])
+            assert found["reasons"][0].startswith("the tape ran in Python, which takes longer than the compiled one")
+            assert "--python-tape" in found["reasons"][0]
+        else:
+            assert found == anyway
+        if found["claim"] in ("C4", "C5", "C6", "C7", "C8"):
+            assert anyway["reasons"][-1].startswith("the tape ran in Python: seconds of the dynamic engine are its")
+        else:
+            assert found == before
+
+
+def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not():
+    start = {"kind": "run", "settings": {}, "environment": {"tape": "python"}}
+    records = [start, *by("compiled", everything())]
+    assert judge(records) == judge(everything())
+    mixed = [*by("python", everything()[:1]), *by("compiled", everything()[1:])]
+    (c6,) = [found for found in judge(mixed) if found["claim"] == "C6"]
+    assert c6["verdict"] == "not measured yet"
+    assert c6["reasons"][0].startswith(f"the tape ran in Python in 1 of {len(mixed)} records")
+
+
+def test_which_tape_ran_is_told_in_one_sentence():
+    assert tape.told([]) == "Which tape ran is not told by these results."
+    assert tape.told(by("compiled", everything())) == "The tape ran compiled."
+    assert (
+        tape.told(by("python", [{"kind": "run"}]))
+        == "The tape ran in Python: ratios to it are not those to the compiled one."
+    )
+    mixed = [*by("compiled", [{"kind": "time"}]), *by("python", [{"kind": "time"}] * 2)]
+    assert tape.told(mixed).startswith("The tape ran compiled in 1 records and in Python in 2 records")

@@ -1,18 +1,23 @@
 """The command: exit codes, messages and what is printed where."""
 
+import errno
 import io
 import json
 import subprocess
 import sys
+import unicodedata
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from compare import claims, progress, report, results, tables, workloads
+from compare import claims, progress, report, results, tables, terminal, workloads
 from compare import run as runs
 from compare.cli import graphduel
-from tests.test_run import Machine, parity_with
+from tests.test_run import Machine, parity_with, plain
 
 ESCAPE = "\x1b"
 
@@ -114,21 +119,21 @@ def test_a_run_prints_the_report_and_one_table(call, machine, tmp_path):
 
 
 def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine, tmp_path):
-    done = call("run", "--out", tmp_path / "r", "--processes", 1, "--only", "tiny")
+    done = call("run", "--out", tmp_path / "r", "--processes", 3, "--only", "tiny")
     lines = done.stderr.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("[1/3] parity tiny/small: ")
-    assert lines[2].endswith(" s, about 0 s left")
+    assert len(lines) == 5
+    assert lines[0].startswith("[1/5] parity tiny/small: ")
+    assert lines[4].endswith(" s, about 0 s left")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run", "--only", "tinny"], 5, "did you mean 'tiny'?"),
+        (["run", "--only", "tinny"], 2, "did you mean 'tiny'?"),
         (["run", "--resume"], 2, "--resume needs --out"),
         (["run", "--processes", "0"], 2, "--processes"),
         (["run", "--seed", "-1"], 2, "--seed"),
-        (["check", "--only", "tinny"], 5, "matches no cell"),
+        (["check", "--only", "tinny"], 2, "matches no cell"),
         (["report", "nowhere"], 2, "does not exist"),
         (["dance"], 2, "No such command"),
     ],
@@ -146,6 +151,40 @@ def test_an_existing_run_is_not_overwritten(call, machine, tmp_path):
     assert again.exit_code == 2
     assert "--resume" in again.stderr
     assert call("run", "--out", tmp_path, "--only", "tiny", "--resume").exit_code == 0
+
+
+def test_resume_goes_on_with_the_settings_of_the_run(call, machine, tmp_path):
+    out = tmp_path / "r"
+    machine.say["time"] = KeyboardInterrupt
+    assert call("run", "--out", out, "--only", "tiny", "--processes", 5, "--seed", 3).exit_code == 130
+    del machine.say["time"]
+    machine.jobs.clear()
+    assert call("run", "--out", out, "--resume").exit_code == 0
+    assert {job.workload for job in machine.jobs} == {"tiny"}
+    assert {(job.process, job.seed) for job in machine.jobs if job.kind == "time"} == {(i, 3) for i in range(5)}
+    first, *rest = [r["settings"] for r in results.read(out / results.RESULTS) if r["kind"] == "run"]
+    assert rest == [first]
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--only", "stray"], "has only tiny, and stray was asked for"),
+        (["--processes", "4"], "has processes 3, and 4 was asked for"),
+        (["--seed", "1"], "has seed 0, and 1 was asked for"),
+        (["--full"], "has preset quick, and full was asked for"),
+        (["--python-tape"], "has python_tape False, and True was asked for"),
+    ],
+)
+def test_resume_refuses_options_that_contradict_the_run(call, machine, tmp_path, option, told):
+    first = ["run", "--out", tmp_path / "r", "--only", "tiny", "--processes", 3]
+    assert call(*first).exit_code == 0
+    before = (tmp_path / "r" / results.RESULTS).read_bytes()
+    done = call("run", "--out", tmp_path / "r", "--resume", *option)
+    assert done.exit_code == 2
+    assert f"{told}; leave that option out" in " ".join(done.stderr.split())
+    assert (tmp_path / "r" / results.RESULTS).read_bytes() == before
+    assert call(*first, "--resume", "--quick", "--seed", 0).exit_code == 0  # the same said again is fine
 
 
 def test_a_folder_that_cannot_be_made(call, machine, tmp_path):
@@ -198,6 +237,25 @@ def test_report_judges_again(call, machine, tmp_path):
     assert len(json.loads((tmp_path / results.VERDICTS).read_text())) == 8
 
 
+def in_python(job):
+    return {**plain(job), "environment": {"tape": "python"}}
+
+
+def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
+    machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
+    first = call("run", "--out", tmp_path / "one", "--only", "tiny")
+    assert first.stdout.startswith("The tape ran in Python: ratios to it are not those to the compiled one.\n")
+    reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert reasons["C6"].startswith("the tape ran in Python")
+    assert call("report", tmp_path / "one", "--python-tape").exit_code == 0
+    asked = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert asked["C6"].startswith("both engines were measured on fewer than 3 workloads")
+    call("run", "--out", tmp_path / "two", "--only", "tiny", "--python-tape")
+    call("report", tmp_path / "two")  # what the run was asked for is asked of its report as well
+    kept = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "two" / results.VERDICTS).read_text())}
+    assert kept == asked
+
+
 def test_report_of_what_is_no_run(call, tmp_path):
     empty = call("report", tmp_path)
     assert empty.exit_code == 2
@@ -206,6 +264,77 @@ def test_report_of_what_is_no_run(call, tmp_path):
     foreign = call("report", tmp_path)
     assert foreign.exit_code == 2
     assert "results.jsonl:1: not a line of graphduel results" in foreign.stderr
+
+
+# What others have put into a file
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\ud800 name"
+
+
+@pytest.mark.parametrize("field", ["kind", "workload", "error", "cpu"])
+def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, field):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    failed = {"schema": 1, "kind": "failure", "job": {"kind": "time", "workload": "tiny"}, "error": "died"}
+    environment = {"cpu": HOSTILE if field == "cpu" else "one"}
+    path = tmp_path / results.RESULTS
+    start = json.loads(path.read_text().splitlines()[0]) | {"environment": environment}
+    if field == "kind":
+        failed |= {"kind": HOSTILE, "schema": 2}
+    elif field == "workload":
+        failed["job"]["workload"] = HOSTILE
+    elif field == "error":
+        failed["error"] = HOSTILE
+    with path.open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in (start, failed)))
+    for done in (call("run", "--out", tmp_path, "--resume"), call("report", tmp_path)):
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+        done.output.encode()
+    if field != "kind":
+        assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
+
+
+@given(st.text())
+def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
+    shown = terminal.plain(text)
+    assert "\x1b" not in shown
+    shown.encode()
+    assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
+
+
+@pytest.mark.parametrize("depth", [66, 500, 5_000, 100_000])
+def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp_path, depth):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    nested = "[" * depth + "]" * depth
+    (tmp_path / results.VERDICTS).write_text(nested)
+    assert report._verdicts(tmp_path / results.VERDICTS) == []
+    path = tmp_path / results.RESULTS
+    path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
+    for command in (["report"], ["export"], ["run", "--resume", "--out"]):
+        done = call(*command, tmp_path)
+        assert done.exit_code == 2, done.output
+        assert "results.jsonl:8: not a line of graphduel results" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["verdicts", "report"])
+def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
+    call, machine, tmp_path, monkeypatch, what
+):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(*((results, "write_json", full) if what == "verdicts" else (report, "write", full)))
+    done = call("run", "--out", tmp_path / "a run", "--only", "tiny")
+    assert done.exit_code == 2
+    assert "were not written: No space left on device; every record is kept, so make room, then" in done.stderr
+    assert f"graphduel report '{tmp_path / 'a run'}'" in done.stderr
+    assert [r["kind"] for r in results.read(tmp_path / "a run" / results.RESULTS)].count("memory") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_file_that_cannot_be_written_is_named(call):
+    done = call("schema", "--out", "/dev/full")
+    assert (done.exit_code, done.stderr) == (2, "Error: a file: No space left on device\n")
 
 
 # Progress and tables
@@ -254,10 +383,15 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
 
 
 @pytest.mark.parametrize(
-    ("unit", "interval", "text"),
-    [("ratio", [1.2, 1.3], "1.23 (1.2 to 1.3)"), ("share", [1, 2], "1.23 share (1 to 2)"), ("s", None, "1.23 s")],
+    ("unit", "interval", "verdict", "text"),
+    [
+        ("ratio", [1.2, 1.3], "supported", "1.23 (1.2 to 1.3)"),
+        ("share", [1, 2], "inconclusive", "1.23 share (1 to 2)"),
+        ("s", None, "supported", "1.23 s"),
+        ("ratio", None, "inconclusive", "1.23 (no interval)"),
+    ],
 )
-def test_an_effect_in_words(unit, interval, text):
+def test_an_effect_in_words(unit, interval, verdict, text):
     effect = {"name": "static / dynamic", "value": 1.23456, "unit": unit}
-    assert tables.value({"effect": effect, "interval": interval}) == text
-    assert tables.value({"effect": None, "interval": None}) == ""
+    assert tables.value({"effect": effect, "interval": interval, "verdict": verdict}) == text
+    assert tables.value({"effect": None, "interval": None, "verdict": "not measured yet"}) == ""

@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_imported(call, mine, text, code, told):
     ("function", "options", "code", "told"),
     [
         ("branch", [], 0, "ControlFlowError"),
-        ("moody", ["--inputs", "mine.py:streams"], 4, "Nothing was measured"),
+        ("moody", ["--inputs", "mine.py:streams", "--allow-effects"], 4, "Nothing was measured"),
         ("unmasked", ["--inputs", "mine.py:streams", "--modes", "dynamic,static-pad"], 4, "bool mask"),
         ("branch", ["--modes", "static"], 5, "Nothing was measured"),
     ],
@@ -188,17 +188,41 @@ def test_times_that_cannot_be_told_apart_end_with_3():
     assert own.Result("f", tuple(rows), (parity, *times)).exit_code == 3
 
 
-def test_ctrl_c_ends_with_130_and_leaves_nothing(call, mine, monkeypatch):
-    monkeypatch.setattr(own, "compare", lambda *_, **__: signal.raise_signal(signal.SIGINT))
-    done = call("compare", "mine.py:loss", *QUICK)
-    assert done.exit_code == 130
-    assert "nothing was written" in done.stderr
+def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
+    try:
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            monkeypatch.setattr(own, "compare", lambda *_, number=number, **__: signal.raise_signal(number))
+            done = call("compare", "mine.py:loss", *QUICK)
+            assert done.exit_code == code
+            assert "nothing was written" in done.stderr
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):
+    monkeypatch.setattr(memory, "plan", lambda *_: signal.raise_signal(signal.SIGTERM))
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"))
+    assert (done.exit_code, done.stdout) == (143, "")
+    assert done.stderr.strip() == "Stopped."
 
 
 def test_a_file_named_as_a_package_of_ours_is_still_the_users(call, mine):
     (mine / "static.py").write_text(MINE, "utf-8")
     done = call("compare", "static.py:loss", *QUICK)
     assert done.exit_code in (0, 3), done.output
+
+
+@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(call, mine, processes):
+    for name in ("graphs", "compare", "dynamic", "static"):
+        (mine / f"{name}.py").write_text(f"raise RuntimeError('the {name} beside mine.py')", "utf-8")
+    done = call("compare", "mine.py:loss", "--processes", processes, "--seconds", 0.01)
+    assert done.exit_code in (0, 3), done.output
+    assert "failed" not in done.output
+    assert "graphs.py is named as a package of graphduel, so no import of that name finds it; rename it" in done.stderr
+    assert done.stderr.count("is named as a package") == 4
 
 
 # plan
@@ -239,6 +263,15 @@ def test_plan_searches_for_as_long_as_it_may(call, table):
     assert "gap 0.00%" not in call("plan", text).stderr
     assert "gap 0.00%" in call("plan", text, "--time-limit", 60).stderr
     assert call("plan", text, "--time-limit", -1).exit_code == 2
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "x"])
+def test_a_number_of_seconds_is_one(call, table, seconds):
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"), f"--time-limit={seconds}")
+    assert done.exit_code == 2
+    assert "'--time-limit'" in done.stderr
+    assert done.stdout == ""
+    assert call("compare", "mine.py:loss", f"--seconds={seconds}").exit_code == 2
 
 
 def test_plan_reads_stdin_and_leaves_other_columns_and_their_order_alone():

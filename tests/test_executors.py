@@ -151,10 +151,10 @@ def test_options_that_do_not_go_together(tmp_path, options, said):
 def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(runs, "_run_job", answer)
     out = tmp_path / "run"
-    options = ["--executor", kind, "--at-once", "2", "--processes", "2", "--only", "tiny"]
+    options = ["--executor", kind, "--at-once", "2", "--processes", "3", "--only", "tiny"]
     done = CliRunner().invoke(graphduel, ["run", "--out", str(out), *options])
     assert done.exit_code == 0, done.output
-    assert [r["kind"] for r in results.read(out / results.RESULTS)] == ["run", "parity", "time", "time", "memory"]
+    assert [r["kind"] for r in results.read(out / results.RESULTS)] == ["run", "parity", *["time"] * 3, "memory"]
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch):
@@ -192,6 +192,40 @@ def test_a_label_is_the_same_for_one_host_and_hides_its_name():
     assert machines.label("node7") == machines.label("node7") != machines.label("node8")
     assert "node7" not in machines.label("node7")
     assert machines.label() == machines.label()
+
+
+class Client:
+    """A cluster of workers that tell this of themselves."""
+
+    def __init__(self, *told):
+        self.told = {f"tcp://127.0.0.{i}:1": one for i, one in enumerate(told, 1)}
+
+    def nthreads(self):
+        return dict.fromkeys(self.told, 1)
+
+    def submit(self, there, call, *, workers, **kwargs):
+        future = Future()
+        future.set_result({**call(), **self.told[workers[0]]})
+        return future
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"code": "0123"}, "code [0-9a-f]{16} in this command and 0123 in its workers"),
+        ({"tape": "none"}, "tape (compiled|python) in this command and none in its workers"),
+        ({"cpu": "another"}, "cpu .* and another"),
+    ],
+)
+def test_workers_that_are_another_graphduel_are_refused(monkeypatch, told, said):
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, told))
+    with pytest.raises(CompareError, match=f"the hosts are not alike, and their numbers cannot be pooled: {said}"):
+        Cluster("tcp://127.0.0.9:1")
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, {}))
+    assert Cluster("tcp://127.0.0.9:1").at_once == 2
 
 
 # A real cluster, on loopback

@@ -44,7 +44,7 @@ def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
     names = [benchmark["metadata"] for benchmark in found["benchmarks"]]
     assert names == [{"name": f"tiny/small, {arm}", "unit": "second"} for arm in BLOCKS]
     runs = found["benchmarks"][1]["runs"]
-    assert [run["values"] for run in runs] == [BLOCKS["static-exact"]] * 2
+    assert [run["values"] for run in runs] == [[pytest.approx(0.11)]] * 2
     assert [run["metadata"]["graphduel_process"] for run in runs] == [0, 1]
     assert runs[0]["warmups"] == [[4, 0.5]]
     assert runs[0]["metadata"]["cpu_model_name"] == "one"
@@ -53,6 +53,32 @@ def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
 
 def test_one_arm_is_named_by_its_cell():
     assert [b["metadata"]["name"] for b in export.pyperf(RECORDS, "dynamic")["benchmarks"]] == ["tiny/small"]
+
+
+def longer():
+    """The records of a run with as many processes asked for, of which noise made more rounds and one more process."""
+    more = [time("tiny", process) for process in range(3)]
+    for record in more:
+        record["arms"] = {arm: {**row, "blocks": row["blocks"] * 2} for arm, row in record["arms"].items()}
+    return [{"kind": "run", "settings": {"processes": 2}}, parity("tiny"), *more]
+
+
+def drifting(records):
+    """The records, each process slower than the one before: without any spread there is nothing to test."""
+    return [
+        {**record, "arms": {arm: {**row, "blocks": [b * (1 + record["process"] / 50) for b in row["blocks"]]}
+                            for arm, row in record["arms"].items()}}
+        if record["kind"] == "time" else record
+        for record in records
+    ]  # fmt: skip
+
+
+def test_two_runs_with_the_same_settings_have_as_many_values_each():
+    for arm in BLOCKS:
+        (one,), (other,) = (export.pyperf(records, arm)["benchmarks"] for records in (RECORDS, longer()))
+        first, second = ([value for run in found["runs"] for value in run["values"]] for found in (one, other))
+        assert len(first) == 2
+        assert first == pytest.approx(second)
 
 
 def test_an_arm_that_disagreed_is_not_exported():
@@ -92,12 +118,16 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     suite = pyperf.BenchmarkSuite.load(str(files[0]))
     (benchmark,) = suite.get_benchmarks()
     assert benchmark.get_name() == "tiny/small"
-    assert benchmark.get_values() == tuple(BLOCKS["dynamic"] * 2)
+    assert benchmark.get_values() == pytest.approx((0.21, 0.21))
     assert benchmark.get_nrun() == 2
     assert benchmark.get_loops() == 4
     command = [sys.executable, "-m", "pyperf", "compare_to", *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "1.91x faster" in done.stdout  # 0.21 / 0.11
+    for path, (arm, records) in zip(files, (("dynamic", longer()), ("static-exact", RECORDS)), strict=True):
+        path.write_text(json.dumps(export.pyperf(drifting(records), arm)))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "ERROR" not in done.stdout + done.stderr
 
 
 # The schema as a JSON Schema

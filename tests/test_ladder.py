@@ -161,7 +161,7 @@ def made(seconds, process=0, **fields):
 def test_a_waterfall_has_the_ratio_to_the_base_and_to_the_tape():
     noise = np.array([1.0, 3.0, 2.0])  # shared by the rungs of a round, so that it cancels
     record = made({TAPE: 4 * noise, "pool": 3 * noise, REPLAY: 2 * noise, "simplify": noise})
-    (found,) = waterfalls([record, made({TAPE: 4 * noise, "simplify": noise}, process=1)])
+    (found,) = waterfalls([record, *(made({TAPE: 4 * noise, "simplify": noise}, process=i) for i in (1, 2))])
     steps = {landing.rung: landing.step and landing.step.estimate for landing in found.landings}
     assert steps == pytest.approx({TAPE: None, "pool": 0.75, REPLAY: 0.5, "simplify": 0.5})
     simplify = found.landings[-1]
@@ -180,10 +180,11 @@ def test_a_rung_that_is_missing_is_named_with_the_reason():
 
 def test_the_figure_tells_ratios_and_unequal_kernels():
     record = made({TAPE: [4.0, 4.0], REPLAY: [2.0, 2.0]}, unequal={REPLAY: {"add": -1}})
-    drawing = figure.draw(summarise(parse([record])))
+    few, drawing = (figure.draw(summarise(parse([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
     assert drawing.figure is not None
     row = next(row for row in drawing.table.rows if row[2] == REPLAY)
     assert row[5:7] == ("0.5×", "[0.5, 0.5]")
+    assert next(row for row in few.table.rows if row[2] == REPLAY)[5:7] == ("0.5×", "(no interval)")
     assert row[-2:] == ("no: add -1", "yes")
     assert figure.draw(summarise(parse([]))).figure is None
 

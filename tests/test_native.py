@@ -990,7 +990,7 @@ FATAL: list[tuple[str, str]] = [
     ("native.loops.grouped([('a',)], [])", "ValueError"),
     ("native.loops.close(None)", "TypeError"),
     ("native.loops.close([1])", "TypeError"),
-    ("native.loops.record(np.ones(2))", "ValueError"),
+    ("native.loops.follow(np.ones(2))", "TypeError"),
     ("native.loops.walk([1], {1: 2}, {}, set(), True, None, None, None)", "TypeError"),
 ]
 
@@ -1171,8 +1171,9 @@ def test_a_hook_may_begin_to_observe() -> None:
 @compiled_only
 @pytest.mark.slow
 def test_the_suites_of_the_tape_pass_in_python() -> None:
+    suites = ["tests/test_shortcuts.py", "tests/test_batched_views.py"]
     peaks = [f"tests/test_liveness_identity.py::test_the_peak_of_the_tape_is_the_lower_bound[{i}]" for i in range(3)]
-    told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_shortcuts.py", *peaks)
+    told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *suites, *peaks)
     assert " passed" in told
     assert "skipped" not in told
 

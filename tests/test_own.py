@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
-from compare import arms, parity, results, schema
+from compare import arms, parity, results, schema, tables
 from compare.claims.base import SMALLEST_EFFECT
 from compare.errors import CompareError, InputsError
 from compare.measure.job import Budget, Job
-from compare.own import bundle, measure, origin
+from compare.own import bundle, measure, origin, show
 from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
 from compare.own.claims import OWN, judge
 from compare.own.result import Result
@@ -334,7 +335,7 @@ def test_what_disagrees_is_marked_and_not_timed():
 
 
 def test_nothing_is_timed_when_the_reference_is_not_right():
-    found = compare.compare(own.Moody(), [(own.X,)], **QUICK)
+    found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
     assert found.verdict.disagree
     assert [record["kind"] for record in found.records] == ["run", "parity"]
     assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
@@ -383,6 +384,26 @@ def test_a_tie_and_what_cannot_be_told():
     assert noisy.steady.outcome == "cannot tell"
     assert noisy.break_even.verdict == "cannot tell"
     assert "cannot be told apart" in noisy.sentence
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_name_no_winner_and_end_with_3(processes):
+    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
+    records = cell("mine", arms, "given", processes=processes)
+    found = verdict(records)
+    assert found.steady.outcome == found.first.outcome == "cannot tell"
+    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
+    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
+    json.dumps(found.to_dict(), allow_nan=False)
+    settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
+    result = Result("mine", tuple(arms), ({"kind": "run", "settings": settings}, *records))
+    assert result.exit_code == 3
+    assert "0.2× (no interval)" in repr(result)
+    entry = judge(records)[0]
+    assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
+    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
+    assert tables.value(entry).endswith(" (no interval)")
+    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
 
 
 def test_two_modes_may_lead_together():
@@ -438,3 +459,18 @@ def test_compare_is_a_function_of_the_package():
     assert compare.compare.__module__ == "compare.own"
     with pytest.raises(AttributeError, match="no attribute 'contrast'"):
         compare.contrast  # noqa: B018
+
+
+def test_a_result_by_a_tape_in_python_says_so():
+    found = compare.compare(own.square, [(own.X,)], **QUICK)
+    assert "in Python" not in repr(replace_tape(found, "compiled"))
+    slow = replace_tape(found, "python")
+    assert repr(slow).startswith(show.heading(slow) + "\n")
+    assert show.heading(slow).endswith("; with the tape in Python")
+    for told in (repr(slow), slow._repr_html_()):
+        assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
+
+
+def replace_tape(found, tape):
+    start, *rest = found.records
+    return replace(found, records=({**start, "environment": {**start["environment"], "tape": tape}}, *rest))

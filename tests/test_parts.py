@@ -52,7 +52,7 @@ def test_the_parts_of_an_engine_with_known_ones_are_found():
 
 
 def test_what_is_unexplained_beyond_five_percent_is_told():
-    found = parted([record(unexplained=0.875)])[0]
+    found = parted([record(i, unexplained=0.875) for i in range(3)])[0]
     assert not found.adds_up
     assert found.told.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
 
@@ -128,7 +128,7 @@ def test_a_case_without_gradients_is_refused():
 
 
 def test_the_figure_has_a_bar_for_each_engine_and_tells_what_is_unexplained():
-    drawing = figure.draw(summarise(parse([record(unexplained=0.875)])))
+    drawing = figure.draw(summarise(parse([record(i, unexplained=0.875) for i in range(3)])))
     assert drawing.figure is not None
     assert "12.3% of a step is unexplained" in drawing.caption
     rows = {(row[2], row[3]): row[4:] for row in drawing.table.rows}
@@ -163,8 +163,10 @@ def test_the_interval_of_a_sum_holds_the_truth_about_as_often_as_it_says():
 def test_terms_need_the_blocks_of_the_denominator():
     with pytest.raises(ValueError, match="paired by index"):
         sum_interval([(1, [[1.0]])], [[1.0, 2.0]])
-    with pytest.raises(ValueError, match="one number has no interval"):
-        sum_interval([(1, [[1.0]])], [[1.0]])
+    alone = sum_interval([(1, [[1.0]])], [[2.0]])
+    assert (alone.estimate, alone.known, alone.bounds()) == (0.5, False, None)
+    (found, _) = parted([record(0, unexplained=0.875), record(1, unexplained=0.875)])
+    assert "12.3% of a step is unexplained (no interval), more than 5%" in found.told
 
 
 @pytest.mark.parametrize("example", [(np.ones(3),), ({"x": np.ones(3), "times": 2},)], ids=["arrays", "a static value"])

@@ -2,6 +2,7 @@
 
 import contextvars
 import gc
+import itertools
 import subprocess
 import sys
 import threading
@@ -528,6 +529,60 @@ def in_thread(work):
     if errors:
         raise errors[0]
     return results[0]
+
+
+def left(first, second):
+    """What serves after two pools were entered, the first is left, and then the second."""
+    outer, inner = pool_of_all(), pool_of_all()
+    pools = {"outer": outer, "inner": inner}
+    outer.__enter__()
+    inner.__enter__()
+    served = []
+    for name in (first, second):
+        pools[name].__exit__(None, None, None)
+        served.append((handler(), filled(1).nbytes and (outer.stats().fresh, inner.stats().fresh)))
+    return served
+
+
+def test_pools_left_in_any_order():
+    ours, numpys = "graphduel_pool", "default_allocator"
+    assert left("inner", "outer") == [(ours, (1, 0)), (numpys, (1, 0))]
+    assert left("outer", "inner") == [(ours, (0, 1)), (numpys, (0, 1))]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_three_pools_left_in_any_order_and_used_again(order):
+    pools = [pool_of_all() for _ in range(3)]
+    for _ in range(2):
+        for pool in pools:
+            pool.__enter__()
+        kept = filled(7)
+        for number in order:
+            pools[number].__exit__(None, None, None)
+            filled(1)
+        assert handler() == "default_allocator"
+        assert (kept == 7).all()
+        assert [pool.stats().kept for pool in pools] == [0, 0, 0]
+    for pool in pools:
+        with pool:
+            assert handler() == "graphduel_pool"
+    assert handler() == "default_allocator"
+
+
+def test_a_pool_that_another_thread_leaves_serves_no_longer():
+    pool, found = pool_of_all(), []
+    pool.__enter__()
+    in_thread(lambda: (pool.__exit__(None, None, None), found.append(handler())))
+    assert found == ["default_allocator"]
+    filled(1)
+    assert pool.stats()[:2] == (0, 0)
+    with pool_of_all():
+        pass
+    assert handler() == "default_allocator"  # and with the next that this thread leaves it is gone
+    with pool:
+        filled(1)
+        assert pool.stats().fresh == 1
+    assert handler() == "default_allocator"
 
 
 def test_a_pool_serves_its_own_thread_alone():

@@ -170,6 +170,22 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
         )
 
 
+@pytest.mark.parametrize(
+    ("tape", "said"),
+    [
+        ("compiled", "seed 7. The tape ran compiled."),
+        ("python", "seed 7. The tape ran in Python: ratios to it are not those to the compiled one."),
+        (HOSTILE, "seed 7. Which tape ran is not told by these results."),
+        ([], "seed 7. Which tape ran is not told by these results."),
+    ],
+)
+def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, tape, said):
+    start = run_line()
+    html, markdown, _ = written(tmp_path / "one", [{**start, "environment": {"tape": tape}}], [])
+    for page in ("".join(Page(html).words), markdown):
+        assert page.index(said) < page.index("No verdict was computed")
+
+
 def test_every_figure_is_there_as_png_and_svg_and_inside_the_page(whole, tmp_path):
     html, markdown, files = whole
     names = {file.name for file in files}
@@ -282,6 +298,21 @@ def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
     arms["static-exact"] |= {"status": "disagree", "reason": "off by 2"}
     ratios = summarise(parse(lines)).ratios
     assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, processes):
+    lines = [line for line in full_run() if line.get("process", 0) < processes]
+    regime = {"name": "one-off", "verdict": "inconclusive", "value": 0.2, "interval": None}
+    html, markdown, _ = written(
+        tmp_path / "few", lines, [verdict("C6", "inconclusive", interval=None, regimes=[regime])]
+    )
+    for page in ("".join(Page(html).words), markdown):
+        assert "1.41× (no interval)" in page
+        assert "0.2× (no interval)" in page
+        assert "over 7 cells (workload and size): not told apart in 7." in page
+    rows = steady.draw(summarise(parse(lines))).table.rows
+    assert {row[6:] for row in rows} == {("(no interval)", "cannot tell")}
 
 
 def test_figures_share_no_state_with_pyplot_and_rows_are_sorted():

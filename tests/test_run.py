@@ -1,20 +1,24 @@
 """A run: the order of its jobs, the gate, and that nothing finished is lost or done twice."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
-from compare import jobs, report, results, schema, workloads
+from compare import jobs, lock, report, results, schema, workloads
 from compare import run as runs
-from compare.errors import CompareError, NothingMeasuredError, ResultsError
+from compare.errors import CompareError, ResultsError, UnknownNameError
 from compare.jobs import Settings
 from compare.progress import Reporter
 
@@ -28,7 +32,7 @@ HELD = {
     "status": "ok", "reason": None, "peak": 10, "held": 0, "resident_growth": 0, "nodes": 1,
     "classes": dict.fromkeys(("parameters", "gradients", "structure", "plan", "saved", "workspace", "caches"), 1),
 }  # fmt: skip
-SETTINGS = Settings(processes=2, only="[ts]*y*")
+SETTINGS = Settings(processes=3, only="[ts]*y*")
 
 
 class Machine:
@@ -99,11 +103,13 @@ def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_pat
         "time stray/small, process 0",
         "time tiny/small, process 1",
         "time stray/small, process 1",
+        "time tiny/small, process 2",
+        "time stray/small, process 2",
         *["memory tiny/small"] * 2,
         *["memory stray/small"] * 2,
     ]
     assert outcome.exit_code == 0
-    assert kinds(outcome.directory) == ["run", "parity", "parity", "time", "time", "time", "time", "memory", "memory"]
+    assert kinds(outcome.directory) == ["run", *["parity"] * 2, *["time"] * 6, *["memory"] * 2]
 
 
 def test_checks_of_claims_run_unless_cells_are_chosen(tmp_path):
@@ -134,7 +140,7 @@ def test_the_first_line_tells_settings_and_environment(tmp_path):
     go(tmp_path)
     header = results.read(tmp_path / results.RESULTS)[0]
     assert (
-        header["settings"] == {"preset": "quick", "seed": 0, "processes": 2, "only": "[ts]*y*"}
+        header["settings"] == {"preset": "quick", "seed": 0, "processes": 3, "only": "[ts]*y*"}
         or header["settings"] == SETTINGS.to_dict()
     )
     assert header["environment"]["cpu"] == "one"
@@ -162,9 +168,9 @@ def test_only_matches_workloads_and_cells(only, found):
 
 @pytest.mark.parametrize("only", ["tinny", "tiny/large", ""])
 def test_a_glob_that_matches_nothing_is_an_error_before_anything_is_made(tmp_path, only):
-    with pytest.raises(NothingMeasuredError, match="matches no cell of a quick run; ") as caught:
+    with pytest.raises(UnknownNameError, match="matches no cell of a quick run; ") as caught:
         go(tmp_path / "new", settings=Settings(only=only))
-    assert caught.value.exit_code == 5
+    assert caught.value.exit_code == 2
     assert not (tmp_path / "new").exists()
 
 
@@ -204,16 +210,16 @@ def test_an_arm_that_breaks_at_the_gate_is_a_failure(tmp_path):
 
 def test_one_failed_cell_does_not_end_the_run(tmp_path):
     outcome, machine = go(tmp_path, Machine(time_tiny=failing))
-    assert len(machine.jobs) == 10
+    assert len(machine.jobs) == 12
     assert outcome.exit_code == 1
     assert outcome.failures[0] == "time tiny small 0: the worker died of SIGSEGV"
-    assert kinds(tmp_path).count("failure") == 2
+    assert kinds(tmp_path).count("failure") == 3
 
 
 def test_a_failure_at_the_gate_stops_its_cell_alone(tmp_path):
     _, machine = go(tmp_path, Machine(parity_tiny=failing))
     assert [job.kind for job in machine.jobs if job.workload == "tiny"] == ["parity"]
-    assert sum(job.workload == "stray" for job in machine.jobs) == 5
+    assert sum(job.workload == "stray" for job in machine.jobs) == 6
 
 
 def test_nothing_measured_has_its_own_code(tmp_path):
@@ -224,7 +230,7 @@ def test_nothing_measured_has_its_own_code(tmp_path):
 def test_a_failed_job_is_tried_again_on_resume_and_then_fine(tmp_path):
     go(tmp_path, Machine(time_tiny=failing))
     outcome, machine = go(tmp_path, resume=True)
-    assert machine.labels == ["time tiny/small, process 0", "time tiny/small, process 1"]
+    assert machine.labels == [f"time tiny/small, process {i}" for i in range(3)]
     assert outcome.exit_code == 0
 
 
@@ -234,7 +240,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(tmp_path):
     assert kinds(tmp_path) == ["run", "parity", "parity", "time"]
     _, machine = go(tmp_path, resume=True)
     assert machine.labels[:2] == ["time stray/small, process 0", "time tiny/small, process 1"]
-    assert kinds(tmp_path).count("time") == 4
+    assert kinds(tmp_path).count("time") == 6
 
 
 def test_a_cut_off_line_is_measured_again_and_the_file_is_clean(tmp_path):
@@ -246,10 +252,15 @@ def test_a_cut_off_line_is_measured_again_and_the_file_is_clean(tmp_path):
     assert kinds(tmp_path).count("memory") == 2
 
 
-def test_processes_and_cells_may_be_added(tmp_path):
-    go(tmp_path, settings=Settings(processes=1, only="tiny"))
-    _, machine = go(tmp_path, settings=Settings(processes=2, only="tiny"), resume=True)
-    assert machine.labels == ["time tiny/small, process 1"]
+@pytest.mark.parametrize(
+    ("other", "told"), [({"processes": 4}, "processes 3, not 4"), ({"only": None}, "only tiny, not None")]
+)
+def test_the_settings_of_a_run_are_its_own(tmp_path, other, told):
+    first = Settings(processes=3, only="tiny")
+    go(tmp_path, settings=first)
+    with pytest.raises(ResultsError, match=f"is a run with {told}; resume it with that"):
+        go(tmp_path, settings=replace(first, **other), resume=True)
+    assert go(tmp_path, settings=first, resume=True)[1].labels == []
 
 
 def test_resuming_an_empty_folder_is_a_new_run(tmp_path):
@@ -284,22 +295,27 @@ def test_a_cell_with_a_wide_interval_gets_more_processes(tmp_path):
     _, machine = go(tmp_path, Machine(time_tiny=noisy))
     processes = Counter((job.workload, job.process) for job in machine.jobs if job.kind == "time")
     assert {process for workload, process in processes if workload == "tiny"} == set(range(SETTINGS.limits.most))
-    assert {process for workload, process in processes if workload == "stray"} == {0, 1}
+    assert {process for workload, process in processes if workload == "stray"} == {0, 1, 2}
     assert set(processes.values()) == {1}
+
+
+def test_a_cell_of_too_few_processes_for_an_interval_gets_more(tmp_path):
+    _, machine = go(tmp_path, settings=Settings(processes=1, only="tiny"))
+    assert [job.process for job in machine.jobs if job.kind == "time"] == [0, 1, 2]
 
 
 def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, monkeypatch):
     limits = replace(jobs.PRESETS["quick"], more_seconds=-1.0)
     monkeypatch.setattr(jobs, "PRESETS", {"quick": limits})
     _, machine = go(tmp_path, Machine(time_tiny=noisy))
-    assert sum(job.kind == "time" for job in machine.jobs) == 4
+    assert sum(job.kind == "time" for job in machine.jobs) == 6
 
 
 def test_the_seconds_of_a_run_are_shared_by_its_processes():
     chosen = [jobs.Cell("tiny", "small")] * 30
     limits = SETTINGS.limits
     (_, first), *_ = jobs.time_jobs(chosen, SETTINGS)
-    assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 60)
+    assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 90)
     (_, alone), *_ = jobs.time_jobs(chosen[:1], SETTINGS)
     assert alone.budget.seconds == limits.budget.seconds
 
@@ -344,6 +360,76 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
         )
 
 
+# Two in one folder
+
+
+LOCKED = """
+import sys, time
+from pathlib import Path
+from compare import lock
+with lock.held(Path(sys.argv[1]), print):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_run_in_a_folder_is_refused_and_told_who_writes_there(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKED, tmp_path], stdout=subprocess.PIPE, text=True, env=env
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        for resume in (False, True):
+            since = r"since 20\d\d-\d\d-\d\dT[\d:]{8}\+00:00"
+            with pytest.raises(
+                CompareError, match=f"written by process {holder.pid} on this host {since}; wait"
+            ) as told:
+                go(tmp_path, resume=resume)
+            assert told.value.exit_code == 2
+        holder.kill()
+    assert (tmp_path / lock.NAME).exists()  # as kill -9 leaves it
+    assert go(tmp_path)[0].exit_code == 0
+    assert not (tmp_path / lock.NAME).exists()
+
+
+def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
+    inside, most = [], []
+
+    def enter(number):
+        for _ in range(50):
+            with suppress(CompareError), lock.held(tmp_path, print):
+                inside.append(number)
+                most.append(len(inside))
+                time.sleep(0)
+                inside.remove(number)
+
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(most) == {1}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_file_that_says_nothing_is_another_process(tmp_path):
+    with lock.held(tmp_path, print):
+        (tmp_path / lock.NAME).write_text("[]")
+        with pytest.raises(CompareError, match="is being written by another process; wait"), lock.held(tmp_path, print):
+            pass
+
+
+def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch):
+    def none(file):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "_lock", none)
+    heard = []
+    with lock.held(tmp_path, heard.append):
+        pass
+    assert heard == [f"{tmp_path} cannot be locked (No locks available): let no other run write into it"]
+
+
 # Killed
 
 
@@ -366,6 +452,8 @@ def test_a_run_killed_at_twenty_moments_loses_no_finished_job(tmp_path):
 
 
 DRIVER = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
 from compare import jobs, report, workloads
 from compare.measure.job import Budget
@@ -385,10 +473,17 @@ def command(out, *more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_path, ending):
+@pytest.mark.parametrize(
+    ("background", "ignored", "ending", "code"),
+    [
+        ("", [], signal.SIGINT, 130),
+        ("", [], signal.SIGTERM, 143),
+        ("yes", [signal.SIGINT], signal.SIGTERM, 143),
+    ],
+)
+def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_path, background, ignored, ending, code):
     out = tmp_path / "run"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "IN_BACKGROUND": background}
     with subprocess.Popen(
         command(out), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path
     ) as process:
@@ -397,9 +492,15 @@ def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_pa
             if (out / results.RESULTS).exists() and "time" in kinds(out):
                 break
             time.sleep(0.05)
+        for one in ignored:
+            process.send_signal(one)
+            time.sleep(0.2)
+            assert process.poll() is None
+        workers = psutil.Process(process.pid).children()
         process.send_signal(ending)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    assert process.returncode == code, errors
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
     assert f"graphduel run --quick --out {out} --resume" in errors
     assert "Traceback" not in errors
     before = results.read(out / results.RESULTS)

@@ -258,6 +258,19 @@ def test_the_journal_of_another_seed_is_refused(go):
         go(lambda j, t: machine(j), comparisons=1, leaks=1)
 
 
+def test_the_command_goes_on_with_the_plan_of_the_selftest(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "_run_job", lambda job, timeout: machine(job))
+    command = ["selftest", "--out", str(tmp_path / "a")]
+    CliRunner().invoke(graphduel, [*command, "--comparisons", "4", "--seed", "2"])
+    before = (tmp_path / "a" / results.RESULTS).read_text().count("\n")
+    again = CliRunner().invoke(graphduel, [*command, "--resume"])
+    assert again.exit_code in (0, 1), again.output
+    assert (tmp_path / "a" / results.RESULTS).read_text().count("\n") == before + 1  # the start
+    other = CliRunner().invoke(graphduel, [*command, "--resume", "--comparisons", "5"])
+    assert other.exit_code == 2
+    assert "has comparisons 4, and 5 was asked for" in " ".join(other.stderr.split())
+
+
 def test_a_process_that_fails_is_told_and_the_rest_counts(go):
     def execute(asked, timeout):
         if asked.kind == "selftest time" and asked.process == 2:

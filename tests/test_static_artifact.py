@@ -22,6 +22,7 @@ import static
 from graphs import TensorSpec
 from graphs.errors import ArtifactError, GraphError
 from static import artifact
+from static.archive import digest
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFSETS = np.arange(12.0).reshape(3, 4)
@@ -198,7 +199,7 @@ def forged(saved: Path, document: Any = None, arrays: dict[str, bytes] | None = 
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-        archive.writestr("digest.txt", artifact._digest(files))
+        archive.writestr("digest.txt", digest(files))
     return buffer.getvalue()
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dynamic
 import graphs
 import static
-from graphs.errors import GraphError, ShapeError, ShapeLimitError
+from graphs.errors import GraphError, ShapeError, ShapeLimitError, ShapeLimitWarning
 from static.shapes import Symbolic
 
 
@@ -154,6 +154,7 @@ def all_told(*args: Any) -> Any:
     return {"total": total + float(len(repr(graphs.tree.layout(args)))), "first": graphs.asarray(total)}
 
 
+@pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
 @given(
     st.lists(st.lists(CONTAINERS, max_size=2).map(tuple), min_size=1, max_size=3),
     st.lists(st.integers(0, 2), min_size=4, max_size=10),
@@ -204,6 +205,7 @@ def test_an_array_changed_in_place_is_of_a_new_kind():
     assert f.stats.reasons[1:] == ["x: dim 0 was 2, now 3", "x: dtype was float32, now int32"]
 
 
+@pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
 @pytest.mark.parametrize("options", [{}, {"shapes": "symbolic"}, {"shapes": "bucket", "dims": (("T",),)}])
 def test_what_was_dropped_is_freed_and_so_is_a_function(options):
     f = static.jit(double, limit=1, **options)
@@ -221,6 +223,7 @@ def test_what_was_dropped_is_freed_and_so_is_a_function(options):
         gc.enable()
 
 
+@pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
 @settings(max_examples=15)  # each compiles a dozen times
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, 3, 7, 9]), st.sampled_from(["f4", "f8"])), min_size=2, max_size=9),
@@ -260,6 +263,7 @@ def test_what_a_policy_has_learnt_counts_at_once_even_if_the_call_then_fails():
 # Limits -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
 def test_the_kind_used_longest_ago_is_dropped():
     f = static.jit(double, limit=2)
     for n in (1, 2, 1, 3):  # 3 takes the place of 2
@@ -270,6 +274,47 @@ def test_the_kind_used_longest_ago_is_dropped():
     f(ones(2))
     assert (f.stats.compiles, f.stats.evictions) == (4, 2)
     assert len(f.executables) == 2
+
+
+REMEDIES = {
+    "exact": ({}, (ones(2), 3), "dim 0 was 1, now 2", "'symbolic'.* or 'bucket'"),
+    "a static value": ({}, (ones(1), 4), "a static value was 3, now 4", "pass the value as an array"),
+    "bucket": ({"shapes": "bucket", "dims": (("T",),)}, (ones(2), 3), "dim 0 was 1, now 2", "give fewer buckets"),
+    "a dtype": ({}, (ones(1).astype("f4"), 3), "dtype was float64, now float32", "raise limit"),
+}
+
+
+@pytest.mark.parametrize("name", REMEDIES)
+def test_the_first_kind_that_is_dropped_is_told_with_the_remedy(name):
+    options, other, reason, remedy = REMEDIES[name]
+
+    def scaled(n: Any, k: int) -> Any:
+        return n * k
+
+    f = static.jit(scaled, limit=1, **options)
+    f(ones(1), 3)
+    rule = rf"scaled: more than 1 kinds .*{reason}.*, of which 1 are kept .*test_static_jit.py:\d+\); .*{remedy}"
+    with pytest.warns(ShapeLimitWarning, match=rule) as found:
+        f(*other)
+    assert [warning.filename for warning in found] == [__file__]  # at the user's line, where filters look
+    f(ones(1), 3), f(*other)  # once: another warning would be an error
+    assert f.stats.compiles == 4
+
+
+def test_a_warning_made_an_error_leaves_the_function_usable():
+    f = static.jit(double, limit=1)
+    f(ones(1))
+    with pytest.raises(ShapeLimitWarning):  # as all warnings are here
+        f(ones(2))
+    assert f(ones(1)).tolist() == [2]
+    assert (f(ones(2)).tolist(), f.stats.compiles) == ([2, 2], 2)
+
+
+def test_fifty_lengths_are_compiled_once_each_and_in_silence():
+    f = static.jit(double)
+    for n in [*range(50), *range(50)]:
+        assert len(f(ones(n))) == n
+    assert (f.stats.compiles, f.stats.evictions) == (50, 0)
 
 
 def test_strict_raises_past_the_limit_and_says_why():
@@ -441,12 +486,12 @@ def test_what_was_computed_for_nothing_is_counted():
 @pytest.mark.parametrize("shapes", ["bucket", "pad"])
 def test_padding_that_would_show_is_refused(f, shapes):
     jitted = static.jit(f, shapes=shapes, dims=(("T",),), buckets=[8])
-    with pytest.raises(ShapeError, match=r"padding \{'T': 3\} to \{'T': 8\} changes the result; mask"):
+    with pytest.raises(ShapeError, match=r"padding \{'T': 3\} to \{'T': 8\} may change the result: .*; mask"):
         jitted(np.array([1.0, 2.0, 4.0]))
 
 
 def test_a_masked_argument_that_ignores_its_mask_is_refused():
-    """Zeros would hide it: the check fills the padding with something else as well."""
+    """Zeros would hide it: the proof is for anything that may stand in the padding."""
     f = static.jit(lambda x, m: x.sum(), shapes="bucket", dims=(("T",), ("T",)))
     with pytest.raises(ShapeError, match="mask"):
         f(ones(3), np.ones(3, bool))

@@ -2,19 +2,23 @@
 
 import json
 import os
+import shutil
+import site
 import socket
 import subprocess
 import sys
 import time
+import venv
 from pathlib import Path
 
 import psutil
 import pytest
 
-from compare import workloads
-from compare.errors import UnknownNameError
-from compare.measure import environment, processes, worker
+from compare import product, workloads
+from compare.errors import UnknownNameError, WorkerError
+from compare.measure import environment, processes, start, worker
 from compare.measure.job import Budget, Job
+from dynamic import native
 from tests.fake_workloads import job
 
 ROOT = str(Path(__file__).resolve().parent.parent)
@@ -83,6 +87,7 @@ def test_every_record_tells_seed_environment_and_start(monkeypatch):
 ORPHAN = """
 import os, subprocess, sys
 from compare.measure import processes
+from dynamic import native
 from tests.fake_workloads import job
 processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
 """
@@ -93,7 +98,7 @@ def test_a_worker_ends_with_a_run_that_is_killed():
     with subprocess.Popen([sys.executable, "-c", ORPHAN], cwd=ROOT) as run:
         deadline, workers = time.monotonic() + 30, []
         while time.monotonic() < deadline and not workers:
-            workers = [p for p in psutil.Process(run.pid).children() if "compare.measure.worker" in p.cmdline()]
+            workers = [p for p in psutil.Process(run.pid).children() if processes.WORKER in p.cmdline()]
             time.sleep(0.02)
         while time.monotonic() < deadline and workers[0].cpu_times().user < 0.1:
             time.sleep(0.02)  # until it is under way
@@ -107,6 +112,90 @@ def test_a_worker_is_pinned_to_one_core_and_one_thread():
     assert all(pool["num_threads"] == 1 for pool in answer["blas"]["loaded"])
     if hasattr(os, "sched_getaffinity"):
         assert answer["affinity"] == [max(os.sched_getaffinity(0))]
+
+
+# What a worker imports
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A current folder with files and folders named as the packages are, each of which ends what imports it."""
+    for name in (*start.PACKAGES, "click", "psutil"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('the {name} of the current folder')\n", "utf-8")
+    for name in ("static", "dynamic"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name}/ of the current folder')\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_worker_imports_nothing_from_the_current_folder(elsewhere):
+    record = processes.run_job(job("memory", "TINY", arms=("dynamic",)), 60)
+    assert record["kind"] == "memory", record
+
+
+def test_not_even_where_the_current_folder_is_on_the_path(elsewhere, monkeypatch):
+    for name in ("click", "psutil"):
+        (elsewhere / f"{name}.py").unlink()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(elsewhere), ROOT]))
+    record = processes.run_job(job("memory", "TINY", arms=("dynamic",)), 60)
+    assert record["kind"] == "memory", record
+
+
+SOURCE = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+
+
+def test_a_source_tree_without_the_compiled_tape_is_not_what_a_worker_imports(tmp_path, monkeypatch):
+    for name in start.PACKAGES:
+        shutil.copytree(Path(ROOT) / name, tmp_path / name, ignore=SOURCE)
+    monkeypatch.chdir(tmp_path)
+    assert processes.ask(Job("environment"), 60)["environment"]["tape"] == environment.environment()["tape"]
+
+
+@pytest.mark.slow
+def test_an_installed_graphduel_measures_itself_in_a_clone(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH")
+    clone, home = tmp_path / "clone", tmp_path / "home"
+    venv.create(home, symlinks=os.name != "nt")
+    python = str(home / ("Scripts" if os.name == "nt" else "bin") / "python")
+    (packages,) = [path for path in home.rglob("site-packages") if path.is_dir()]
+    (packages / "libraries.pth").write_text("\n".join(site.getsitepackages()), "utf-8")
+    for name in start.PACKAGES:
+        shutil.copytree(Path(ROOT) / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(Path(ROOT) / name, clone / name, ignore=SOURCE)
+    command = [python, "-P", "-c", "from compare.cli import main; main()", "doctor"]  # as the installed script does
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = dict(line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1)
+    assert {name: told[name] for name in start.PACKAGES} == {n: str(packages / n) for n in start.PACKAGES}
+    if native.module is not None:
+        assert told["tape"] == "its loops are compiled"
+        assert told["dynamic._native"].startswith(str(packages))
+
+
+def test_the_module_is_the_command_also_beside_files_named_as_our_packages(elsewhere):
+    for name in ("compare", "click", "psutil"):
+        (elsewhere / f"{name}.py").unlink()
+    done = subprocess.run([sys.executable, "-m", "compare", "list"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tiny_mlp" in done.stdout
+
+
+def test_a_worker_that_imported_other_files_measures_nothing(monkeypatch):
+    there = {**product.files(), "dynamic": "/elsewhere/dynamic/__init__.py"}
+    monkeypatch.setattr(product, "files", lambda: there)
+    with pytest.raises(WorkerError, match=r"another graphduel than the one that started it: dynamic is .* /elsewhere"):
+        processes.ask(Job("environment"), 60)
+
+
+def test_the_digest_of_the_code_depends_on_each_file_and_on_no_place(tmp_path, monkeypatch):
+    for name in start.PACKAGES:
+        shutil.copytree(Path(ROOT) / name, tmp_path / name, ignore=SOURCE)
+    here = product.code()
+    monkeypatch.setattr(product, "_origin", lambda name: str(tmp_path / name / "__init__.py"))
+    assert product.code.__wrapped__() == here
+    (tmp_path / "static" / "jit.py").write_text("# changed\n", "utf-8")
+    assert product.code.__wrapped__() != here
 
 
 def test_an_unknown_kind_of_job_is_a_failure_record():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from compare.claims import (
     c6_speed,
     c7_prototyping,
     c8_structure,
+    tape,
 )
 from compare.claims.base import Claim, Effect, Finding, Label, Record, Regime, Verdict
 from compare.errors import UnknownNameError
@@ -37,12 +39,25 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType({module.CLAIM.id: module.CLAIM fo
 """Every claim by its id, C1 to C8, in that order."""
 
 
-def judge(records: Sequence[Record]) -> list[dict[str, Any]]:
+def judge(records: Sequence[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
     """The verdict on every claim, in order, as `verdicts.json` holds them.
 
-    `records` are the lines of a results file; which order they stand in makes no difference.
+    `records` are the lines of a results file; which order they stand in makes no difference. Claims that rest on the
+    seconds and bytes of the dynamic engine alone are not judged by a tape in Python, unless with `python_tape`.
     """
-    return [claim.judge(records).to_dict() for claim in CLAIMS.values()]
+    where = tape.in_python(records)
+    return [_judged(claim, records, where, python_tape).to_dict() for claim in CLAIMS.values()]
+
+
+def _judged(claim: Claim, records: Sequence[Record], where: str, python_tape: bool) -> Verdict:
+    """The verdict on one claim; `where` the tape ran in Python, if it did."""
+    if where and claim.id in tape.RESTING and not python_tape:
+        return Verdict(claim, tape.not_measured(where))
+    verdict = claim.judge(records)
+    if where and claim.id in (*tape.RESTING, *tape.PARTLY):
+        reasons = (*verdict.finding.reasons, tape.warning(where))
+        return Verdict(claim, replace(verdict.finding, reasons=reasons))
+    return verdict
 
 
 def get(id: str) -> Claim:

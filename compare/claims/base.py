@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from compare.stats import Interval
+from compare.stats import LEAST, Interval
 
 Record = Mapping[str, Any]
 Records = Sequence[Record]
@@ -14,6 +14,9 @@ Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive",
 
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
+
+NO_INTERVAL = f"an interval needs {LEAST} processes or more"
+"""Why there is none."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Verdict:
             "strongest": strongest(finding.regimes),
             "measured": claim.measured,
             "rule": claim.rule,
-            "reasons": list(finding.reasons),
+            "reasons": [*finding.reasons, *_without_interval(finding)],
             "literature": list(claim.literature),
             "not_tested": list(claim.not_tested),
         }
@@ -119,7 +122,7 @@ def not_measured(what: str) -> Finding:
 
 def exceeds(interval: Interval | None) -> Label:
     """The label of a claim that a ratio is above 1: a tie, within the smallest effect, speaks against it."""
-    if interval is None:
+    if interval is None or not interval.known:
         return "inconclusive"
     if interval.low > 1 + SMALLEST_EFFECT:
         return "supported"
@@ -127,8 +130,9 @@ def exceeds(interval: Interval | None) -> Label:
 
 
 def judged(name: str, interval: Interval | None) -> Regime:
-    """The regime of a claim that a ratio is above 1."""
-    return Regime(name, exceeds(interval), interval.estimate if interval else None, interval)
+    """The regime of a claim that a ratio is above 1; without an interval where too few processes measured it."""
+    known = interval if interval and interval.known else None
+    return Regime(name, exceeds(interval), interval.estimate if interval else None, known)
 
 
 def combine(labels: Iterable[Label]) -> Label:
@@ -137,6 +141,13 @@ def combine(labels: Iterable[Label]) -> Label:
     if "depends" in found or {"supported", "refuted"} <= found:
         return "depends"
     return found.pop() if len(found) == 1 else "inconclusive"
+
+
+def _without_interval(finding: Finding) -> Iterator[str]:
+    """That some conditions could not be judged, where that is since too few processes measured them."""
+    bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in finding.regimes)
+    if bare:
+        yield f"no verdict in {bare} of {len(finding.regimes)} regimes: {NO_INTERVAL}"
 
 
 def _regime(regime: Regime) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from math import ceil
 
 from compare.claims import crossover
 from compare.claims.base import (
+    NO_INTERVAL,
     SMALLEST_EFFECT,
     Claim,
     Effect,
@@ -112,6 +113,8 @@ def _verdict(often: list[Contest], once: list[Contest]) -> Label:
 def _control(found: list[Cell]) -> tuple[Label, str]:
     """Whether the control ties: supported, refuted, or not known, with what to tell."""
     contests = _contests(found[-1:], "steady state", steady)
+    if contests and contests[0][1].interval is None:
+        return "inconclusive", f"flagged: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
     interval = contests[0][1].interval if contests else None
     if interval is None:
         return "inconclusive", f"flagged: the control {CONTROL} was not measured, so no tie was shown"

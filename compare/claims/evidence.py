@@ -46,7 +46,7 @@ class Cell:
         return geometric_mean(v for values in found for v in values) if found else None
 
     def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
-        """`top / bottom` over the blocks that both arms have, paired; None where there are fewer than two.
+        """`top / bottom` over the blocks that both arms have, paired; None where there are none.
 
         `comparisons` is how many such intervals one verdict rests on, for all of them to hold at once.
         """
@@ -57,9 +57,7 @@ class Cell:
             if _usable(tops := read(process[top])) and _usable(bottoms := read(process[bottom]))
             if len(tops) == len(bottoms)
         ]
-        if sum(len(tops) for tops, _ in pairs) < 2:
-            return None
-        return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons)
+        return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
     def least(self, read: Read) -> str | None:
         """The static arm with the smallest mean: the best that static has to offer here."""

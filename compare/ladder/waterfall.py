@@ -76,9 +76,7 @@ def _landing(name: str, group: Sequence[Line]) -> Landing:
 def _ratio(top: str, bottom: str, group: Sequence[Line]) -> Interval | None:
     pairs = [(_blocks(record, top), _blocks(record, bottom)) for record in group]
     paired = [(tops, bottoms) for tops, bottoms in pairs if tops and len(tops) == len(bottoms)]
-    if sum(len(tops) for tops, _ in paired) < 2:
-        return None
-    return ratio_interval(*map(list, zip(*paired, strict=True)))
+    return ratio_interval(*map(list, zip(*paired, strict=True))) if paired else None
 
 
 def _blocks(record: Line, name: str) -> Sequence[float]:

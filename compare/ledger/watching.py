@@ -45,11 +45,10 @@ def watched(tell: Tell) -> Iterator[None]:
     for chain in chains:
         chain[:] = [link._replace(kernel=_telling(link.kernel, tell)) for link in chain]
     native.watchers.append(tell)
-    dispatch.observers.append(observer)
     try:
-        yield
+        with dispatch.observed(observer, detour=False):
+            yield
     finally:
-        dispatch.observers.remove(observer)
         native.watchers.remove(tell)
         for space, values in zip(spaces, before, strict=True):
             space.update(values)

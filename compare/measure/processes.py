@@ -12,14 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import compare
+from compare import product
 from compare.errors import WorkerError
+from compare.measure import start
 from compare.measure.environment import THREAD_VARIABLES
 from compare.measure.job import Job
 from compare.measure.worker import failure
 from compare.results import Record
 
-WORKER = "compare.measure.worker"
+WORKER = str(start.__file__)
+"""The file that a worker is started by: tells one from other processes."""
 
 
 def run_job(job: Job, timeout: float) -> Record:
@@ -32,9 +34,11 @@ def run_job(job: Job, timeout: float) -> Record:
 
 def ask(job: Job, timeout: float) -> Record:
     """What a fresh worker answers. Raises WorkerError when it crashes, overruns, or answers nothing."""
-    message = {"spawned": time.time(), "parent": os.getpid(), "job": job.to_dict()}
+    path = [str(Path(entry).absolute()) for entry in sys.path]
+    told = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
+    message = {"spawned": time.time(), **told}
     worker = subprocess.Popen(
-        [sys.executable, "-m", WORKER],
+        [sys.executable, "-P", WORKER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -52,13 +56,10 @@ def ask(job: Job, timeout: float) -> Record:
 
 
 def worker_environment(job: Job) -> dict[str, str]:
-    """This process's variables, with one thread for BLAS, a fixed hash seed, and this code to import."""
-    home = str(Path(compare.__file__).resolve().parent.parent)
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    """This process's variables, with one thread for BLAS and a fixed hash seed."""
     return {
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, "1"),
-        "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
     }
 

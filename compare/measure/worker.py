@@ -1,4 +1,7 @@
-"""The worker: `python -m compare.measure.worker` reads a job on stdin, writes its record on stdout, in JSON.
+"""The worker, which `compare/measure/start.py` starts: reads a job on stdin, writes its record on stdout, in JSON.
+
+It measures nothing unless it has imported the files that the process which asks has imported. Where that process finds
+modules, such as workloads of a user's own, the worker looks last.
 
 It pins itself to one core first. What a workload prints goes to stderr, so that stdout holds only the record. Every
 record tells the seed, the environment it was measured in, and what starting the worker took.
@@ -15,6 +18,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from compare import product
 from compare.errors import described
 from compare.measure import environment
 from compare.measure.job import Job
@@ -40,11 +44,14 @@ MEASURES = {
 
 
 def main() -> None:
-    """Measure the job on stdin."""
+    """Measure the job on stdin. Raises SystemExit where this is another graphduel than the one that asks."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     message = json.load(sys.stdin)
     environment.end_with(message["parent"])
+    sys.path += [entry for entry in message["path"] if entry not in sys.path]  # last, so that it hides nothing
+    if others := product.differences(message["files"]):
+        raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
     environment.pin(job.lane)
     with out:
@@ -83,7 +90,3 @@ def failure(job: Job, error: str) -> Record:
 def _named(source: str) -> Any:
     module, _, function = source.partition(":")
     return getattr(import_module(module), function)
-
-
-if __name__ == "__main__":
-    main()

@@ -30,7 +30,7 @@ def __getattr__(folder: str) -> Workload:
     if not path.is_file():
         raise AttributeError(f"no bundle {folder}")
     told = json.loads(path.read_text(encoding="utf-8"))
-    sys.path += [entry for entry in told["path"] if entry not in sys.path]
+    sys.path[:] = [*told["path"], *(entry for entry in sys.path if entry not in told["path"])]
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
     f, inputs, dims = Origin(**told["origin"]).load(), _decoded(told["inputs"], arrays), _decoded(told["dims"], [])

@@ -59,7 +59,7 @@ def case_of(
 
     `output_of` is as for `differentiates`.
     """
-    examples = _checked(inputs)
+    examples = checked(inputs)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
@@ -114,7 +114,7 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
     return tuple(sum(leaf.size for leaf in _arrays(example)) for example in examples)
 
 
-def _checked(inputs: Any) -> Examples:
+def checked(inputs: Any) -> Examples:
     """The inputs as tuples of containers of arrays. Raises InputsError saying what an input is."""
     if not isinstance(inputs, Sequence) or not inputs:
         raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")

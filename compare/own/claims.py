@@ -48,12 +48,10 @@ def _contest(kind: str, read: Read, name: str, *, dynamic_on_top: bool) -> Calla
 
 def ratio_of(cell: Cell, top: str, bottom: str, read: Read) -> Interval | None:
     """`top / bottom` with its interval; of counts, which come once and are exact, the ratio itself."""
-    interval = cell.ratio(top, bottom, read)
-    if interval is not None:
-        return interval
+    if read is not held:
+        return cell.ratio(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
-    exact = read is held and over is not None and under is not None
-    return Interval(over / under, over / under, over / under) if exact and over and under else None
+    return Interval(over / under, over / under, over / under) if over and under else None
 
 
 def _regime(arm: str, ratio: Interval | None) -> Regime:
@@ -67,7 +65,7 @@ def _cost(cell: Cell, arm: str, read: Read) -> str:
 
 
 def _spread(interval: Interval) -> Interval | None:
-    return interval if interval.low < interval.high else None
+    return interval if interval.known and interval.low < interval.high else None
 
 
 def _rule(what: str) -> str:

@@ -37,7 +37,10 @@ Execute = Callable[[Job], Record]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, and how often: each repeat builds everything anew and keeps within the budget."""
+    """What is measured, and how often: each repeat builds everything anew and keeps within the budget.
+
+    `effects` are what the function does besides its result, in words, where that is allowed.
+    """
 
     name: str
     arms: tuple[str, ...]
@@ -45,6 +48,7 @@ class Plan:
     seed: int
     budget: Budget
     command: str | None
+    effects: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -141,6 +145,7 @@ def _header(plan: Plan, case: Case, source: str, execute: Execute) -> Record:
         "inputs": len(case.examples),
         "gradient": case.argnum is not None,
         "command": plan.command,
+        "effects": list(plan.effects),
     }
     answer = execute(Job("environment"))
     at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from compare.errors import InputsError
+from compare.measure.start import HOME, PACKAGES
 from compare.workloads import nearest
 
 PREFIX = "own_file_"
@@ -57,6 +58,18 @@ def named(place: str) -> Any:
         known = tuple(n for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module))
         raise InputsError(f"{path} defines no {name!r}" + (f"; {nearest(name, known)}" if known else ""))
     return getattr(module, name)
+
+
+def hidden(path: Path) -> list[str]:
+    """The files and folders beside a file that are named as packages of ours: `import graphs` there is still ours."""
+    folder = path.resolve().parent
+    beside = [entry for name in PACKAGES for entry in (folder / f"{name}.py", folder / name / "__init__.py")]
+    ours = {str(Path(HOME, name, "__init__.py")) for name in PACKAGES}
+    return [
+        str(entry.relative_to(folder)).removesuffix("/__init__.py")
+        for entry in beside
+        if entry.is_file() and entry != path.resolve() and str(entry) not in ours
+    ]
 
 
 def import_file(path: Path) -> ModuleType:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compare import results
+from compare import lock, results
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Verdict, verdict
@@ -62,9 +62,11 @@ class Result:
         from compare.run import finish
 
         folder = empty(Path(directory))
-        for record in self.records:
-            results.append(folder / results.RESULTS, record)
-        finish(folder, list(self.records))
+        with lock.held(folder, results.silent):
+            empty(folder)
+            for record in self.records:
+                results.append(folder / results.RESULTS, record)
+            finish(folder, list(self.records))
         return folder / "report.html"
 
     def __repr__(self) -> str:
@@ -78,7 +80,7 @@ def empty(folder: Path) -> Path:
     """The folder, made if need be. Raises CompareError unless it is empty and can be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        if any(entry.name != lock.NAME for entry in folder.iterdir()):
             raise CompareError(f"{folder} is not empty; choose another")
     except OSError as error:
         raise CompareError(f"cannot write to {folder}: {error.strerror}; choose another") from error

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from compare.claims import tape
 from compare.report import text
 
 if TYPE_CHECKING:
@@ -36,11 +37,12 @@ def rows(result: Result) -> list[tuple[str, ...]]:
 
 
 def heading(result: Result) -> str:
-    """`loss: value and gradients over 3 inputs; 3 repeats, in fresh workers`."""
+    """`loss: value and gradients over 3 inputs; 3 × fresh workers; with the tape in Python`, if it ran there."""
     settings = result.records[0]["settings"]
     step = "value and gradients" if settings["gradient"] else "value"
     calls = text.counted(settings["inputs"], "input")
-    return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}"
+    python = "; with the tape in Python" if tape.in_python(result.records) else ""
+    return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{python}"
 
 
 def plain(result: Result) -> str:
@@ -55,9 +57,14 @@ def plain(result: Result) -> str:
 
 
 def notes_of(result: Result) -> list[str]:
-    """Why each mode that was not timed was not, and what failed while measuring."""
+    """That the tape ran in Python, effects that were allowed, why modes were not timed, and what failed meanwhile."""
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
-    return [*refused, *(f"failed: {r['error']}" for r in result.records if r["kind"] == "failure")]
+    where = tape.in_python(result.records)
+    slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
+    effects = [
+        f"besides its result, {result.name} {effect}" for effect in result.records[0]["settings"].get("effects", ())
+    ]
+    return [*slow, *effects, *refused, *(f"failed: {r['error']}" for r in result.records if r["kind"] == "failure")]
 
 
 def aligned(table: Iterable[Sequence[str]]) -> list[str]:

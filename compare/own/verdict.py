@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from compare.claims.base import SMALLEST_EFFECT, Record
+from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT, Record
 from compare.claims.c5_memory import held
 from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, steady
 from compare.own.claims import ratio_of
@@ -122,9 +122,7 @@ def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> Bre
     courses = {arm: course for (_, arm), course in summary.courses.items()}
     ((cell, _), *_) = summary.courses
     over = (warm.ratios or {})[early]  # early / fast, and the rule asks for fast / early
-    return break_even(
-        courses[fast], courses[early], Ratio(cell, fast, Interval(1 / over.estimate, 1 / over.high, 1 / over.low))
-    )
+    return break_even(courses[fast], courses[early], Ratio(cell, fast, over.inverse))
 
 
 def _sentence(
@@ -156,7 +154,7 @@ def _told(found: Contest, where: str, measure: str) -> str:
     outcome = {
         "wins": f"{leaders} wins",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": f"{leaders} cannot be told apart",
+        "cannot tell": f"{leaders} cannot be told apart" + ("" if _all_known(ratios) else f", as {NO_INTERVAL}"),
     }[found.outcome]
     if rival is None:
         return f"{where}, {outcome}"
@@ -164,9 +162,13 @@ def _told(found: Contest, where: str, measure: str) -> str:
     return f"{where}, {outcome}{', and' if beside else ':'} {rival} takes {_ratio(ratios[rival])} {measure}"
 
 
-def _listed(ratios: Mapping[str, Interval]) -> dict[str, list[float]]:
-    """`[estimate, low, high]` by mode."""
-    return {mode: [ratio.estimate, *ratio.bounds()] for mode, ratio in ratios.items()}
+def _all_known(ratios: Mapping[str, Interval]) -> bool:
+    return all(ratio.known for ratio in ratios.values())
+
+
+def _listed(ratios: Mapping[str, Interval]) -> dict[str, list[float | None]]:
+    """`[estimate, low, high]` by mode, `[estimate, None, None]` where there is no interval."""
+    return {mode: [ratio.estimate, *(ratio.bounds() or (None, None))] for mode, ratio in ratios.items()}
 
 
 def _ratio(ratio: Interval) -> str:

@@ -37,8 +37,13 @@ class Parted(NamedTuple):
         share = self.shares[UNEXPLAINED]
         return (
             f"{self.workload} ({self.size}), {self.engine}: {share.estimate:.1%} of a step is unexplained "
-            f"[{share.low:.1%}, {share.high:.1%}], more than {LARGEST_UNEXPLAINED:.0%}"
+            f"{spread(share)}, more than {LARGEST_UNEXPLAINED:.0%}"
         )
+
+
+def spread(share: Interval) -> str:
+    """`[1.2%, 3.4%]`, if there is an interval."""
+    return f"[{share.low:.1%}, {share.high:.1%}]" if share.known else "(no interval)"
 
 
 def parted(records: Iterable[Line]) -> list[Parted]:

@@ -21,13 +21,18 @@ _GENERAL_LIMITS = (
 )
 
 
-def assemble(name: str, summary: Summary, found: Sequence[Verdict], pictures: Sequence[Picture], skipped: int) -> Page:
-    """The page of the run directory `name`; `skipped` entries of its verdicts could not be read."""
+def assemble(
+    name: str, summary: Summary, found: Sequence[Verdict], pictures: Sequence[Picture], skipped: int, tape: str
+) -> Page:
+    """The page of the run directory `name`; `skipped` entries of its verdicts could not be read.
+
+    `tape` says which tape ran.
+    """
     results = summary.results
     run = results.runs[-1] if results.runs else None
     return Page(
         title=_TITLE,
-        subtitle=_subtitle(name, run),
+        subtitle=f"{_subtitle(name, run)} {tape}",
         headline=(verdicts.headline(found), _speed(summary.ratios)),
         verdicts=tuple(found),
         pictures=tuple(pictures),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compare.report.page import Page, Picture, Table, Verdict
+from compare.terminal import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
 _MARKUP = re.compile(r"([\\`*|~$]|(?<!\w)_|_(?!\w)|\](?=[(\[:]))")
@@ -103,4 +104,4 @@ def _text(value: str) -> str:
 
 
 def _one_line(value: str) -> str:
-    return " ".join(value.split())
+    return plain(" ".join(value.split()))

@@ -141,7 +141,7 @@ def _ratios(by_arm: dict[tuple[Cell, str], dict[int, Timing]]) -> tuple[Ratio, .
     found = []
     for (cell, arm), timings in by_arm.items():
         pairs = _paired(timings, by_arm.get((cell, DYNAMIC), {}))
-        if arm != DYNAMIC and sum(len(mine) for mine, _ in pairs) > 1:
+        if arm != DYNAMIC and pairs:
             tops, bottoms = zip(*pairs, strict=True)
             found.append(Ratio(cell, arm, ratio_interval(tops, bottoms)))
     return tuple(found)

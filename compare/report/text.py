@@ -38,7 +38,9 @@ def ratio(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """The two ends: [0.40, 0.42], told apart by a fourth digit where three would not."""
+    """The two ends: [0.40, 0.42], told apart by a fourth digit where three would not; says so where there are none."""
+    if not math.isfinite(high):
+        return "(no interval)"
     ends = (number(low), number(high))
     if ends[0] == ends[1] and low != high:
         ends = (f"{low:.4g}", f"{high:.4g}")

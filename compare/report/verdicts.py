@@ -60,7 +60,7 @@ def _verdict(entry: Mapping[str, Any]) -> Verdict:
         word=word,
         icon=icon,
         tone=tone,
-        effect=_effect(entry.get("effect"), entry.get("interval")),
+        effect=_effect(entry.get("effect"), entry.get("interval"), word),
         effect_name=str((entry.get("effect") or {}).get("name", "")),
         why=reasons[0] if reasons else "",
         measured=str(entry.get("measured", "")),
@@ -73,29 +73,34 @@ def _verdict(entry: Mapping[str, Any]) -> Verdict:
     )
 
 
-def _effect(effect: Mapping[str, Any] | None, interval: Sequence[float] | None) -> str:
+def _effect(effect: Mapping[str, Any] | None, interval: Sequence[float] | None, word: str) -> str:
     if effect is None:
         return ""
-    return _measure(effect["value"], interval, str(effect.get("unit", "")))
+    return _measure(effect["value"], interval, str(effect.get("unit", "")), word)
 
 
-def _measure(value: float | None, interval: Sequence[float] | None, unit: str) -> str:
-    """0.41× [0.40, 0.42]: a value, and its interval in the same unit if it has one."""
+def _measure(value: float | None, interval: Sequence[float] | None, unit: str, word: str) -> str:
+    """0.41× [0.40, 0.42]: a value, and its interval in the same unit if it has one.
+
+    A count that is exact has none, and its verdict is not open.
+    """
     if value is None:
         return ""
     shown = text.quantity(float(value), unit)
     if interval is None:
-        return shown
+        return f"{shown} (no interval)" if word == "inconclusive" else shown
     low, high = (float(end) for end in interval)
     ends = text.quantity(low, unit), text.quantity(high, unit)
     return f"{shown} {text.interval(low, high) if unit in text.RATIO_UNITS else '[' + ', '.join(ends) + ']'}"
 
 
 def _regimes(regimes: Sequence[Mapping[str, Any]], unit: str) -> Table | None:
-    rows = tuple(
-        (str(r["name"]), _marked(str(r["verdict"])), _measure(r.get("value"), r.get("interval"), unit)) for r in regimes
-    )
+    rows = tuple((str(r["name"]), _marked(str(r["verdict"])), _value(r, unit)) for r in regimes)
     return Table(("regime", "verdict", "value"), rows, "llr") if rows else None
+
+
+def _value(regime: Mapping[str, Any], unit: str) -> str:
+    return _measure(regime.get("value"), regime.get("interval"), unit, str(regime["verdict"]))
 
 
 _SIDES = {"claim": "Where the claim is strongest", "opposite": "Where its opposite is strongest"}
@@ -104,7 +109,7 @@ _SIDES = {"claim": "Where the claim is strongest", "opposite": "Where its opposi
 def _strongest(sides: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
     for side, words in _SIDES.items() if sides else ():
         found = sides.get(side)
-        told = (str(found["name"]), _measure(found.get("value"), found.get("interval"), unit)) if found else ()
+        told = (str(found["name"]), _value(found, unit)) if found else ()
         yield words, ": ".join(filter(None, told)) or "in no regime that was measured"
 
 

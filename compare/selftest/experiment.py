@@ -79,15 +79,15 @@ def run(
     Raises NothingMeasuredError where no process gave a result, and what `compare.journal.opened` raises.
     """
     started = time.monotonic()
-    kept = journal.opened(directory, plan.to_dict(), resume, reporter.notice)
-    with ExitStack() as stack:
-        stack.enter_context(reporter)
-        executor = executor or stack.enter_context(ThreadPoolExecutor(plan.at_once))
-        pool = Pool(executor, execute or _run_job, plan.at_once, lanes=True)
-        _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
-    rates = _judged(kept, plan, time.monotonic() - started)
-    results.write_json(directory / RATES, rates)
-    write_atomic(directory / PAGE, page.markdown(rates).encode())
+    with journal.opened(directory, plan.to_dict(), resume, reporter.notice) as kept:
+        with ExitStack() as stack:
+            stack.enter_context(reporter)
+            executor = executor or stack.enter_context(ThreadPoolExecutor(plan.at_once))
+            pool = Pool(executor, execute or _run_job, plan.at_once, lanes=True)
+            _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
+        rates = _judged(kept, plan, time.monotonic() - started)
+        results.write_json(directory / RATES, rates)
+        write_atomic(directory / PAGE, page.markdown(rates).encode())
     return rates
 
 

@@ -90,7 +90,7 @@ def _trials(group: Sequence[Record]) -> Iterator[tuple[float, Trial]]:
     base, *changed = group[0]["arms"]
     for arm in changed:
         ratio = cell.ratio(arm, base, steady)
-        if ratio is not None:
+        if ratio is not None and ratio.known:
             calls, runs = (sum(row[count] for row in cell.of(arm)) for count in ("calls", "runs"))
             yield size_of(arm), Trial(ratio, calls, runs)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from typing import Any
 
+from dynamic import mode
 from dynamic.batching import compiled
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
-from dynamic.batching.switch import deferring, state
+from dynamic.batching.switch import defer
 from graphs import collector
+from graphs.blocks import Block
 
 
-@contextmanager
-def batched(strategy: str = "path") -> Iterator[Batch]:
+class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named like the others)
     """Defer the ops on tensors inside the block, and run equal ones of independent examples together as one op.
 
         with dynamic.batched() as batch:
@@ -31,15 +32,26 @@ def batched(strategy: str = "path") -> Iterator[Batch]:
     garbage in cycles is off inside. A block in a block is the same batch; other threads are not concerned. Ops
     without a batching rule run one by one: `batch.stats` counts them. Raises ValueError for an unknown strategy.
     """
-    if state.batch is not None:
-        yield state.batch
-        return
-    batch = Batch(strategy)
-    with collector.paused():
-        with deferring(batch):
-            yield batch
+
+    def __init__(self, strategy: str = "path") -> None:
+        self._strategy = strategy
+        self._begun: list[Batch | None] = []  # each time it was entered, unless it was inside of another
+
+    def __enter__(self) -> Batch:
+        hold, outer = self.hold(), mode.now().batch
+        batch = Batch(self._strategy) if outer is None else None
+        self._begun.append(batch)
+        if batch is not None:
+            collector.pause(hold)
+            defer(batch, hold)
+        return batch or outer  # type: ignore[return-value]  # one of them is there
+
+    def finish(self, kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
+        """Run what is pending, unless an error ends the block."""
+        batch = self._begun.pop()
+        if batch is not None and kind is None:
             batch.run()
-        batch.close()
+            batch.close()
 
 
 compiled.connect()

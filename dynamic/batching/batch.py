@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
+from weakref import ref
 
 from dynamic import mode, native
 from dynamic.batching import groups
@@ -16,7 +17,7 @@ from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
-from dynamic.batching.switch import install, redirected, running
+from dynamic.batching.switch import install, running
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
@@ -62,6 +63,7 @@ class Batch:
         if strategy not in SCHEDULES:
             raise ValueError(f"batched: the strategy is one of {', '.join(SCHEDULES)}, not {strategy!r}")
         forget_rare()
+        self.detour: ref[Any] | None = None  # by which ops are deferred to it
         self.stats = BatchStats()
         self._schedule = SCHEDULES[strategy]
         self._failed = False
@@ -82,7 +84,7 @@ class Batch:
 
     def defer(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
         """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
-        key: list[Any] = [op, mode.state.recording]
+        key: list[Any] = [op, mode.now().recording]
         inputs: list[Run] = []
         depth = 0
         for arg in args:
@@ -105,7 +107,7 @@ class Batch:
             x = self.constant(op, x, (x, y))
         if type(y) is not Deferred:
             y = self.constant(op, y, (x, y))
-        key = (op, not mode.suspended or mode.state.recording, x.kind, y.kind)
+        key = (op, mode.now().recording, x.kind, y.kind)
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
         depth, other = u.level.depth, v.level.depth
@@ -121,7 +123,7 @@ class Batch:
 
     def sign(self, op: Op, values: Sequence[Deferred], attrs: Attrs) -> Signature:
         """The signature of an op on deferred values."""
-        key: list[Any] = [op, mode.state.recording, *[value.kind for value in values]]
+        key: list[Any] = [op, mode.now().recording, *[value.kind for value in values]]
         if attrs:
             key.append(frozen(attrs))
         return self.signatures.get(tuple(key)) or self._signature(op, values, attrs, tuple(key))
@@ -219,17 +221,18 @@ class Batch:
             for group in groups.parts([node for level in chosen for node in level.nodes])
         ]
         arrange(plan)
-        with running():
+        with running(self):
+            recording = mode.now().recording
             for group in plan:
-                self._run(group)
+                self._run(group, recording)
         self.gathered = {}
         for level in levels:
             level.finish()
 
-    def _run(self, group: list[Node]) -> None:
+    def _run(self, group: list[Node], recording: bool) -> None:
         signature = group[0].signature
         try:
-            if signature.bundle.recording is mode.state.recording:
+            if signature.bundle.recording is recording:
                 groups.run(group)
             else:
                 with mode.set_grad_enabled(signature.bundle.recording):
@@ -251,14 +254,18 @@ class Batch:
         if not value.run.level.ran:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
-        with redirected(None), mode.enable_grad():
+        with mode.redirected(None), mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
         """Settle every value that somebody holds, once all has run."""
+        with running(self):
+            self._close()
+
+    def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
         self.known, self._kept = {}, []
-        with redirected(None), mode.enable_grad():
+        with mode.redirected(None), mode.enable_grad():
             separate([value.run for value in values])
         for value in values:
             if value.run.level.ran:

@@ -19,7 +19,6 @@ from dynamic.batching.outlines import Join, Outline, outline
 from dynamic.batching.plans import Plan, plan_of
 from dynamic.batching.recording import Function, Recording, RecordingBatch, Result, seen
 from dynamic.batching.signatures import Bundle, How
-from dynamic.batching.switch import state
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import GraphError
@@ -37,7 +36,7 @@ def cell(f: Function) -> Function:
 
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
-        batch = state.batch
+        batch = mode.now().batch
         if batch is None or isinstance(batch, RecordingBatch):
             return f(*args, **options)
         return _defer(batch, f, args, options)

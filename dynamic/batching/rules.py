@@ -72,29 +72,35 @@ def view_offset(op: Op, shape: Shape, attrs: Attrs) -> int | None:
     """Where the result begins, in elements, when it is a run of the input's; None when it is none."""
     if op.name == "reshape":
         return 0
-    if op.name != "getitem" or 0 in shape:
-        return None
-    offset, stride, narrowed, axis = 0, math.prod(shape), True, 0
-    for entry in attrs["key"]:
-        if entry is None:
-            continue
-        size = shape[axis]
-        stride //= size
-        first, count, step = _selected(entry, size)
-        if count != size and not (narrowed and step == 1):
+    return _run_from(shape, attrs["key"]) if op.name == "getitem" else None
+
+
+def _run_from(shape: Shape, key: Sequence[Any]) -> int | None:
+    """Where the elements that a key selects begin, when they follow each other in their order; None when they do not.
+
+    They do where the key selects one index of each axis, then successive indices of one more, then all that remain.
+    """
+    chosen = [_selected(entry, size) for entry, size in zip(_of_axes(key), shape, strict=True)]
+    if not all(chosen):
+        return 0  # no elements
+    offset, narrowed = 0, True
+    for indices, size in zip(chosen, shape, strict=True):
+        count = len(indices)
+        if (count > 1 and indices.step != 1) or (count < size and not narrowed):
             return None
-        offset += first * stride
+        offset = offset * size + indices[0]
         narrowed = narrowed and count == 1
-        axis += 1
     return offset
 
 
-def _selected(entry: int | slice, size: int) -> tuple[int, int, int]:
-    """The first index that an entry selects, how many, and the step."""
-    if isinstance(entry, int):
-        return entry % size, 1, 1
-    chosen = range(*entry.indices(size))
-    return chosen.start, len(chosen), chosen.step
+def _of_axes(key: Sequence[Any]) -> list[Any]:
+    """The entries of a key that select from an axis; None adds one."""
+    return [entry for entry in key if entry is not None]
+
+
+def _selected(entry: int | slice, size: int) -> range:
+    """The indices that an entry selects from an axis, in their order."""
+    return range(size)[entry] if isinstance(entry, slice) else range(size)[entry % size :][:1]
 
 
 def full(tensor: Tensor, form: Form, count: int) -> Tensor:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
-from dynamic import native, shortcuts
+from dynamic import mode, native, shortcuts
 from dynamic.batching.deferred import Deferred, settled
 from dynamic.prepared import UnlikeError, attributes, has_options, preparer
-from dynamic.tensor import Tensor
 from graphs import dispatch
+from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.op import Attrs, Op
 from graphs.ops.elementwise import add, multiply, subtract
 from graphs.ops.linalg import matmul
@@ -22,85 +21,41 @@ if TYPE_CHECKING:
     from dynamic.batching.batch import Batch
 
 
-class _State(threading.local):
-    batch: Batch | None = None
+def defer(batch: Batch, hold: Hold) -> None:
+    """Defer this thread's ops on tensors to a batch, until the block of a hold has ended."""
+    detour = ref(hold(), dispatch.detours.pop)
+    dispatch.detours[detour] = _deferring
+    batch.detour = detour
+    enter(mode.thread.blocks, hold, mode.now()._replace(batch=batch))
 
 
-state = _State()
+class running(Block):  # noqa: N801
+    """Run ops at once inside the block, as fast as outside of that which defers them to a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._detour = batch.detour
+
+    def __enter__(self) -> None:
+        hold, detour = self.hold(), self._detour
+        if detour in dispatch.detours:
+            undo_after(hold, partial(dispatch.detours.__setitem__, detour, _deferring))
+            del dispatch.detours[detour]
+        enter(mode.thread.blocks, hold, mode.now()._replace(batch=None))
 
 
-def _defer_to(batch: Batch | None) -> None:
-    state.batch = batch
-    if native.loops is not None:
-        native.loops.defer_to(batch)  # which have a variable for each thread of their own
+def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+    """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
 
+    def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        batch = mode.now().batch
+        return interpreter(op, args, attrs) if batch is None else batch.defer(op, args, attrs)
 
-@contextmanager
-def deferring(batch: Batch) -> Iterator[None]:
-    """Defer this thread's ops on tensors to a batch, inside the block."""
-    _switch.enter()
-    _defer_to(batch)
-    try:
-        yield
-    finally:
-        _defer_to(None)
-        _switch.leave()
-
-
-@contextmanager
-def redirected(batch: Batch | None) -> Iterator[None]:
-    """Defer ops to another batch inside the block; run them at once if it is None."""
-    before = state.batch
-    _defer_to(batch)
-    try:
-        yield
-    finally:
-        _defer_to(before)
-
-
-@contextmanager
-def running() -> Iterator[None]:
-    """Run ops at once inside the block, as fast as outside of any."""
-    with redirected(None):
-        _switch.leave()
-        try:
-            yield
-        finally:
-            _switch.enter()
-
-
-class _Switch:
-    """The interpreter of tensors, replaced while any thread is in a block: at all other times nobody pays for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._blocks = 0
-        self._before = dispatch.interpreters[Tensor]
-
-    def enter(self) -> None:
-        with self._lock:
-            if not self._blocks:
-                self._before = dispatch.interpreters[Tensor]
-                dispatch.interpret(Tensor, self.bind)
-            self._blocks += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._blocks -= 1
-            if not self._blocks:
-                dispatch.interpret(Tensor, self._before)
-
-    def bind(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-        batch = state.batch
-        return self._before(op, args, attrs) if batch is None else batch.defer(op, args, attrs)
-
-
-_switch = _Switch()
+    return bind
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
-    batch = state.batch
+    batch = mode.now().batch
     if batch is None:
         return dispatch.dispatch(op, [settled(arg) for arg in args], attrs)
     return batch.defer(op, args, attrs)
@@ -122,11 +77,11 @@ _tried: WeakSet[Op] = WeakSet()
 
 def _shortcut(op: Op) -> Callable[..., Any]:
     def defer(*args: Any) -> Any:
-        batch = state.batch
+        batch = mode.now().batch
         return _bind(op, args, _NO_OPTIONS) if batch is None else batch.defer(op, args, _NO_OPTIONS)
 
     def defer_two(x: Any, y: Any) -> Any:
-        batch = state.batch
+        batch = mode.now().batch
         return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
 
     general = defer_two if op.arity == 2 else defer
@@ -143,7 +98,7 @@ def _with_options(op: Op) -> dict[type, Callable[..., Any]]:
     prepared = preparer(op)
 
     def defer(x: Any, *args: Any, **options: Any) -> Any:
-        batch = state.batch
+        batch = mode.now().batch
         if batch is None:
             return op.general(x, *args, **options)
         try:

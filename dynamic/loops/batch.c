@@ -6,22 +6,12 @@ PyTypeObject *Batch, *Deferred, *Node, *Several, *View, *Part, *Result;
 PyObject *never, *meet, *sign, *row_kind, *level_name, *zero;
 Waiting waiting;
 
-#ifdef _MSC_VER
-static __declspec(thread) PyObject *batch_of_thread;
-#else
-static _Thread_local PyObject *batch_of_thread; /* or NULL; a reference is held */
-#endif
-
-/* defer_to(batch): where this thread's ops go from now on; None to run them. */
-PyObject *
-defer_to(PyObject *Py_UNUSED(module), PyObject *batch)
+/* Where this thread's ops go; borrowed, NULL to run them. */
+static PyObject *
+batch_of_thread(void)
 {
-    if (batch != Py_None && (Batch == NULL || !PyObject_TypeCheck(batch, Batch))) {
-        PyErr_SetString(PyExc_TypeError, "defer_to takes a batch");
-        return NULL;
-    }
-    Py_XSETREF(batch_of_thread, batch == Py_None ? NULL : Py_NewRef(batch));
-    Py_RETURN_NONE;
+    PyObject *mode = mode_now(), *batch = mode == NULL ? NULL : PyTuple_GET_ITEM(mode, 2);
+    return batch != NULL && Batch != NULL && PyObject_TypeCheck(batch, Batch) ? batch : NULL;
 }
 
 /* Deferral: an op on values of which some are deferred. */
@@ -60,7 +50,7 @@ noted_op(Deferral *deferral, PyObject *batch, PyObject *const *args)  /* NULL, w
     PyObject *key = PyTuple_New(2 + arity), *inputs = PyTuple_New(arity), *signature = NULL;
     if (key != NULL && inputs != NULL) {
         PyTuple_SET_ITEM(key, 0, Py_NewRef(deferral->op));
-        PyTuple_SET_ITEM(key, 1, Py_NewRef(is_idle ? Py_False : Py_True));
+        PyTuple_SET_ITEM(key, 1, Py_NewRef(is_idle() ? Py_False : Py_True));
         for (int i = 0; i < arity; i++) {
             PyTuple_SET_ITEM(key, 2 + i, Py_NewRef(KIND(values[i])));
             PyTuple_SET_ITEM(inputs, i, Py_NewRef(RUN(values[i])));
@@ -175,7 +165,7 @@ noted_with_options(Deferral *deferral, PyObject *batch, PyObject *const *args, P
     int done = found.parts == NULL || found.inputs == NULL || values == NULL
                    ? -1 : add_part(&found, Py_NewRef(deferral->op));
     if (done > 0)
-        done = add_part(&found, Py_NewRef(is_idle ? Py_False : Py_True));
+        done = add_part(&found, Py_NewRef(is_idle() ? Py_False : Py_True));
     if (done > 0)
         done = add_operands(&found, given, count_, values);
     if (done > 0)
@@ -209,8 +199,9 @@ call_deferral(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *na
 {
     Deferral *deferral = (Deferral *)self;
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
-    if (batch_of_thread != NULL && is_simple(deferral, args, positional, names)) {
-        PyObject *batch = Py_NewRef(batch_of_thread);
+    PyObject *batch = batch_of_thread();
+    if (batch != NULL && is_simple(deferral, args, positional, names)) {
+        Py_INCREF(batch);
         PyObject *result = deferral->sign == NULL ? noted_op(deferral, batch, args)
                                                   : noted_with_options(deferral, batch, args, positional, names);
         Py_DECREF(batch);

@@ -272,7 +272,7 @@ static uint64_t
 wanted_of(const Recorder *recorder, const Inputs *inputs, PyObject *out)
 {
     uint64_t wanted = 0;
-    if (is_idle || !is_floating(out))
+    if (is_idle() || !is_floating(out))
         return 0;
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         if (inputs->edges[i] != Py_None)
@@ -318,7 +318,7 @@ run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs)
 static PyObject *
 bind(PyObject *general, PyObject *const *args, Py_ssize_t count_)
 {
-    if (count_ != 3 || PyList_GET_SIZE(observers) || !PyDict_CheckExact(args[2])
+    if (count_ != 3 || PyDict_GET_SIZE(observers) || must_stand_aside() || !PyDict_CheckExact(args[2])
         || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
         return PyObject_Vectorcall(general, args, (size_t)count_, NULL);
     PyObject *recorder = PyObject_GetAttr(args[0], recorder_name);

@@ -159,7 +159,7 @@ defer_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_
     PyObject *signature = NULL, *result = NULL;
     int done = found.parts == NULL || found.inputs == NULL ? -1 : add_part(&found, Py_NewRef(args[1]));
     if (done > 0)
-        done = add_part(&found, Py_NewRef(is_idle ? Py_False : Py_True));
+        done = add_part(&found, Py_NewRef(is_idle() ? Py_False : Py_True));
     for (int i = 2; done > 0 && i < 4; i++)
         done = add_all(&found, args[i], 0);
     if (done > 0 && (signature = signature_of(args, &found)) != NULL)

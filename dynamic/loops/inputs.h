@@ -16,7 +16,7 @@ struct Inputs {
 static inline int
 must_stand_aside(void)  /* while this holds anything, ops go to the interpreter */
 {
-    return PySet_GET_SIZE(detours) != 0;
+    return PyDict_GET_SIZE(detours) != 0;
 }
 
 /* inplace.precedes_change(edge) */

@@ -62,12 +62,13 @@ extern PyObject *recorder_name, *key_name;  /* "recorder", "key" */
 extern PyObject *whole;                     /* slice(None) */
 
 #ifdef _MSC_VER
-extern __declspec(thread) int is_idle; /* whether this thread records nothing: see mode.py */
 extern __declspec(thread) Py_ssize_t reuse_from; /* bytes of an array that may be written over: see pool.py */
 #else
-extern _Thread_local int is_idle;
 extern _Thread_local Py_ssize_t reuse_from;
 #endif
+
+PyObject *mode_now(void); /* of this thread: (recording, inference, batch), see mode.py; NULL outside of any block */
+int is_idle(void);        /* whether this thread records nothing */
 
 /* Where the slots of objects lie. */
 typedef struct {
@@ -228,7 +229,6 @@ PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 
 /* batch.c */
 extern PyTypeObject DeferralType;
-PyObject *defer_to(PyObject *module, PyObject *batch);
 PyObject *held(PyObject *module, PyObject *values);
 PyObject *rows(PyObject *module, PyObject *value);
 PyObject *connect_batches(PyObject *module, PyObject *args, PyObject *options);

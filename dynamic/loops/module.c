@@ -2,6 +2,8 @@
 
 #include "loops.h"
 
+#define BLOCKS "blocks"
+
 PyTypeObject *Tensor, *Entry, *Leaf, *ndarray, *dtype_type;
 PyObject *asarray, *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
 PyObject *product, *matmul, *dot, *divide, *multiply;
@@ -10,9 +12,9 @@ PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name
 Slots at;
 
 #ifdef _MSC_VER
-__declspec(thread) int is_idle;
+static __declspec(thread) PyObject *blocks;
 #else
-_Thread_local int is_idle;
+static _Thread_local PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
 #endif
 
 Py_ssize_t
@@ -51,7 +53,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     int number, itemsize, writeable;
     if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOnOOOOOOnO!", words, &tensor, &entry, &leaf,
                                      &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
-                                     &PySet_Type, &detours, &PyList_Type, &observers, &numbers, &broken, &count,
+                                     &PyDict_Type, &detours, &PyDict_Type, &observers, &numbers, &broken, &count,
                                      &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &summed, &many,
                                      &kinds, &product, &matmul, &dot, &divide, &multiply, &small, &PyTuple_Type, &samples))
         return NULL;
@@ -97,25 +99,49 @@ connect(PyObject *Py_UNUSED(module), PyObject *args, PyObject *options)
     Py_RETURN_NONE;
 }
 
-/* record(whether): let this thread record from now on, or not. */
-static PyObject *
-record_(PyObject *Py_UNUSED(module), PyObject *whether)
+PyObject *
+mode_now(void)
 {
-    int is_on = PyObject_IsTrue(whether);
-    if (is_on < 0)
+    PyObject *key, *mode = NULL;
+    Py_ssize_t at_ = 0;
+    while (blocks != NULL && PyDict_Next(blocks, &at_, &key, &mode))
+        ;
+    return mode != NULL && PyTuple_Check(mode) && PyTuple_GET_SIZE(mode) == 3 ? mode : NULL;
+}
+
+int
+is_idle(void)
+{
+    PyObject *mode = mode_now();
+    return mode != NULL && PyTuple_GET_ITEM(mode, 0) == Py_False;
+}
+
+static void
+unfollow(PyObject *followed)  /* when a thread ends, as a rule in that thread */
+{
+    if (PyCapsule_GetPointer(followed, BLOCKS) == blocks)
+        Py_CLEAR(blocks);
+}
+
+/* follow(blocks): read the modes of this thread's blocks from this dict, as long as the result lives. */
+static PyObject *
+follow(PyObject *Py_UNUSED(module), PyObject *table)
+{
+    if (!PyDict_CheckExact(table)) {
+        PyErr_SetString(PyExc_TypeError, "follow takes a dict of blocks");
         return NULL;
-    is_idle = !is_on;
-    Py_RETURN_NONE;
+    }
+    Py_XSETREF(blocks, Py_NewRef(table));
+    return PyCapsule_New(table, BLOCKS, unfollow);
 }
 
 static PyMethodDef functions[] = {
-    {"record", record_, METH_O, NULL},
+    {"follow", follow, METH_O, NULL},
     {"binder", binder, METH_O, NULL},
     {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
     {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
-    {"defer_to", defer_to, METH_O, NULL},
     {"held", held, METH_O, NULL},
     {"rows", rows, METH_O, NULL},
     {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
@@ -132,7 +158,7 @@ static PyMethodDef functions[] = {
     {"connect_pool", connect_pool, METH_O, NULL},
     {"pool", new_pool, METH_VARARGS, NULL},
     {"enter_pool", enter_pool, METH_O, NULL},
-    {"leave_pool", leave_pool, METH_VARARGS, NULL},
+    {"leave_pool", leave_pool, METH_O, NULL},
     {"pool_stats", pool_stats, METH_O, NULL},
     {"history", history, METH_O, NULL},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},

@@ -43,9 +43,12 @@ typedef struct {
 } FreeList;
 
 /* `use` numbers the times that the pool was on, and is 0 while it is off: what is left of an earlier time is nobody's.
-   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. */
-typedef struct {
+   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. The pools that
+   are on in a thread are a list. */
+typedef struct Pool {
     Handler handler;
+    struct Pool *outer;       /* the next of the list, and NULL in the last */
+    PyObject *self, *before;  /* in the list: its own capsule, and that of who serves when it has been left */
     size_t threshold, limit, uses, use;
     size_t in_use, held, kept, peak, peak_in_use, fresh;
     FreeList free[CLASSES];
@@ -57,7 +60,9 @@ static Handler *numpys; /* the allocator that there is without us, who gives us 
 
 #ifdef _MSC_VER
 __declspec(thread) Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
+static __declspec(thread) Pool *innermost;
 #else
+static _Thread_local Pool *innermost;
 _Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 #endif
 
@@ -364,29 +369,64 @@ serve(PyObject *capsule)
     return set_handler(capsule);
 }
 
-/* enter_pool(pool): turn it on in this thread; what served before. */
+/* Take a pool out of the list of this thread, where it stands right behind another, or first. */
+static int
+unlist(Pool *pool, Pool *inner)
+{
+    PyObject *self = pool->self, *before = pool->before, *served = NULL;
+    pool->self = pool->before = NULL;
+    if (inner == NULL) {
+        innermost = pool->outer;
+        served = serve(before);
+        Py_DECREF(before);
+    }
+    else {
+        inner->outer = pool->outer;
+        Py_SETREF(inner->before, before);
+    }
+    int failed = inner == NULL && served == NULL;
+    Py_XDECREF(served);
+    Py_DECREF(self);
+    return failed ? -1 : 0;
+}
+
+/* enter_pool(pool): turn it on in this thread. False where it is on already. */
 PyObject *
 enter_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
     Pool *pool = pool_in(capsule);
     if (pool == NULL)
         return NULL;
+    if (pool->self != NULL)
+        Py_RETURN_FALSE;
+    PyObject *before = serve(capsule);
+    if (before == NULL)
+        return NULL;
     pool->use = ++pool->uses;
-    return serve(capsule);
+    pool->outer = innermost;
+    pool->self = Py_NewRef(capsule);
+    pool->before = before;
+    innermost = pool;
+    Py_RETURN_TRUE;
 }
 
-/* leave_pool(pool, before): turn it off, let `before` serve this thread again, and free what is kept. */
+/* leave_pool(pool): turn it off, and free what is kept; if it is the innermost of this thread, who served before does so
+   again. Does nothing to one that is off. One that another thread entered stays in the list there. */
 PyObject *
-leave_pool(PyObject *Py_UNUSED(module), PyObject *args)
+leave_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
-    PyObject *capsule, *before;
-    Pool *pool;
-    if (!PyArg_ParseTuple(args, "OO", &capsule, &before) || (pool = pool_in(capsule)) == NULL)
+    Pool *pool = pool_in(capsule), *inner = NULL, *at_ = innermost;
+    if (pool == NULL)
         return NULL;
-    PyObject *served = serve(before);
-    Py_XDECREF(served);
     turn_off(pool);
-    return served == NULL ? NULL : Py_NewRef(Py_None);
+    for (; at_ != NULL && at_ != pool; at_ = at_->outer)
+        inner = at_;
+    if (at_ != NULL && unlist(pool, inner) < 0)
+        return NULL;
+    while (innermost != NULL && innermost->use == 0)  /* another thread has left it */
+        if (unlist(innermost, NULL) < 0)
+            return NULL;
+    Py_RETURN_NONE;
 }
 
 /* pool_stats(pool): see PoolStats in dynamic/pool.py. */

@@ -23,7 +23,7 @@ is_scalar_with_history(PyObject *output)
 static int
 is_usual(void)  /* nobody observes ops, and they are recorded */
 {
-    return !is_idle && !must_stand_aside();
+    return !is_idle() && !must_stand_aside();
 }
 
 /* Whether the leaves that were reached are all among the edges. */

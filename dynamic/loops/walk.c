@@ -142,7 +142,7 @@ visit_last(PyObject *const *args)
     if (arrived > 0 && !failed && PySet_GET_SIZE(wanted) != 0 && PySet_Contains(wanted, entry) > 0)
         failed = PyDict_SetItem(reached, entry, PyDict_GetItem(cotangents, entry));
     if (arrived > 0 && !failed)
-        failed = pass_back(PySet_GET_SIZE(detours) ? args[7] : SLOT(SLOT(entry, at.pullback), at.apply), entry,
+        failed = pass_back(PyDict_GET_SIZE(detours) ? args[7] : SLOT(SLOT(entry, at.pullback), at.apply), entry,
                            cotangents, args[4]);
     Py_DECREF(entry);
     return failed || arrived < 0 ? -1 : 0;
@@ -160,7 +160,7 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count_)
         return NULL;
     }
     while (PyList_GET_SIZE(args[0]) != 0) {
-        if (PySet_GET_SIZE(detours) != 0)
+        if (PyDict_GET_SIZE(detours) != 0)
             Py_RETURN_FALSE;
         if (visit_last(args) < 0)
             return NULL;

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims
-from graphs.dims import Shape
+from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Attrs, Op
 from graphs.ops.families import composite, movement
@@ -207,7 +207,12 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 def _concat_rule(g: Array, index: int, shapes: tuple[Shape, ...], axis: int) -> Array:
     start = builtins.sum((s[axis] for s in shapes[:index]), 0)
-    return getitem(g, (slice(None),) * axis + (slice(start, start + shapes[index][axis]),))
+    return cut(g, axis, start, start + shapes[index][axis])
+
+
+def cut(x: Array, axis: int, start: Size, stop: Size) -> Array:
+    """The entries of `x` from `start` to before `stop` along an axis."""
+    return getitem(x, (slice(None),) * axis + (slice(start, stop),))
 
 
 concat: Op = movement(

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.ir import Graph, Node
-from static import memory
+from static import clock, memory
 from static.backends import blocks, calls
 from static.backends.blocks import Blocks, Cut
 from static.backends.numpy import Program, Slot
@@ -55,14 +55,21 @@ def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] =
     share the memory of results too, of which `kept` arrays are kept for each to be written again.
     """
     layout = lay_out(program, sizes)
-    binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
-    largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
-    arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
-    return Binding(binder.bound(program, layout, arena), layout.plan, layout.lives, arena, sizes, binder.results)
+    with clock.phase("bind"):
+        binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+        largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
+        arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
+        run = binder.bound(program, layout, arena)
+    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results)
 
 
 def lay_out(program: Program, sizes: Mapping[str, int]) -> Layout:
     """Plan the memory of a program, with that of its subgraphs and groups in it."""
+    with clock.phase("plan"):
+        return _laid_out(program, sizes)
+
+
+def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
     inner = {
         graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
         for graph, one in program.inner.items()

@@ -25,6 +25,7 @@ from graphs.ops.control import part, scan_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
+from static import clock
 from static.backends import calls, groups
 from static.backends.blocks import Blocks
 from static.backends.results import LARGE
@@ -63,6 +64,11 @@ class Program(NamedTuple):
 
 def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
     """Generate the code of a scheduled graph. Without an arena each kernel allocates its own result."""
+    with clock.phase("lower"):
+        return _program(graph, schedule, use_arena)
+
+
+def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> Program:
     in_arena = list(schedule.place) if use_arena else []
     writer = _Writer(graph, schedule, set(in_arena))
     source = writer.write()

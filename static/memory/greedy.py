@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 
@@ -66,39 +67,62 @@ def _breadths(buffers: Sequence[Buffer]) -> list[int]:
 def best_fit(buffers: Sequence[Buffer]) -> list[int]:
     """Offsets as an allocator gives them in the order of time: the smallest hole that fits, else the end grows."""
     offsets = [0] * len(buffers)
-    holes: dict[int, int] = {}  # start -> end, never adjacent
+    holes = _Holes()
     ending: list[tuple[int, int]] = []
     end = 0
     for i in sorted(range(len(buffers)), key=lambda i: (buffers[i][0], -buffers[i][2])):
         lower, upper, size = buffers[i]
         while ending and ending[0][0] <= lower:
             done = heapq.heappop(ending)[1]
-            end = _free(holes, offsets[done], offsets[done] + buffers[done][2], end)
-        fitting = [(stop - start, start) for start, stop in holes.items() if stop - start >= size]
-        if fitting and size:
-            offsets[i] = min(fitting)[1]
-            stop = holes.pop(offsets[i])
-            if stop > offsets[i] + size:
-                holes[offsets[i] + size] = stop
-        else:
-            offsets[i], end = end, end + size
+            end = holes.free(offsets[done], offsets[done] + buffers[done][2], end)
+        start = holes.take(size) if size else None
+        offsets[i], end = (end, end + size) if start is None else (start, end)
         heapq.heappush(ending, (upper, i))
     return offsets
 
 
-def _free(holes: dict[int, int], start: int, stop: int, end: int) -> int:
-    """Make [start, stop) a hole, joined with its neighbours; a hole at the end shrinks the arena's end."""
-    if start == stop:
+class _Holes:
+    """What is free between buffers, never two holes side by side; found by their ends, and in the order of size."""
+
+    def __init__(self) -> None:
+        self.stop: dict[int, int] = {}  # of each start
+        self.start: dict[int, int] = {}  # of each stop
+        self.sizes: list[tuple[int, int]] = []  # size and start, sorted
+
+    def free(self, start: int, stop: int, end: int) -> int:
+        """Make [start, stop) a hole, joined with its neighbours; one at the end of the arena brings that down."""
+        if start == stop:
+            return end
+        if stop in self.stop:
+            stop = self._remove(stop)
+        if start in self.start:
+            start = self.start[start]
+            self._remove(start)
+        if stop == end:
+            return start
+        self._add(start, stop)
         return end
-    stop = holes.pop(stop, stop)
-    before = next((s for s, e in holes.items() if e == start), None)
-    if before is not None:
-        start = before
-        del holes[before]
-    if stop == end:
+
+    def take(self, size: int) -> int | None:
+        """The start of so many bytes of the smallest hole that has them, of several the first; None if none has."""
+        place = bisect.bisect_left(self.sizes, (size, 0))
+        if place == len(self.sizes):
+            return None
+        start = self.sizes[place][1]
+        stop = self._remove(start)
+        if stop > start + size:
+            self._add(start + size, stop)
         return start
-    holes[start] = stop
-    return end
+
+    def _add(self, start: int, stop: int) -> None:
+        self.stop[start], self.start[stop] = stop, start
+        bisect.insort(self.sizes, (stop - start, start))
+
+    def _remove(self, start: int) -> int:
+        stop = self.stop.pop(start)
+        del self.start[stop]
+        del self.sizes[bisect.bisect_left(self.sizes, (stop - start, start))]
+        return stop
 
 
 def greedy_by_size(buffers: Sequence[Buffer]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Iterator, Sequence
 
@@ -29,10 +30,13 @@ def improve(buffers: Sequence[Buffer], offsets: Sequence[int], deadline: float |
     best, bound = [0] * len(buffers), max_live(buffers)
     most = SOME if deadline is None else MANY  # buffers for which there is time to try more than one form
     parts = [_Part(index, buffers, offsets, most) for index in components(buffers)]
-    while parts:
-        highest = max(parts, key=lambda part: part.peak)
-        if highest.peak <= bound or not highest.improve(bound, deadline):
+    by_height = [(-part.peak, number) for number, part in enumerate(parts)]
+    heapq.heapify(by_height)
+    while by_height and -by_height[0][0] > bound:
+        number = by_height[0][1]
+        if not parts[number].improve(bound, deadline):
             break
+        heapq.heapreplace(by_height, (-parts[number].peak, number))
     for part in parts:
         for i, offset in zip(part.index, part.offsets, strict=True):
             best[i] = offset

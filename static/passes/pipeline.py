@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from graphs import collector
 from graphs.dims import Size, same
 from graphs.ir import Graph, Node
+from static import clock
 from static.fused import fused
 from static.passes.algebra import simplify_algebra
 from static.passes.batching import batch_steps
@@ -99,8 +100,10 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ste
     nodes, held = _measured(graph)
     left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
     for one in passes:
-        before, after = (nodes, held), graph if left.get(one) is graph else apply(one, graph)
-        nodes, held = before if after is graph else _measured(after)
+        before = nodes, held
+        with clock.phase(one.__name__):
+            after = graph if left.get(one) is graph else apply(one, graph)
+            nodes, held = before if after is graph else _measured(after)
         if after is graph:
             left[one] = graph
         steps.append(Step(one.__name__, before[0], nodes, before[1], held, one not in INEXACT, after is not graph))

@@ -71,18 +71,28 @@ def _settled(node: Node, found: Node | None, rule: Rule, uses: Uses | None, orde
     for _ in range(_MOST):
         if found is None or found is node:
             return node
+        known = found in order
         if uses is not None:
-            _count(node, uses, -1)
-        if found in order:
+            _read_instead(node, None if known else found, uses)
+        if known:
             return found
-        if uses is not None:
-            _count(found, uses, 1)
         new = {n: _settled(n, rule(n), rule, uses, order) for n in found.inputs if n not in order}
         if uses is not None:
             uses.update({settled: uses[made] for made, settled in new.items() if settled is not made})
         node = rebuilt(found, new)
         found = rule(node)
     return node
+
+
+def _read_instead(old: Node, new: Node | None, uses: Uses) -> None:
+    """Count what a node reads that is new, and no more what the old one did.
+
+    In this order, since most of what they read is the same: it would be taken for dead in between, with all that it is
+    computed from, and a walk over that for each replacement takes quadratic time.
+    """
+    if new is not None:
+        _count(new, uses, 1)
+    _count(old, uses, -1)
 
 
 def _count(node: Node, uses: Uses, reads: int) -> None:

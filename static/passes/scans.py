@@ -123,7 +123,8 @@ def scans_of(graph: Graph) -> list[Scan]:
                 parts[source].append(node)
             elif source in parts:
                 del parts[source]
-    return [_taken_apart(node, picked) for node, picked in parts.items() if node not in graph.outputs]
+    outputs = set(graph.outputs) if parts else ()
+    return [_taken_apart(node, picked) for node, picked in parts.items() if node not in outputs]
 
 
 def _taken_apart(node: Node, parts: list[Node]) -> Scan:

@@ -54,13 +54,15 @@ class _Merging:
         for leaf in leaves:
             if leaf.op is kind and self.uses[leaf] == 1 and leaf.spec == root.spec:
                 groups[_alike(leaf)].append(leaf)
+        made: list[Node] = []
+        members: set[Node] = set()
         for group in groups.values():
             operands = self._operands(group) if len(group) > 1 else []
-            if not operands or not _pays(group, operands):
-                continue
-            members = set(group)
-            made = Node.of(kind, operands, group[0].attrs, group[0].source)
-            leaves[:] = [*(leaf for leaf in leaves if leaf not in members), made]
+            if operands and _pays(group, operands):
+                made.append(Node.of(kind, operands, group[0].attrs, group[0].source))
+                members.update(group)
+        if made:
+            leaves[:] = [*(leaf for leaf in leaves if leaf not in members), *made]
             instead[root] = _added(leaves, root.source)
 
     def _operands(self, group: Sequence[Node]) -> list[Node]:

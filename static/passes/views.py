@@ -28,19 +28,22 @@ from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
 from static.passes.rewrite import Rule, Uses, rewrite_with_uses
 
+Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
+
 
 def eliminate_views(graph: Graph) -> Graph:
     """The graph with every rule applied where it fits."""
 
     def rules(uses: Uses) -> Rule:
-        return lambda node: _reshape(node, uses) if node.op is movement.reshape else _simplified(node)
+        concats: dict[Node, Parts] = {}
+        of_op: Mapping[Op, Rule] = {
+            **_RULES,
+            movement.reshape: lambda node: _reshape(node, uses),
+            getitem: lambda node: _part(node, concats),
+        }
+        return lambda node: of_op[node.op](node) if node.op in of_op else None
 
     return rewrite_with_uses(graph, rules)
-
-
-def _simplified(node: Node) -> Node | None:
-    rule = _RULES.get(node.op)
-    return rule(node) if rule is not None else None
 
 
 def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
@@ -127,18 +130,18 @@ def _flip(node: Node) -> Node | None:
     return source.inputs[0] if source.op is movement.flip and source.attrs == node.attrs else None
 
 
-def _part(node: Node) -> Node | None:
+def _part(node: Node, concats: dict[Node, Parts]) -> Node | None:
     source, key = node.inputs[0], node.attrs["key"]
     if all(entry == slice(None) for entry in key if isinstance(entry, slice) or entry is None) and _whole(key):
         return source
-    return _part_of_concat(source, key) if source.op is movement.concat else None
+    return _part_of_concat(source, key, concats) if source.op is movement.concat else None
 
 
 def _whole(key: Sequence[object]) -> bool:
     return all(isinstance(entry, slice) for entry in key)
 
 
-def _part_of_concat(concat: Node, key: Sequence[object]) -> Node | None:
+def _part_of_concat(concat: Node, key: Sequence[object], concats: dict[Node, Parts]) -> Node | None:
     axis = concat.attrs["axis"]
     if len(key) != concat.spec.ndim or not _whole(key):
         return None
@@ -146,13 +149,21 @@ def _part_of_concat(concat: Node, key: Sequence[object]) -> Node | None:
     others = all(entry == slice(None) for i, entry in enumerate(key) if i != axis)
     if not others or not isinstance(cut, slice) or cut.step not in (None, 1) or cut.start is None or cut.stop is None:
         return None
+    if concat not in concats:
+        concats[concat] = _parts_of(concat)
+    return concats[concat].get((str(cut.start), str(cut.stop)))
+
+
+def _parts_of(concat: Node) -> Parts:
+    """The inputs of a concat that have its dtype, by where they lie in it; of several in one place the first."""
+    parts: Parts = {}
     start: Size = 0
     for part in concat.inputs:
-        stop = start + part.spec.shape[axis]
-        if dims.same(start, cut.start) and dims.same(stop, cut.stop) and part.spec.dtype == concat.spec.dtype:
-            return part
+        stop = start + part.spec.shape[concat.attrs["axis"]]
+        if part.spec.dtype == concat.spec.dtype:
+            parts.setdefault((str(start), str(stop)), part)
         start = stop
-    return None
+    return parts
 
 
 def _concat(node: Node) -> Node | None:
@@ -220,5 +231,4 @@ _RULES: Mapping[Op, Rule] = {
     movement.flip: _flip,
     movement.concat: _concat,
     movement.stop_gradient: _input,
-    getitem: _part,
 }

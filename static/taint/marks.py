@@ -1,86 +1,112 @@
-"""What is said of the elements of a value, and how marks are made."""
+"""What is said of the elements of a value, beside the value that the unpadded function has in its place."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs.dims import Size
 from graphs.ir import Node
 
 Bools = npt.NDArray[np.bool_]
+Real = tuple[Bools, ...]
 
 
 class Mark(NamedTuple):
-    """For each element: whether padding may reach it, whether it is known, its value then, and whether it is extra.
+    """What is known of each element of a padded value.
 
-    `upper` is what no element is above, where that is known.
+    `real` tells for each axis which places the unpadded value has too: it is the padded value at these, in this order.
+    `taint` is set for a real element that may differ from that of the unpadded value, and for one that is not real
+    unless it is known. `known` elements are `value` in every padded call. `upper` is what no element is above, where
+    that is known; `same` numbers the element of a loop's state that an element is a copy of, or is -1.
     """
 
     taint: Bools
     known: Bools
     value: npt.NDArray[Any]
-    extra: Bools
+    real: Real
     upper: float | None = None
+    same: npt.NDArray[np.int64] | None = None
 
-    def at(self, key: Any) -> Mark:
-        """Some of its elements."""
-        taint, certain, value, extra = (np.asarray(part[key]) for part in self[:4])
-        return Mark(taint, certain, value, extra, self.upper)
+    @property
+    def extra(self) -> Bools:
+        """Which elements the unpadded value does not have."""
+        if _is_all(self.real):
+            return np.broadcast_to(np.False_, self.taint.shape)
+        return np.asarray(~functools.reduce(np.logical_and.outer, self.real))
+
+    @property
+    def wrong(self) -> Bools:
+        """Which real elements may differ from those of the unpadded value."""
+        return self.taint & ~self.extra
+
+    @property
+    def copies(self) -> npt.NDArray[np.int64]:
+        """`same`, for each element."""
+        return np.broadcast_to(np.int64(-1), self.taint.shape) if self.same is None else self.same
+
+    @property
+    def extreme(self) -> Bools:
+        """Where it is surely infinite, or as large as numbers get: what masks put before a maximum."""
+        if self.value.dtype.kind != "f":
+            return np.zeros(self.value.shape, bool)
+        return np.asarray(self.known & ~self.taint & (abs(self.value) >= np.finfo(self.value.dtype).max))
+
+    @property
+    def nonzero(self) -> Bools:
+        """Where it is not surely 0, padded and unpadded."""
+        return ~self.known | self.taint | (self.value != 0)
+
+    def at(self, place: int) -> Mark:
+        """One of its rows."""
+        parts = [None if part is None else np.asarray(part[place]) for part in (*self[:3], self.same)]
+        taint, certain, value, same = parts
+        return Mark(taint, certain, value, self.real[1:], self.upper, same)  # type: ignore[arg-type]
 
     def ignored(self, identity: float) -> Bools:
         """Where an element adds nothing to an op with this identity, or is what the unpadded function has there too."""
         same = self.value == identity if np.isfinite(identity) else self.extreme & (self.value * identity > 0)
-        return ~self.taint & ~(self.extra & ~(self.known & same))
-
-    @property
-    def extreme(self) -> Bools:
-        """Where it is known to be infinite, or as large as numbers get: what masks put before a maximum."""
-        if self.value.dtype.kind != "f":
-            return np.zeros(self.value.shape, bool)
-        return np.asarray(self.known & (abs(self.value) >= np.finfo(self.value.dtype).max))
-
-    @property
-    def nonzero(self) -> Bools:
-        """Where it is not known to be 0."""
-        return ~self.known | (self.value != 0)
+        return np.where(self.extra, self.known & same, ~self.taint)
 
 
 Marks = Any  # a Mark, or a tuple of Marks for a node that computes several tensors
-Rule = Callable[[Node, Sequence[Any]], Marks]
+Rule = Callable[[Node, Node, Sequence[Any]], Marks]  # for a node, that of the unpadded graph, and marks of its inputs
 
 
-def unmarked(shape: Sequence[int], dtype: Any, *, taint: bool = False) -> Mark:
-    """Elements of which nothing is known."""
-    tainted, nowhere = (np.broadcast_to(np.asarray(flag), shape) for flag in (taint, False))
-    return Mark(tainted, nowhere, np.broadcast_to(np.zeros((), dtype), shape), nowhere)
+def unmarked(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: bool = False) -> Mark:
+    """Elements of which nothing is known; the first ones are real."""
+    sizes = tuple(map(int, shape))
+    flags, nowhere = (np.broadcast_to(np.asarray(flag), sizes) for flag in (taint, False))
+    return sound(Mark(flags, nowhere, np.broadcast_to(np.zeros((), dtype), sizes), first(shape, true)))
 
 
-def known(value: npt.NDArray[Any]) -> Mark:
-    """Elements that are these numbers in every call."""
-    return Mark(np.zeros(value.shape, bool), np.ones(value.shape, bool), value, np.zeros(value.shape, bool))
+def unlike(node: Node, other: Node) -> Mark:
+    """What is known of a tensor that has nothing to do with the one of the unpadded graph."""
+    return unmarked(shape_of(node), shape_of(other), node.spec.dtype, taint=True)
 
 
-def padded(shape: Sequence[Any], dtype: Any, true: Sequence[Any]) -> Mark:
-    """An argument of which the elements beyond the true sizes are padding."""
-    outside = np.ones(tuple(shape), bool)
-    outside[tuple(slice(size) for size in true)] = False
-    zeros = np.zeros(tuple(shape), dtype)
-    nothing = np.zeros(tuple(shape), bool)
-    if np.dtype(dtype) == np.bool_:
-        return Mark(nothing, outside, zeros, outside)
-    return Mark(outside, nothing, zeros, outside)
+def padded(shape: Sequence[Size], dtype: Any, true: Sequence[Size]) -> Mark:
+    """An argument whose elements beyond the true sizes are padding: False in a mask, and anything in numbers."""
+    mark = unmarked(shape, true, dtype)
+    return sound(mark._replace(known=mark.extra)) if np.dtype(dtype) == np.bool_ else mark
 
 
-def anything(node: Node, sources: Sequence[Any]) -> Marks:
-    """An op of which nothing is assumed: every result depends on all of every operand."""
+def anything(node: Node, other: Node, sources: Sequence[Marks]) -> Marks:
+    """An op of which nothing is assumed: every result depends on all of every operand, and on every size."""
     taint = any((mark.taint | mark.extra).any() for source in sources for mark in flat(source))
-    specs = getattr(node.spec, "items", None)
-    if specs is None:
-        return unmarked(shape_of(node), node.spec.dtype, taint=taint)
-    return tuple(unmarked(tuple(map(int, s.shape)), s.dtype, taint=taint) for s in specs)
+    pairs = list(zip(specs_of(node), specs_of(other), strict=True))
+    taint = taint or any(spec != true for spec, true in pairs)
+    marks = [unmarked(spec.shape, true.shape, spec.dtype, taint=taint) for spec, true in pairs]
+    return tuple(marks) if hasattr(node.spec, "items") else marks[0]
+
+
+def specs_of(node: Node) -> list[Any]:
+    """The specs of the tensors that a node computes."""
+    return list(getattr(node.spec, "items", [node.spec]))
 
 
 def flat(marks: Marks) -> list[Mark]:
@@ -88,14 +114,73 @@ def flat(marks: Marks) -> list[Mark]:
     return [marks] if isinstance(marks, Mark) else [one for part in marks for one in flat(part)]
 
 
+def each(change: Callable[[Mark], Mark], marks: Marks) -> Marks:
+    """The marks with each of them changed."""
+    return change(marks) if isinstance(marks, Mark) else tuple([each(change, part) for part in marks])
+
+
 def shape_of(node: Node) -> tuple[int, ...]:
     """The sizes of a value, which are numbers."""
     return tuple(map(int, node.spec.shape))
 
 
+def first(shape: Sequence[Size], true: Sequence[Size]) -> Real:
+    """The places of an array padded at its ends."""
+    return tuple([np.arange(int(size)) < int(count) for size, count in zip(shape, true, strict=True)])
+
+
+def is_first(real: Bools) -> bool:
+    """Whether all real places come before all others."""
+    return bool(real[: np.count_nonzero(real)].all())
+
+
+def numbered(start: int, like: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """A number for each element, from `start` on."""
+    return np.asarray(np.arange(start, start + like.size).reshape(like.shape))
+
+
+def cut(array: npt.NDArray[Any], real: Real) -> npt.NDArray[Any]:
+    """What the unpadded function has of an array."""
+    return array if _is_all(real) else array[np.ix_(*real)]
+
+
+def _is_all(real: Real) -> bool:
+    return all(bool(axis.all()) for axis in real)
+
+
+def best_fit(extra: Bools, true: Sequence[int], misfits: Callable[[Real], Bools]) -> tuple[Real, Bools]:
+    """The real places of a value, and at which of them it may differ from the unpadded one.
+
+    Any choice of as many places as the unpadded value has is allowed, since `misfits` compares for it: tried are the
+    first ones, and those that are not extra.
+    """
+    start = first(extra.shape, true)
+    wrong = misfits(start)
+    if not wrong.any():
+        return start, wrong
+    axes = range(extra.ndim)
+    found = tuple([np.asarray((~extra).any(axis=tuple([a for a in axes if a != axis]))) for axis in axes])
+    if tuple(map(np.count_nonzero, found)) != tuple(true):
+        return start, wrong
+    return min((start, wrong), (found, misfits(found)), key=lambda choice: np.count_nonzero(choice[1]))
+
+
+def spread(flags: Bools, real: Real, shape: Sequence[int]) -> Bools:
+    """Flags of the unpadded value at its places in the padded one."""
+    result = np.zeros(tuple(shape), bool)
+    result[np.ix_(*real) if real else ()] = flags
+    return result
+
+
+def whole(mark: Mark) -> Mark:
+    """The same value beside itself: all of it is real, and what is known is not tainted."""
+    return mark._replace(taint=mark.taint & ~mark.known, real=first(mark.taint.shape, mark.taint.shape), same=None)
+
+
 def sound(mark: Mark) -> Mark:
     """What is extra has nothing it could be equal to, and so is tainted unless it is known."""
-    return mark._replace(taint=(mark.taint & ~mark.known) | (mark.extra & ~mark.known))
+    extra = mark.extra
+    return mark._replace(taint=np.where(extra, ~mark.known, mark.taint)) if extra.any() else mark
 
 
 def decided(mark: Mark, where: Bools, value: Any) -> Mark:

@@ -3,46 +3,127 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops import indexing, linalg, movement, pooling, reductions, scans, slicing, sorting
+from graphs.ops import linalg, movement, pooling, reductions, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
-from static.taint.elementwise import by_element
-from static.taint.marks import Bools, Mark, Rule, anything, decided, shape_of, sound, unmarked
+from static.taint.elementwise import lined_up
+from static.taint.marks import (
+    Bools,
+    Mark,
+    Real,
+    Rule,
+    best_fit,
+    cut,
+    decided,
+    is_first,
+    shape_of,
+    sound,
+    spread,
+    unlike,
+    unmarked,
+)
+
+Kernel = Callable[..., Any]
 
 
-def moved(node: Node, sources: Sequence[Mark]) -> Mark:
+# Moved ------------------------------------------------------------------------------------------------------------
+
+
+def moved(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """An op that puts elements where its attributes say, and known ones between them."""
-    flags = {**node.attrs, "value": 0} if "value" in node.attrs else node.attrs
-    kernel = node.op.kernel
-    taint, extra = (kernel(*[np.array(s[i]) for s in sources], **flags) for i in (0, 3))
-    other = kernel(*[~s.known for s in sources], **flags)
-    values = kernel(*[s.value for s in sources], **node.attrs)
+    filled = [{**one.attrs, "value": 0} if "value" in one.attrs else one.attrs for one in (node, other)]
+    kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
+    fill = float(node.attrs.get("value", 0))
+    taint = fill != float(other.attrs.get("value", 0))
+    mark = relocated(node, kernels, sources, fill)
     inside = len(sources) == 1 and node.op not in (slicing.place, movement.pad)
-    upper = sources[0].upper if inside else None
-    return Mark(np.asarray(taint), ~np.asarray(other), np.asarray(values), np.asarray(extra), upper)
+    mark = mark._replace(upper=sources[0].upper if inside else None)
+    return unlike(node, other) if taint else mark
 
 
-def _sum(node: Node, sources: Sequence[Mark]) -> Mark:
-    """A linear op, or a bilinear one: what is known to be 0 adds nothing, and takes away what it is multiplied with."""
+def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fill: float = 0) -> Mark:
+    """Each element is numbered, and both kernels tell where it goes; the number 0 is that of what is filled in."""
+    ends = np.cumsum([1, *(s.taint.size for s in sources)])
+    numbers = [np.arange(at, at + s.taint.size).reshape(s.taint.shape) for at, s in zip(ends, sources, strict=False)]
+    placed = np.asarray(kernels[0](*numbers))
+    expected = np.asarray(kernels[1](*[cut(n, s.real) for n, s in zip(numbers, sources, strict=True)]))
+    taint, certain, extra = (
+        np.concatenate([[start], *(getattr(s, name).ravel() for s in sources)])
+        for start, name in ((False, "taint"), (True, "known"), (False, "extra"))
+    )
+    values = np.concatenate([np.array([fill], node.spec.dtype), *(s.value.ravel() for s in sources)], dtype=None)
+    copies = np.concatenate([[-1], *(s.copies.ravel() for s in sources)])
+
+    def misfits(real: Real) -> Bools:
+        found = cut(placed, real)
+        sure = certain & ~taint
+        return np.asarray((found != expected) & ~(sure[found] & sure[expected] & (values[found] == values[expected])))
+
+    real, misplaced = best_fit(extra[placed], expected.shape, misfits)
+    wrong = spread(misplaced | taint[expected], real, placed.shape)
+    value = values[placed].astype(node.spec.dtype)
+    return sound(Mark(taint[placed] | wrong, certain[placed], value, real, None, copies[placed]))
+
+
+# Added up ---------------------------------------------------------------------------------------------------------
+
+
+def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """A linear op, or a bilinear one."""
+    kernels = [functools.partial(one.op.kernel, **_linear(one.attrs)) for one in (node, other)]
+    mark = summed(node, kernels, sources)
+    return mark._replace(same=_single(node, sources[0])) if node.op is reductions.sum else mark
+
+
+def _single(node: Node, x: Mark) -> Any:
+    """What a sum is a copy of, in which all but one are known to be 0."""
+    if x.same is None:
+        return None
+    options = {key: node.attrs[key] for key in ("axis", "keepdims")}
+    counts = ~(x.known & (x.value == 0))
+    return np.where(counts.sum(**options) == 1, (counts * (x.same + 1)).sum(**options) - 1, -1)
+
+
+def _linear(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attrs.items() if key != "dtype"}
+
+
+def summed(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Mark:
+    """What is known to be 0 adds nothing, and takes away what it is multiplied with.
+
+    That nothing else differs is seen at one random point, with 0 for what is extra: two functions that are linear in
+    each operand differ almost everywhere, or nowhere.
+    """
     parts, wrong, own = (
         [flags.astype(np.float32) for flags in column] for column in zip(*map(_in_sum, sources), strict=True)
     )
 
     def reach(values: Sequence[Any]) -> Bools:
-        return np.asarray(np.asarray(node.op.kernel(*values, **node.attrs)) > 0)
+        return np.asarray(np.asarray(kernels[0](*values)) > 0)
 
     ways = [reach([*parts[:i], wrong[i], *parts[i + 1 :]]) for i in range(len(parts))]
-    zero, extra = ~reach(parts), ~reach(own)
-    if any(s.extra.all() for s in sources):  # the sum of nothing, in the unpadded function too
-        extra &= ~zero
+    if len(sources) > 1:  # 0 times infinity, which a mask may have put there, is not 0
+        every, endless = [np.ones_like(part) for part in parts], [_endless(s).astype(np.float32) for s in sources]
+        ways += [reach([*every[:i], endless[i], *every[i + 1 :]]) for i in range(len(parts)) if endless[i].any()]
+    zero = ~reach(parts)
+    rng = np.random.default_rng(0)
+    point = [rng.uniform(0.5, 1.5, s.taint.shape) * ~s.extra for s in sources]
+    found = np.asarray(kernels[0](*point))
+    expected = np.asarray(kernels[1](*[cut(p, s.real) for p, s in zip(point, sources, strict=True)]))
+    real, misfits = best_fit(~reach(own), expected.shape, lambda real: ~np.isclose(cut(found, real), expected, 1e-9))
+    taint = functools.reduce(np.logical_or, ways) | spread(misfits, real, found.shape)
     value = np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node))
-    return sound(Mark(functools.reduce(np.logical_or, ways), zero, value, extra))
+    return sound(Mark(taint, zero, value, real))
+
+
+def _endless(mark: Mark) -> Bools:
+    return mark.extra & mark.known & ~np.isfinite(mark.value)
 
 
 def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
@@ -50,19 +131,27 @@ def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
     return mark.nonzero, mark.nonzero & ~mark.ignored(0), ~mark.extra
 
 
-def reduced(node: Node, sources: Sequence[Mark]) -> Mark:
-    """A reduction over axes: what is extra must be what it ignores, unless all is extra that goes into a result."""
+def reduced(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+    """A reduction over axes: what is extra must be what it ignores."""
     (x,) = sources
-    axis = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
-    axis, keep = tuple(range(x.taint.ndim)) if axis == (None,) else axis, bool(node.attrs.get("keepdims"))
-    whole = x.extra.all(axis=axis, keepdims=keep)
+    given = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
+    axis, keep = tuple(range(x.taint.ndim)) if given == (None,) else given, bool(node.attrs.get("keepdims"))
     identity = _identity(node, x.value.dtype)
-    wrong = x.taint | x.extra if identity is None else ~x.ignored(identity)
-    result = unmarked(shape_of(node), node.spec.dtype)
-    taint = wrong.any(axis=axis, keepdims=keep)
-    if x.extra.all() and not taint.any() and identity is not None:  # nothing at all, in the unpadded function too
-        return decided(result, np.ones(shape_of(node), bool), identity)
-    return result._replace(taint=np.asarray(taint | whole), extra=np.asarray(whole))
+    wrong = x.taint | x.extra if identity is None or not _counts_alike(node, x, axis) else ~x.ignored(identity)
+    certain = x.known.all(axis=axis, keepdims=keep)
+    value = node.op.kernel(x.value, **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
+    kept = [[np.ones(1, bool)] * keep if i in axis else [real] for i, real in enumerate(x.real)]
+    real = tuple([one for ones in kept for one in ones])
+    taint = np.asarray(wrong.any(axis=axis, keepdims=keep))
+    return sound(Mark(taint, np.asarray(certain), np.broadcast_to(value, shape_of(node)), real))
+
+
+def _counts_alike(node: Node, x: Mark, axis: Sequence[int]) -> bool:
+    """Whether the op does not number what it reduces, or gives real elements the numbers they have unpadded."""
+    if node.op not in (reductions.argmax, reductions.argmin):
+        return True
+    reals = [real for i, real in enumerate(x.real) if i in axis]
+    return not reals or is_first(functools.reduce(np.logical_and.outer, reals).ravel())
 
 
 def _identity(node: Node, dtype: np.dtype[Any]) -> float | None:
@@ -74,92 +163,44 @@ def _identity(node: Node, dtype: np.dtype[Any]) -> float | None:
     return {reductions.any: 0, reductions.all: 1, reductions.prod: 1}.get(node.op)
 
 
-def _along(node: Node, sources: Sequence[Mark]) -> Mark:
+def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """An op along one axis, whose results depend on all of it."""
-    wrong = functools.reduce(np.logical_or, [s.taint | s.extra for s in sources])
+    real, marks = lined_up(shape_of(node), sources)
+    wrong = functools.reduce(np.logical_or, [s.taint | s.extra for s in marks])
     taint = np.broadcast_to(wrong.any(axis=node.attrs["axis"], keepdims=True), shape_of(node))
-    return unmarked(shape_of(node), node.spec.dtype)._replace(taint=taint)
+    return sound(unlike(node, other)._replace(taint=taint, real=real))
 
 
-def _sorted(node: Node, sources: Sequence[Mark]) -> Mark:
+def _sorted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """What is extra goes to the end where it is known to be the last of all: the elements before are as unpadded."""
     (x,) = sources
-    if x.value.dtype.kind != "f" or not x.ignored(float("-inf" if node.attrs["descending"] else "inf")).all():
-        return _along(node, sources)
     axis = node.attrs["axis"]
-    extra = np.sort(x.extra, axis=axis)
-    return sound(unmarked(shape_of(node), node.spec.dtype)._replace(extra=extra))
+    last = x.ignored(float("-inf" if node.attrs["descending"] else "inf")).all()
+    numbered = node.op is sorting.argsort and not is_first(x.real[axis])
+    if x.value.dtype.kind != "f" or not last or numbered:
+        return _along(node, other, sources)
+    real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
+    mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
+    ends = np.unique(x.value[x.extra])
+    one = node.op is sorting.sort and len(ends) == 1
+    return decided(sound(mark), mark.extra, ends[0]) if one else sound(mark)
 
 
-def _running(node: Node, sources: Sequence[Mark]) -> Mark:
+def _running(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     (x,) = sources
-    wrong = ~x.ignored(0 if node.op is scans.cumulative_sum else 1)
-    result = unmarked(shape_of(node), node.spec.dtype)
-    nonzero = x.nonzero if node.op is scans.cumulative_sum else np.ones_like(x.known)
-    zero = ~np.logical_or.accumulate(nonzero, axis=node.attrs["axis"])
-    taint = np.logical_or.accumulate(wrong, axis=node.attrs["axis"])
-    return sound(decided(result._replace(taint=taint, extra=x.extra), zero, 0))
-
-
-# Indexing by arrays -----------------------------------------------------------------------------------------------
-
-
-def _picked(node: Node, sources: Sequence[Mark]) -> Mark:
-    """take and take_along_axis: tainted where the index is, or where what is picked may be."""
-    x, index = sources
     axis = node.attrs["axis"]
-    wrong = x.taint | x.extra
-    anywhere = np.broadcast_to(wrong.any(axis=axis, keepdims=True), wrong.shape)
-    taint = node.op.kernel(np.array(wrong if index.known.all() else anywhere), index.value, axis=axis)
-    by_index = index.taint | index.extra
-    if node.op is indexing.take:
-        by_index = by_index.reshape(*(1,) * axis, *by_index.shape, *(1,) * (x.taint.ndim - axis - 1))
-    by_index = np.broadcast_to(by_index, shape_of(node))
-    return unmarked(shape_of(node), node.spec.dtype)._replace(taint=taint | by_index, extra=by_index)
-
-
-def _flat(node: Node, sources: Sequence[Mark]) -> Mark:
-    """flat_index: element by element, where all is known; what is not known has no place to look for."""
-    if not all(mark.known.all() for mark in sources):
-        sources = [mark._replace(known=np.zeros_like(mark.known)) for mark in sources]
-    return by_element(node, sources)
-
-
-def _added(node: Node, sources: Sequence[Mark]) -> Mark:
-    """scatter_add: what is known to be 0 adds nothing, wherever it goes."""
-    g, index = sources
-    axis = node.attrs["axis"]
-    after = g.taint.ndim - axis - index.taint.ndim
-    by_index = (index.taint | index.extra).reshape(*(1,) * axis, *index.taint.shape, *(1,) * after)
-    tainted = bool((g.nonzero & (~g.ignored(0) | by_index)).any())
-    return unmarked(shape_of(node), node.spec.dtype, taint=tainted)
-
-
-def _added_along(node: Node, sources: Sequence[Mark]) -> Mark:
-    """add_along_axis: the same in each row along the axis."""
-    g, index = sources
-    by_index, axis = index.taint | index.extra, node.attrs["axis"]
-    flags = (
-        (g.nonzero & (~g.ignored(0) | by_index)).any(axis=axis, keepdims=True),
-        ~g.nonzero.any(axis=axis, keepdims=True),
-    )
-    extra = (g.extra | index.extra).all(axis=axis, keepdims=True)
-    taint, zero, extra = (np.broadcast_to(flag, shape_of(node)) for flag in (*flags, extra))
-    return sound(Mark(taint, zero, np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node)), extra))
+    taint = np.logical_or.accumulate(~x.ignored(0 if node.op is scans.cumulative_sum else 1), axis=axis)
+    certain = np.logical_and.accumulate(x.known, axis=axis)
+    return sound(Mark(taint, certain, node.op.kernel(x.value, **node.attrs), x.real))
 
 
 _SUMS = (
     *(reductions.sum, linalg.matmul, convolution, convolution_input, convolution_weight),
     *(pooling.window_sum, pooling.window_spread),
 )  # fmt: skip
+BY_VALUE: dict[Op, Rule] = dict.fromkeys(_SUMS, _sum)
 RULES: dict[Op, Rule] = {
-    **dict.fromkeys(_SUMS, _sum),
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
-    **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
-    indexing.flat_index: _flat,
-    indexing.scatter_add: _added,
-    indexing.add_along_axis: _added_along,
     scans.linear_recurrence: _along,
-    indexing.scatter: anything,
 }

@@ -143,5 +143,9 @@ def _table(summary: Summary) -> Table:
 
 def _row(place: Place, timed: Point | None, held: Point | None) -> tuple[str, ...]:
     head = (place.ops, f"{place.depth:,}", f"{place.elements:,}")
-    ratio = (text.ratio(timed.ratio), text.interval(*timed.interval.bounds())) if timed and timed.interval else ("", "")
+    ratio = (
+        (text.ratio(timed.ratio), text.interval(timed.interval.low, timed.interval.high))
+        if timed and timed.interval
+        else ("", "")
+    )
     return (*head, *ratio, _second(timed) if timed else "", text.ratio(_shown(held)) if held else "")

@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from compare.parts.programs import UNEXPLAINED
-from compare.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, stages
+from compare.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -83,7 +83,7 @@ def _alt(found: Sequence[Parted]) -> str:
 def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
-        (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", f"[{share.low:.1%}, {share.high:.1%}]",
+        (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", spread(share),
          text.seconds(share.estimate * one.seconds))
         for one in found
         for part, share in one.shares.items()

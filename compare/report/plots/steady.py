@@ -19,7 +19,7 @@ _CAPTION = (
     "Each dot is the time of one call once an arm is warm, divided by dynamic's time for the same call on "
     "the same data; the whiskers are its 95% interval. Left of the line at 1× the static arm is faster, "
     f"right of it slower. The grey strip is the tie zone, {SMALLEST_EFFECT:.0%} either way: whiskers "
-    "inside it are a tie, whiskers across its edge mean that this run cannot tell. The scale is "
+    "inside it are a tie, whiskers across its edge, and no whiskers, mean that this run cannot tell. The scale is "
     "logarithmic, so 0.5× and 2× are equally far from a tie. Building and first calls are not in it: see "
     "the next figure."
 )
@@ -58,9 +58,9 @@ def _bands(axes: Axes, rows: Sequence[Ratio]) -> None:
 
 def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
-    axes.plot(interval.bounds(), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
+    axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    words = (text.ratio(interval.estimate), text.interval(*interval.bounds()), ratio.words)
+    words = (text.ratio(interval.estimate), text.interval(interval.low, interval.high), ratio.words)
     beside: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),
         "textcoords": "offset points",
@@ -71,8 +71,8 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
 
 
 def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
-    low = min(0.9, *(ratio.interval.low for ratio in rows)) / 1.15
-    high = max(1.1, *(ratio.interval.high for ratio in rows)) * 1.15
+    ends = [end for ratio in rows for end in style.ends(ratio.interval)]
+    low, high = min(0.9, *ends) / 1.15, max(1.1, *ends) * 1.15
     style.ratio_axis(axes, low, high)
     axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
     axes.axvline(1, color=style.INK, linewidth=1.2)
@@ -116,5 +116,5 @@ def _table(summary: Summary, rows: Sequence[Ratio]) -> Table:
 
 def _row(summary: Summary, ratio: Ratio) -> tuple[str, ...]:
     base, own = summary.courses[ratio.cell, DYNAMIC].steady, summary.courses[ratio.cell, ratio.arm].steady
-    factor = (text.ratio(ratio.interval.estimate), text.interval(*ratio.interval.bounds()))
+    factor = (text.ratio(ratio.interval.estimate), text.interval(ratio.interval.low, ratio.interval.high))
     return (*ratio.cell, ratio.arm, text.seconds(base), text.seconds(own), *factor, ratio.words)

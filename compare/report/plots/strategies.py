@@ -63,7 +63,7 @@ def _panel(axes: Axes, cell: Cell, names: Sequence[str]) -> None:
 def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[Record]) -> None:
     colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
     marker = "o" if measured[0]["batching"] == "one by one" else "s"
-    axes.plot(interval.bounds(), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     words = f"{measured[0]['compiles']} · {computed(measured):.2f}"

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from PIL import Image
 
 from compare.report import text
+from compare.stats import Interval
 
 WIDTH = 10.0  # inches
 DPI = 150
@@ -77,6 +78,11 @@ def colour(arm: str) -> str:
 def marker(arm: str) -> str:
     """The marker of an arm, the same in every figure."""
     return _ARMS.get(arm, _OTHER_ARM)[1]
+
+
+def ends(interval: Interval) -> list[float]:
+    """Where the whiskers of an estimate end: at the estimate, if it has no interval."""
+    return interval.bounds() or [interval.estimate] * 2
 
 
 def ordered_arms(arms: Iterable[str]) -> list[str]:

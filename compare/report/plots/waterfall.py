@@ -96,7 +96,7 @@ def _row(one: Waterfall, landing: Landing) -> tuple[str, ...]:
     ratios = [
         part
         for ratio in (landing.step, landing.total)
-        for part in ((text.ratio(ratio.estimate), text.interval(*ratio.bounds())) if ratio else ("", ""))
+        for part in ((text.ratio(ratio.estimate), text.interval(ratio.low, ratio.high)) if ratio else ("", ""))
     ]
     head = (one.workload, one.size, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(one, landing.rung))

@@ -1,0 +1,59 @@
+"""Which tape the dynamic engine ran by, as its records tell: with loops in Python it is another, slower engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from compare.claims.base import Finding, Records
+
+RESTING = ("C5", "C6", "C7")
+"""The claims that rest on seconds and bytes alone: they are not judged by a tape in Python unless that is asked for."""
+PARTLY = ("C4", "C8")
+"""The claims that rest on facts as well, and are judged by any tape, with a word about it."""
+OPTION = "--python-tape"
+_RAN = {"compiled": "compiled", "python": "in Python"}
+
+
+def told(records: Records) -> str:
+    """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
+    found = _counted(records)
+    if not found:
+        return "Which tape ran is not told by these results."
+    if len(found) == 1:
+        slow = ": ratios to it are not those to the compiled one" if found["python"] else ""
+        return f"The tape ran {_RAN[next(iter(found))]}{slow}."
+    parts = (f"{_RAN[tape]} in {count:,} records" for tape, count in sorted(found.items()))
+    return f"The tape ran {' and '.join(parts)}: these times are not to be compared."
+
+
+def in_python(records: Records) -> str:
+    """Where and that the tape ran in Python; empty if it did not."""
+    found = _counted(records)
+    share = "" if len(found) == 1 else f" in {found['python']:,} of {found.total():,} records"
+    return f"the tape ran in Python{share}" if found["python"] else ""
+
+
+def not_measured(where: str) -> Finding:
+    """The finding on a claim that rests on the tape's speed or memory, where it ran in Python."""
+    remedy = f"graphduel doctor tells how to have that; {OPTION} judges by this one all the same"
+    return Finding("not measured yet", (f"{where}, which takes longer than the compiled one: {remedy}",))
+
+
+def warning(where: str) -> str:
+    """What is added to the reasons of a claim that rests on it in part."""
+    return f"{where}: seconds of the dynamic engine are its, not those of the compiled tape"
+
+
+def _counted(records: Records) -> Counter[str]:
+    """How many measurements each tape made; the starts of a run count where no measurement tells."""
+    tapes = [(r.get("kind") == "run", _tape(r.get("environment"))) for r in records]
+    measured = Counter(tape for start, tape in tapes if tape and not start)
+    return measured or Counter(tape for _, tape in tapes if tape)
+
+
+def _tape(environment: Any) -> str:
+    """The tape that an environment tells of; "" for anything else."""
+    tape = environment.get("tape") if isinstance(environment, Mapping) else None
+    return tape if isinstance(tape, str) and tape in _RAN else ""

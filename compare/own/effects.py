@@ -1,0 +1,205 @@
+"""What a function does besides its result: it prints, draws random numbers, changes globals or its arguments.
+
+The dynamic engine runs the function's Python on every call, the static one only when it traces. What Python does
+besides the result is then done by one engine alone, and a comparison of their times says nothing. So the function is
+run once, and what its code can reach is looked at before and after; where something has changed, it is run again, line
+by line, for the line that did it. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
+
+Not found: what is written past `sys.stdout` and `sys.stderr`, as to files, and changes inside objects of libraries.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import dynamic
+from compare import arms
+from compare.errors import EffectsError
+from compare.own import reach, users
+from compare.own.fingerprint import fingerprint
+from graphs import tree
+from graphs.errors import is_internal
+
+LOOKING = 2.0
+"""Seconds after which the search for the line that did it ends."""
+NO_RESULT = "returns None"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a function does, and the line that does it, `mine.py:12`, where that was found."""
+
+    what: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.line})" if self.line else self.what
+
+
+def refuse(name: str, found: Sequence[Effect]) -> None:
+    """Raises EffectsError that tells them, if there are any."""
+    allow = "measure all the same with --allow-effects (allow_effects=True)"
+    if [one.what for one in found] == [NO_RESULT]:
+        raise EffectsError(
+            f"{name} {found[0]}, so that there is nothing to compare; return what it computes, or {allow}"
+        )
+    if found:
+        raise EffectsError(
+            f"{name} does more than give a result: {', '.join(map(str, found))}. The dynamic engine does that on every "
+            f"call, the static one only when it traces, so that their times cannot be compared; take it out, or {allow}"
+        )
+
+
+def effects_of(f: Callable[..., Any], example: Sequence[Any]) -> list[Effect]:
+    """The effects of one call. Python's and NumPy's random states are left as they were. Raises what f raises."""
+    with _random_states_kept():
+        heard, changed, output = _run(f, example)
+        if changed:
+            lines = _lines(f, example, changed)
+            heard += [Effect(f"changes {what}", lines.get(what, "")) for what in changed]
+    if output is None:
+        heard.append(Effect(NO_RESULT, _defined(f)))
+    return heard
+
+
+def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[Effect], list[str], Any]:
+    """What one call wrote, the names of what it changed, and its output."""
+    places, changed = list[reach.Place](), list[str]()
+
+    def watched(*args: Any) -> Any:
+        places.extend(_places(f, copies, args))
+        before = [place.read() for place in places]
+        output = f(*args)
+        changed.extend(place.name for place, old in zip(places, before, strict=True) if place.read() != old)
+        return output
+
+    copies = _copied(example)
+    heard: list[Effect] = []
+    with _listening(heard):
+        output, _ = arms.transformed(dynamic, watched, None)(*copies)
+    return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
+
+
+def _lines(f: Callable[..., Any], example: Sequence[Any], changed: Sequence[str]) -> dict[str, str]:
+    """The line of the user's that first changed each of these, as another call shows it."""
+    found: dict[str, str] = {}
+    copies = _copied(example)
+
+    def watched(*args: Any) -> Any:
+        places = [place for place in _places(f, copies, args) if place.name in changed]
+        with _stepping(places, found):
+            return f(*args)
+
+    with _listening([]):
+        arms.transformed(dynamic, watched, None)(*copies)
+    return found
+
+
+@contextmanager
+def _stepping(places: Sequence[reach.Place], found: dict[str, str]) -> Iterator[None]:
+    """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
+    seen = {place.name: place.read() for place in places}
+    last, until = [""], time.monotonic() + LOOKING
+
+    def look(frame: FrameType, event: str, _: Any) -> Any:
+        if not users.wrote(frame.f_code.co_filename) or time.monotonic() > until:
+            return None
+        for place in places:
+            if place.name not in found and place.read() != seen[place.name]:
+                found[place.name] = last[0]
+        if event == "line":
+            last[0] = users.line(frame)
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+class _Ear(io.TextIOBase):
+    """A stream that notes which line of the user's writes to it, and shows nothing but what ops write."""
+
+    def __init__(self, name: str, stream: Any, heard: list[Effect]) -> None:
+        self.stream_name, self.stream, self.heard = name, stream, heard
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Note who writes."""
+        frame = _writer(sys._getframe(1))
+        if frame is None:
+            self.stream.write(text)
+        elif text:
+            self.heard.append(Effect(f"writes to {self.stream_name}", users.line(frame)))
+        return len(text)
+
+
+@contextmanager
+def _listening(heard: list[Effect]) -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Ear("stdout", before[0], heard), _Ear("stderr", before[1], heard)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _writer(frame: FrameType | None) -> FrameType | None:
+    """The frame of the user's that writes; None where an op does, or a warning, which comes once."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_internal(name) or name == warnings.__file__:
+            return None
+        if users.wrote(name):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+@contextmanager
+def _random_states_kept() -> Iterator[None]:
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (the state that users' code shares)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[reach.Place]:
+    """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
+    pairs = enumerate(zip(example, args, strict=True))
+    arguments = [reach.Place(f"its argument {i}", partial(fingerprint, pair)) for i, pair in pairs]
+    return [
+        reach.Place("the state of Python's random", random.getstate),
+        reach.Place("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
+        *arguments,
+        *reach.places(f),
+    ]
+
+
+def _copied(example: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(tree.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tuple(example)))
+
+
+def _defined(f: Callable[..., Any]) -> str:
+    code = getattr(f, "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""

@@ -1,0 +1,139 @@
+"""The zip of a saved graph, read within bounds: before anything is inflated it is known how much that will be.
+
+graph.json     the document
+arrays/N.npy   the data of constants
+digest.txt     the SHA-256 of all of the above
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from graphs.errors import ArtifactError, GraphError
+
+RATIO = 100  # bytes inflated for each byte of the file, beyond
+FREE = 1 << 24  # bytes that any file may have
+_MEMBER = re.compile(r"graph\.json|digest\.txt|arrays/(0|[1-9]\d{0,8})\.npy", re.ASCII)
+_KINDS = "biuf"
+
+# What reading and decoding raise on a file that no release has written.
+DAMAGE = (
+    ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, GraphError, LookupError, MemoryError,
+    OSError, RuntimeError, StopIteration, SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+def write(path: Path, document: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+    """Write the zip, atomically: compressed, unless that is so much smaller that `read` would refuse it."""
+    files = {"graph.json": document} | {f"arrays/{i}.npy": _npy(array) for i, array in enumerate(arrays)}
+    files["digest.txt"] = digest(files).encode()
+    data = _zipped(files, zipfile.ZIP_DEFLATED)
+    if sum(map(len, files.values())) > _most(len(data)):
+        data = _zipped(files, zipfile.ZIP_STORED)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _zipped(files: Mapping[str, bytes], compression: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def _npy(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def read(path: Path) -> dict[str, bytes]:
+    """The members but the digest, which fits them. Raises ArtifactError, and OSError when the file is unreadable."""
+    with path.open("rb") as file:
+        try:
+            files = _members(file, os.fstat(file.fileno()).st_size)
+        except ArtifactError as error:
+            raise ArtifactError(f"{path.name}: {error}") from None
+        except DAMAGE as error:
+            raise ArtifactError(f"{path.name}: not a graph saved by graphduel, or cut off ({error})") from error
+    if files.pop("digest.txt", b"").decode(errors="replace") != digest(files):
+        raise ArtifactError(f"{path.name}: altered or damaged, its digest does not match; save it again")
+    return files
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """The SHA-256 of all members, their names and sizes."""
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name}:{len(files[name])}:".encode())
+        total.update(files[name])
+    return total.hexdigest()
+
+
+def _members(file: IO[bytes], size: int) -> dict[str, bytes]:
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        _check(members, size)
+        return {member.filename: _inflated(archive, member) for member in members}
+
+
+def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
+    """Refuse what a saved graph does not hold, and more bytes than a file of this size may come to."""
+    names = [member.filename for member in members]
+    strange = [name for name in names if not _MEMBER.fullmatch(name)]
+    if strange or len(set(names)) < len(names):
+        raise ArtifactError(f"not a graph saved by graphduel, it holds {(strange or ['a member twice'])[0]!r}")
+    if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or m.flag_bits & 1 for m in members):
+        raise ArtifactError("not a graph saved by graphduel, it is compressed in another way")
+    inflated = sum(member.file_size for member in members)
+    if inflated > _most(size):
+        raise ArtifactError(f"{size:,} bytes would inflate to {inflated:,}; those of a saved graph, to less")
+
+
+def _most(size: int) -> int:
+    """The bytes that a file of this size may inflate to."""
+    return FREE + RATIO * size
+
+
+def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    with archive.open(member) as opened:
+        data = opened.read(member.file_size + 1)  # never more than was declared, whatever is in there
+    if len(data) != member.file_size:
+        raise ArtifactError(f"damaged, {member.filename} is not as long as it says; save it again")
+    return data
+
+
+def array_of(data: bytes) -> np.ndarray[Any, Any]:
+    """The array in a `.npy` file of the first version, which is all there is in it. Raises ArtifactError."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ArtifactError(f"damaged, an array of version {version}; save it again")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in _KINDS or dtype.shape:
+        raise ArtifactError(f"damaged, an array of {dtype}, which would need pickle or is no number; save it again")
+    rest = len(data) - file.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != rest:
+        raise ArtifactError(f"damaged, an array of shape {shape} in {rest:,} bytes; save it again")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    whole = flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)
+    return np.array(whole, dtype.newbyteorder("="), order="K")
