@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 
+import numpy as np
 import pytest
 
+import dynamic
+import graphs as g
+import static
+from dynamic.batching.schedule import SCHEDULES
+from graphs.errors import ShapeError
 from tests.fuzz.__main__ import main
 from tests.fuzz.cases import case_of
 from tests.fuzz.mix import EVERYTHING
@@ -59,3 +66,63 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, capsys):
     for programs in (50, 54):
         assert main(["--programs", str(programs), "--way", "eager", "--state", str(state)]) == 0
     assert "54 programs, 54 runs, 0 failures" in capsys.readouterr().out
+
+
+# What random programs have found --------------------------------------------------------------------------------------
+
+
+def leaves(count):
+    return [dynamic.tensor(np.arange(6.0).reshape(2, 3) + i, requires_grad=True) for i in range(count)]
+
+
+def in_a_batch(f, strategy):
+    """The sum of f of three leaves, and their gradients, one by one and in a batch."""
+    found = []
+    for block in (nullcontext(), dynamic.batched(strategy)):
+        inputs = leaves(3)
+        with block:
+            total = sum(g.sum(g.sin(g.reshape(value, (-1,)) * 0.7)) for x in inputs for value in f(x))
+        total.backward()
+        found.append([total.item(), *[x.grad.numpy() for x in inputs]])
+    return found
+
+
+each_strategy = pytest.mark.parametrize("strategy", SCHEDULES)
+
+
+@each_strategy
+@pytest.mark.parametrize("part", [lambda x: (x,), lambda x: (x[-1, 0], x * 2), lambda x: (g.reshape(x, (3, 2)),)])
+def test_a_cell_returns_a_parameter_or_a_part_of_it(part, strategy):
+    """What it returns is computed, and no constant that could be looked at before the batch runs."""
+    for one, other in zip(*in_a_batch(dynamic.cell(part), strategy), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+@each_strategy
+def test_what_is_joined_in_one_group_has_inputs_of_other_kinds(strategy):
+    fixed = np.array([2.0, 3.0])
+
+    def joins(x):
+        row = g.sum(x, axis=0)
+        return g.concat([row, fixed]), g.concat([fixed, row]), g.concat([row, row, fixed, row])
+
+    for one, other in zip(*in_a_batch(joins, strategy), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+@pytest.mark.parametrize("y", [np.float64(3.0), np.array([3.0])])
+def test_a_python_bool_chooses_between_an_array_and_a_number(y):
+    assert g.where(True, np.array(2.0), y) == 2.0
+    assert g.where(False, np.array(2.0), y) == 3.0
+
+
+@pytest.mark.parametrize("engine", [dynamic, static])
+def test_what_is_added_has_the_shape_of_where_it_goes(engine):
+    """A graph that leaves the sum out refuses it all the same."""
+
+    def f(x):
+        g.scatter_add(x, np.array([0, 1, 1]), shape=(2,), axis=0)
+        return g.sum(x)
+
+    with pytest.raises(ShapeError, match=r"scatter_add: what is added has the shape .* \(3,\)"):
+        engine.grad(f)(np.ones(5)) if engine is dynamic else static.compile(f, np.ones(5))

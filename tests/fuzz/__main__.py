@@ -25,7 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, help="a file to write results to, and to go on from")
     parser.add_argument("--show", action="store_true", help="print each program that fails, made smaller")
     told = parser.parse_args(arguments)
-    faulthandler.enable()
     return Run(told).all()
 
 
@@ -97,4 +96,5 @@ class Run:
 
 
 if __name__ == "__main__":
+    faulthandler.enable()
     raise SystemExit(main())
