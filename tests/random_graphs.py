@@ -25,6 +25,7 @@ BATCH = (5, 6)  # sizes of the axis that may be symbolic; all other axes have ot
 class Mix:
     """What programs are drawn from: families with their chances, and dtypes of inputs with theirs.
 
+    laid      the chance that an input lies in memory in another way than row after row
     breaking  the chance that the last step breaks a rule of its op, so that all that run the program must refuse it
     """
 
@@ -33,6 +34,7 @@ class Mix:
     dtypes: dict[str, float]
     broken: tuple[Kind, ...] = ()
     breaking: float = 0.0
+    laid: float = 0.0
 
     def family(self, random: Random) -> list[Kind]:
         """One of the families."""
@@ -134,6 +136,15 @@ def random_program(seed: int, mix: Mix = FLOATS) -> Program:
     return Program(seed, tuple(draft.inputs), tuple(draft.steps), outputs, draft.smooth, draft.smallest)
 
 
+def _laid_out(random: Random, x: Array) -> Array:
+    """The same numbers: column after column, backwards, with gaps, or read-only."""
+    way = int(random.integers(4))
+    if way == 3:
+        x = x.copy()
+        x.flags.writeable = False
+    return [np.asfortranarray(x), np.flip(np.flip(x).copy()), np.stack([x, x], axis=-1)[..., 0], x][way]
+
+
 class _Draft:
     """A program that grows, with the value of each step: in float64, and in the dtype that it has."""
 
@@ -159,6 +170,10 @@ class _Draft:
         return [tuple(1 if random.random() < 0.1 else s for s in shape) for shape in drawn]
 
     def _input(self, shape: tuple[int, ...]) -> Array:
+        drawn = self._drawn(shape)
+        return _laid_out(self.random, drawn) if self.mix.laid and self.random.random() < self.mix.laid else drawn
+
+    def _drawn(self, shape: tuple[int, ...]) -> Array:
         dtype = np.dtype(self.mix.dtype(self.random))
         drawn = self.random.normal(size=shape)
         if dtype.kind == "b":

@@ -18,4 +18,5 @@ EVERYTHING = Mix(
             "uint8": 0.03, "bool": 0.05},
     broken=BROKEN,
     breaking=0.03,
+    laid=0.15,
 )  # fmt: skip
