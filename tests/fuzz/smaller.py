@@ -34,13 +34,18 @@ def _failure(program: Program, way: str) -> type[Exception] | None:
 
 
 def _reduced(program: Program) -> Iterator[Program]:
-    """Programs with one output less, or with a value that is an input, and all that nobody reads left out."""
-    for output in program.outputs:
-        if len(program.outputs) > 1:
-            yield _pruned(dataclasses.replace(program, outputs=(output,)))
+    """With one output, without what nobody reads, or with the value of a step as an input."""
+    if len(program.outputs) > 1:
+        for output in program.outputs:
+            yield dataclasses.replace(program, outputs=(output,))
+    pruned = _pruned(program)
+    if len(pruned.steps) + len(pruned.inputs) < len(program.steps) + len(program.inputs):
+        yield pruned
     values = [np.asarray(x) for x in program.values(program.inputs)]
-    for place in reversed(range(len(program.steps) - 1)):
-        yield _pruned(_cut(program, place, values))
+    for place in reversed(range(len(program.steps))):
+        cut = _cut(program, place, values)
+        yield _pruned(cut)
+        yield cut
 
 
 def _cut(program: Program, place: int, values: list[np.ndarray]) -> Program:
