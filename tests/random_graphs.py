@@ -142,7 +142,7 @@ def _laid_out(random: Random, x: Array) -> Array:
     if way == 3:
         x = x.copy()
         x.flags.writeable = False
-    return [np.asfortranarray(x), np.flip(np.flip(x).copy()), np.stack([x, x], axis=-1)[..., 0], x][way]
+    return [np.asfortranarray(x), np.asarray(np.flip(np.flip(x).copy())), np.stack([x, x], axis=-1)[..., 0], x][way]
 
 
 class _Draft:

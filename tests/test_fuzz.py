@@ -13,8 +13,10 @@ import graphs as g
 import static
 from dynamic.batching.schedule import SCHEDULES
 from graphs.errors import ShapeError
+from static.passes import pipeline
+from tests.arena import check_arena
 from tests.fuzz.__main__ import main
-from tests.fuzz.cases import case_of
+from tests.fuzz.cases import case_of, same_bits
 from tests.fuzz.mix import EVERYTHING
 from tests.fuzz.run import WAYS, attempt, ways_of
 from tests.fuzz.smaller import smaller
@@ -85,6 +87,24 @@ def in_a_batch(f, strategy):
         total.backward()
         found.append([total.item(), *[x.grad.numpy() for x in inputs]])
     return found
+
+
+@pytest.mark.parametrize("passes", [pipeline.REPLAY, pipeline.SIMPLIFY, pipeline.DEFAULT])
+def test_a_part_reshaped_to_a_number_has_memory_of_its_own(passes):
+    """Nobody reads the whole any more when what comes next is written over it, nor may the caller see the arena."""
+
+    def f(x):
+        whole = g.cos(x)
+        first = g.reshape(whole[:1], ())
+        rest = g.tanh(whole[1:]) * 0.5
+        return first, g.sin(rest) * first, rest
+
+    x = np.linspace(0.5, 2.0, 40)
+    exe = static.compile(f, x, passes=passes)
+    same_bits(g.tree.unflatten(exe.traced.outputs, check_arena(exe, [x])), f(x))
+    first, *_ = exe(x)
+    exe(x * 2)
+    assert first == np.cos(0.5)
 
 
 each_strategy = pytest.mark.parametrize("strategy", SCHEDULES)
