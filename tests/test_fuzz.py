@@ -12,7 +12,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic.batching.schedule import SCHEDULES
-from graphs.errors import ShapeError
+from graphs.errors import InplaceError, ShapeError
 from static.passes import pipeline
 from tests.arena import check_arena
 from tests.fuzz.__main__ import main
@@ -128,6 +128,31 @@ def test_what_is_joined_in_one_group_has_inputs_of_other_kinds(strategy):
 
     for one, other in zip(*in_a_batch(joins, strategy), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+WRITES = (np.array([0, 2]), (np.array([[1]]), None), np.array([True, False, True]), slice(None, None, -1), 1)
+
+
+@each_strategy
+@pytest.mark.parametrize("key", WRITES, ids=str)
+def test_a_deferred_tensor_is_written_to_by_any_key(key, strategy):
+    def write(x):
+        rows = x * 2
+        rows[(slice(None), *key) if isinstance(key, tuple) else (slice(None), key)] = x[0, 0]
+        return (rows,)
+
+    for one, other in zip(*in_a_batch(write, strategy), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+def test_a_deferred_tensor_that_has_a_view_is_not_written_to():
+    with dynamic.batched():
+        x = leaves(1)[0] * 2
+        row = x[0]
+        with pytest.raises(InplaceError, match="deferred value that is a view, or has one"):
+            x[np.array([0])] = 0.0
+        with pytest.raises(InplaceError, match="deferred value that is a view, or has one"):
+            row += 1
 
 
 @pytest.mark.parametrize("y", [np.float64(3.0), np.array([3.0])])
