@@ -13,6 +13,7 @@ import graphs as g
 import static
 from dynamic.batching.schedule import SCHEDULES
 from graphs.errors import InplaceError, ShapeError
+from graphs.op import registered
 from static.passes import pipeline
 from tests.arena import check_arena
 from tests.fuzz.__main__ import main
@@ -71,6 +72,36 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, capsys):
 
 
 # What random programs have found --------------------------------------------------------------------------------------
+
+
+VIEWS = {
+    "flip": g.flip,
+    "getitem": lambda x: g.getitem(x, (Ellipsis,)),
+    "permute_dims": lambda x: g.permute_dims(x, tuple(range(x.ndim))),
+    "reshape": lambda x: g.reshape(x, (1, *x.shape)),
+    "broadcast_to": lambda x: g.broadcast_to(x, (2, *x.shape)),
+    "stop_gradient": g.stop_gradient,
+}
+
+
+def test_every_op_that_makes_views_is_tried():
+    views = {name for name, op in registered().items() if op.view}
+    assert views - {"part", "observe"} == set(VIEWS)  # these have no kernel that users call
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=str)
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_shares_memory_whatever_its_shape(name, shape):
+    """A graph makes views of its arena once: a kernel that copies what has no axes gives numbers of another call."""
+    x = np.asarray(np.random.default_rng(0).normal(size=shape))
+    assert np.shares_memory(VIEWS[name](x), x)
+
+    def f(x):
+        return g.exp(VIEWS[name](g.sin(x) * 2) * 0.5)
+
+    exe = static.compile(f, x, passes=pipeline.REPLAY)
+    for shift in (1.0, 2.0):
+        np.testing.assert_allclose(exe(x + shift), f(x + shift), rtol=1e-12)
 
 
 def leaves(count):
