@@ -74,6 +74,31 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, capsys):
 # What random programs have found --------------------------------------------------------------------------------------
 
 
+LONGER = {
+    "framed": lambda x: g.pad(x, ((1, 1), (0, 0))),
+    "joined": lambda x: g.concat([np.ones((2, 2)), x], axis=0),
+    "last again": lambda x: g.concat([x, x[-1:]], axis=0),
+    "shorter": lambda x: g.diff(x, axis=0),
+    "from the second": lambda x: x[1:] * 2,
+}
+
+
+@pytest.mark.parametrize("shapes", ["bucket", "pad"])
+@pytest.mark.parametrize("name", LONGER)
+def test_results_that_are_longer_or_shorter_than_the_padded_axis(name, shapes):
+    """They are cut by what was padded: a size that needs no padding is not cut, the others are right or refused."""
+    f = static.jit(LONGER[name], shapes=shapes, dims=(("T", None),))
+    for size in (8, 5, 8, 3):
+        x = np.random.default_rng(size).normal(size=(size, 2))
+        try:
+            found = f(x)
+        except ShapeError:
+            assert name in ("framed", "last again")
+            assert size != 8
+        else:
+            same_bits(found, LONGER[name](x))
+
+
 VIEWS = {
     "flip": g.flip,
     "getitem": lambda x: g.getitem(x, (Ellipsis,)),

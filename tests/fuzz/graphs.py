@@ -24,7 +24,7 @@ from tests.fuzz.cases import Case, agree, plain, same_bits
 from tests.fuzz.tapes import Way, slope
 from tests.random_graphs import BATCH
 
-LENGTHS = (5, 7, 6, 3)
+LENGTHS = (5, 7, 3)
 PASSES = {
     "replay": pipeline.REPLAY,
     "simplify": pipeline.SIMPLIFY,

@@ -34,8 +34,8 @@ EINSUMS = ("ij,jk->ik", "ij,ij->", "i,j->ij", "ij,kj->ki", "i,i->i", "ii->i", "i
 def subscripts(random: Random, *arrays: Array) -> Options | None:
     text = drawn(random, [s for s in EINSUMS if s.count(",") == len(arrays) - 1])
     try:
-        np.einsum(text, *arrays)
-    except ValueError:
+        g.einsum(text, *arrays)
+    except g.GraphError:
         return None
     return {"subscripts": text}
 
