@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
@@ -180,6 +181,11 @@ class _Process:
             [sys.executable, "-m", "tests.fuzz.answers"], cwd=ROOT, env=told, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Nobody asks any more."""
+        self.process.communicate()
 
     def ask(self, seed: int) -> str:
         assert self.process.stdin is not None
