@@ -56,7 +56,7 @@ class Padding:
         if kind not in self._croppings:
             self._croppings[kind] = Cropping.of(self.f, laid.filled, call, laid.names)
         cropping = self._croppings[kind]
-        cropped = cropping(result, call.true)
+        cropped = cropping(result, call)
         if self.check and call.true != call.padded:
             at_most = bounds(traced, laid.names, call.true)
             sizes = kind, tuple(call.true.items()), tuple(call.padded.items()), at_most

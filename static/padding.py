@@ -39,14 +39,21 @@ class Cropping(NamedTuple):
                 _mark(axes, name, before, output.spec.shape)
         return cls(tuple(tuple(axes) for axes in found))
 
-    def __call__(self, result: Any, true: Mapping[str, int]) -> Any:
+    def __call__(self, result: Any, call: Specialised) -> Any:
         """The result with every followed axis cut to its true size."""
         leaves, structure = tree.flatten(result)
         cut = [
-            leaf[tuple(slice(true[n]) if n else slice(None) for n in axes)] if any(axes) else leaf
+            leaf[tuple(map(slice, true_shape(leaf.shape, axes, call)))] if any(axes) else leaf
             for leaf, axes in zip(leaves, self.axes, strict=True)
         ]
         return tree.unflatten(structure, cut)
+
+
+def true_shape(shape: Sequence[int], axes: Names, call: Specialised) -> list[int]:
+    """A shape less what was padded: an axis that follows a size may be longer or shorter by some elements than that."""
+    return [
+        size - (call.padded[name] - call.true[name]) if name else size for size, name in zip(shape, axes, strict=True)
+    ]
 
 
 def _widened(spec: TensorSpec, names: Names, name: str) -> TensorSpec:
@@ -90,7 +97,7 @@ def prove_padding(padded: Graph, unpadded: Graph, call: Specialised, at_most: Bo
     except ShapeError as error:
         raise ShapeError(f"{refused}{error}; use graphs.scan for it, or shapes='exact'") from None
     for output, mark, axes in zip(graph.outputs, found.outputs, crop.axes, strict=True):
-        kept = [size if name is None else call.true[name] for size, name in zip(mark.taint.shape, axes, strict=True)]
+        kept = true_shape(mark.taint.shape, axes, call)
         if mark.wrong.any() or not all(map(np.array_equal, mark.real, taint.first(mark.taint.shape, kept))):
             node = taint.culprit(found, output)
             rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"

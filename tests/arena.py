@@ -52,10 +52,11 @@ class _Reads:
             if node is not None and not text.lstrip().startswith("del "):
                 line[node] = i
         self.names = {node: name for name, node, kind, _ in program.slots if kind == "b"}
+        own = {node for _, node, kind, _ in program.slots if kind in "bn"}  # in the arena, or memory of a result
         self.last = dict.fromkeys(program.graph.outputs, end)
         for node in reversed(program.schedule.order):
             read = line.get(node, -1)
-            if node not in line or (node.op.view and node not in self.names):  # another name for its input's memory
+            if node not in line or (node.op.view and node not in own):  # another name for its input's memory
                 read = max(read, self.last.get(node, -1))
             for source in node.inputs:
                 self.last[source] = max(self.last.get(source, -1), read)

@@ -31,12 +31,25 @@ _DRAW: dict[str, Any] = {
     "unary": lambda rng, more: (str(rng.choice(["tanh", "sin", "square", "negative"])), more()),
     "binary": lambda rng, more: (str(rng.choice(["add", "subtract", "multiply", "maximum"])), more(), more()),
     "mix": lambda rng, more: (more(),),
+    "moved": lambda rng, more: (int(rng.integers(len(_MOVED))), more(), more()),
     "cond": lambda rng, more: (more(), more(), more()),
     "switch": lambda rng, more: (more(), [more() for _ in range(int(rng.integers(1, 4)))]),
     "scan": lambda rng, more: (int(rng.integers(1, 5)), bool(rng.random() < 0.5), more(), more(), more(2), more(2)),
     "fori": lambda rng, more: (int(rng.integers(0, 4)), more(), more(1)),
     "while": lambda rng, more: (int(rng.integers(0, 5)), more(), more(1)),
 }
+
+
+# What is read, written, summed, recomputed or drawn inside of branches and bodies.
+_MOVED: tuple[Any, ...] = (
+    lambda x, y: x[::-1] + y,
+    lambda x, y: g.setitem(x, g.sum(y), 1),
+    lambda x, y: g.take(x, np.array([2, 0, 2])) * y,
+    lambda x, y: g.softmax(x) - y[:1],
+    lambda x, y: g.concat([x[-1:], y[:-1]]),
+    lambda x, y: x * g.tanh(g.sum(y)),
+    lambda x, y: x + y * g.normal(g.random_key(3), (SIZE,)),
+)
 
 
 def evaluate(expression: Expression, names: list[Any]) -> Any:
@@ -86,6 +99,7 @@ _EVALUATE: dict[str, Any] = {
     "unary": lambda names, op, x: getattr(g, op)(evaluate(x, names)),
     "binary": lambda names, op, x, y: getattr(g, op)(evaluate(x, names), evaluate(y, names)),
     "mix": lambda names, x: g.tanh(MIX @ evaluate(x, names)),
+    "moved": lambda names, i, x, y: _MOVED[i](evaluate(x, names), evaluate(y, names)),
     "cond": _cond,
     "switch": _switch,
     "scan": _scan,

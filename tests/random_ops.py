@@ -23,7 +23,9 @@ Random = np.random.Generator
 class Kind:
     """One kind of step: `ours(*values, **options)` and `numpy(*arrays, **options)` mean the same.
 
+    numpy     None where NumPy has nothing like it: then `ours` on arrays of float64 is the reference
     options   `options(random, *arrays)` draws the options, or says None where the op does not apply
+    takes     the kinds of dtypes of its inputs, for all of them or for each: f float, i int, u unsigned, b bool
     guards    for each input the kind that brings it into the domain first, or None
     edge      `edge(*arrays, **options)`: how far each element is from a kink or jump; None without one
     jumps     whether there the value jumps, so that rounding decides it, and not the gradient alone
@@ -33,13 +35,28 @@ class Kind:
 
     name: str
     ours: Callable[..., Value]
-    numpy: Callable[..., Any]
+    numpy: Callable[..., Any] | None = None
     options: Callable[..., Options | None] = lambda random, *arrays: {}
     inputs: int = 1
     guards: tuple[str | None, ...] = (None, None, None)
     edge: Callable[..., Any] | None = None
     jumps: bool = False
     differs: bool = False
+    takes: str | tuple[str, ...] = "f"
+
+    def reference(self, *arrays: Array, **options: Any) -> Array:
+        """The value by NumPy, in float64 if it is a float."""
+        return as_double((self.numpy or self.ours)(*arrays, **options))
+
+    def wanted(self) -> list[tuple[str, int]]:
+        """The kinds of dtypes that it takes, each with the number of inputs that are drawn together."""
+        return [(self.takes, self.inputs)] if isinstance(self.takes, str) else [(kinds, 1) for kinds in self.takes]
+
+
+def as_double(x: Any) -> Array:
+    """An array in float64 if it is one of floats; ints and bools stay what they are."""
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 # Options ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 from dynamic.batching import loops
 from dynamic.batching.nodes import Kind, Run, View
 from dynamic.tensor import Tensor
+from graphs import ops
 from graphs.errors import InplaceError, located
 
 T = TypeVar("T")
@@ -68,12 +69,22 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
             return iter(loops.compiled.rows(self))
         return iter([self[i] for i in range(len(self))])
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check_alone()  # before setitem makes views that nobody else sees
+        self._replace(ops.setitem(self, value, key))
+
     def _assign(self, result: Any) -> Self:
-        """Stand for another value from now on: nothing has memory yet that could be changed."""
+        self._check_alone()
+        return self._replace(result)
+
+    def _check_alone(self) -> None:
         if type(self.run) is View or hasattr(self.run, "viewed"):
             raise InplaceError(
                 located("in-place change of a deferred value that is a view, or has one; write x = x + y")
             )
+
+    def _replace(self, result: Any) -> Self:
+        """Stand for another value from now on: nothing has memory yet that could be changed."""
         if type(result) is not Deferred or result.kind is not self.kind:
             return cast("Self", Tensor._assign(settled(self), result))
         self.run = result.run

@@ -29,7 +29,9 @@ def parts(group: list[Node]) -> Iterator[list[Node]]:
     """A group apart by the constants that its ops must share, or that so few differ in that copying would cost more."""
     signature = group[0].signature
     roles = signature.call.roles if signature.call.how is How.ROWS else None
-    for j, kind in enumerate(signature.kinds if len(group) > 1 else ()):
+    # Ops that join their inputs share nothing, and have inputs of other kinds, or more of them.
+    alike = len(group) > 1 and signature.call.how is not How.JOINED
+    for j, kind in enumerate(signature.kinds if alike else ()):
         if kind.shared is kind or kind.parameter or (roles and roles[j]):
             continue
         apart: defaultdict[tuple[Block, int], list[Node]] = defaultdict(list)

@@ -91,7 +91,8 @@ class Recording:
         if node not in self.outputs:
             self.outputs.append(node)
         size = value.kind.size if offset is None else _size(node)
-        return Result(value.kind, -1, self.outputs.index(node), size, offset)
+        # A parameter, a constant or a view of one is copied with the others, so what is returned is computed.
+        return Result(value.kind.shared, -1, self.outputs.index(node), size, offset)
 
 
 def _builder(structure: tree.Structure, count: int) -> Callable[[list[Any]], Any]:

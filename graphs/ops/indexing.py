@@ -94,10 +94,20 @@ take: Op = movement(
     arity=2,
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
 )
+
+
+def _infer_scatter_add(g: TensorSpec, indices: TensorSpec, *, shape: Shape, axis: int) -> TensorSpec:
+    result = TensorSpec(shape, g.dtype)
+    slices = _infer_take(result, indices, axis=axis).shape
+    if not dims.same_shape(g.shape, slices):
+        raise ShapeError(f"what is added has the shape of the slices it goes to, {slices}; broadcast it first")
+    return result
+
+
 scatter_add: Op = movement(
     "scatter_add",
     _scatter_add,
-    lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),
+    _infer_scatter_add,
     lambda g, y, axis: take(g, y, axis),
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),

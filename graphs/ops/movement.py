@@ -146,9 +146,14 @@ def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
     return (x,), {"axis": positive_axes(axis, len(shape_of(x)))}
 
 
+def _flip(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """The elements in reverse order; of an array without axes a view too, where np.flip makes a number."""
+    return _copied(np.flip(x, axis) if axis else np.asarray(x)[...], out)
+
+
 flip: Op = movement(
     "flip",
-    lambda x, *, axis, out=None: _copied(np.flip(x, axis), out),
+    _flip,
     lambda x, *, axis: x,
     lambda g, axis: flip(g, axis),
     prepare=_prepare_flip,

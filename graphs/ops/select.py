@@ -22,7 +22,7 @@ _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     """x where the condition holds, else y: `where(condition, x, y)`. `out` may be an operand."""
-    if type(x) is not type(y) and condition.size > _FEW:  # a number beside an array is of its dtype
+    if type(x) is not type(y) and np.size(condition) > _FEW:  # a number beside an array is of its dtype
         x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
     if bits is None:

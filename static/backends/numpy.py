@@ -163,8 +163,8 @@ class _Writer:
         """
         if node in self.in_arena or self.schedule.owner[node] is not node or writer(node) is not node:
             return ""
-        if isinstance(node.spec, TupleSpec) or not node.spec.ndim:
-            return ""
+        if isinstance(node.spec, TupleSpec) or not (node.spec.ndim or node.op.view):
+            return ""  # kernels make numbers, but a reshape that need not copy would be another name for its input
         large = bool(node.spec.symbols) or node.spec.nbytes >= LARGE
         if not (large and self._handed_out[node]) and self._reads_rows(node):
             return ""
