@@ -16,8 +16,7 @@ import static
 from benchmarks.programs import ROWS
 from compare import arms, workloads
 from graphs import dims
-from static import sharing
-from static.memory import ALIGNMENT
+from static.memory import ALIGNMENT, sharing
 
 SIZES = ("small", "medium")
 

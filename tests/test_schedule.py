@@ -12,10 +12,9 @@ import static
 from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
-from static import ordering, sharing
-from static.memory import max_live
+from static.memory import max_live, ordering, sharing
+from static.memory.schedule import Schedule, lifetimes, schedule
 from static.passes import pipeline
-from static.schedule import Schedule, lifetimes, schedule
 from tests.arena import check_arena
 from tests.random_control import draw, evaluate
 from tests.random_graphs import random_program

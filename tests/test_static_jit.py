@@ -16,7 +16,7 @@ import dynamic
 import graphs
 import static
 from graphs.errors import GraphError, ShapeError, ShapeLimitError, ShapeLimitWarning
-from static.shapes import Symbolic
+from static.call.policies import Symbolic
 
 
 def ones(*shape: int) -> Any:

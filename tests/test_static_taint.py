@@ -15,9 +15,9 @@ from graphs.errors import LinAlgError, ShapeError
 from graphs.op import registered
 from graphs.ops import reductions
 from graphs.testing import samples
-from static import taint
-from static.taint import marks as marking
-from static.taint.follow import RULES
+from static.call import padding
+from static.call.padding import marks as marking
+from static.call.padding.follow import RULES
 from tests import random_control, random_padded
 
 SAMPLES = [
@@ -48,10 +48,10 @@ def violations(f, arrays, rng):
         array = np.array(array)
         if array.dtype.kind in "fb" and rng.random() < 0.5:
             array[kind == 2] = 0  # what is known to be 0 decides products
-        marks.append(taint.Mark(kind == 1, kind == 2, array, taint.first(array.shape, array.shape)))
+        marks.append(padding.Mark(kind == 1, kind == 2, array, padding.first(array.shape, array.shape)))
         one.append(array)
         two.append(other(rng, array, kind == 1))
-    found = taint.follow(graph, graph, marks)
+    found = padding.follow(graph, graph, marks)
     try:
         with np.errstate(all="ignore"):
             results = graph(*one), graph(*two)

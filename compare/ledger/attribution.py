@@ -16,12 +16,13 @@ from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.spec import TupleSpec
-from static import memory, sharing
-from static.backends.binding import Layout, lay_out
-from static.backends.numpy import lower
+from static import memory
+from static.codegen.binding import Layout, lay_out
+from static.codegen.lowering import lower
+from static.memory import sharing
+from static.memory.schedule import Schedule, schedule
+from static.memory.sharing import Place
 from static.passes import pipeline
-from static.schedule import Schedule, schedule
-from static.sharing import Place
 
 
 class Count(NamedTuple):

@@ -17,9 +17,9 @@ from compare.measure.rounds import own_rounds
 from compare.parts.programs import dynamic_programs, static_programs
 from compare.results import Record
 from compare.workloads.base import Case
-from static.executable import Executable
+from static.call.executable import Executable
 from static.passes import pipeline
-from static.trace import trace_function
+from static.trace.tracing import trace_function
 
 COMPILES = 3
 _PROGRAMS = {"dynamic": dynamic_programs, "static": static_programs}

@@ -42,12 +42,12 @@ from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
 from graphs.spec import TupleSpec
-from static import layout
-from static.backends.binding import bind
-from static.backends.numpy import lower
-from static.executable import Executable
-from static.schedule import Schedule
-from static.sharing import in_arena, places, views
+from static.call import layout
+from static.call.executable import Executable
+from static.codegen.binding import bind
+from static.codegen.lowering import lower
+from static.memory.schedule import Schedule
+from static.memory.sharing import in_arena, places, views
 
 Program = Callable[[], object]
 Parts = Mapping[str, Mapping[str, int]]

@@ -1,0 +1,100 @@
+"""Padding that cannot be seen in the result: cropped outputs, and a proof for each size (`static/call/padding/`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import tree
+from graphs.errors import ShapeError, located
+from graphs.ir import Graph
+from graphs.spec import TensorSpec
+from static.call.padding.follow import culprit, follow
+from static.call.padding.marks import first
+from static.call.padding.marks import padded as padded_mark
+from static.call.policies import Names, Specialised
+from static.passes import pipeline
+from static.passes.decompose import decompose
+from static.trace.tracing import trace
+
+Arguments = Callable[[Sequence[Any]], list[Any]]
+
+
+class Cropping(NamedTuple):
+    """For each output leaf, the name of the padded size that each axis follows, or None."""
+
+    axes: tuple[Names, ...]
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], arguments: Arguments, call: Specialised, names: Sequence[Names]) -> Cropping:
+        """Find the axes by tracing with each padded size one larger, and seeing which outputs grow.
+
+        Raises ShapeError when an output's size follows a padded size otherwise than one to one.
+        """
+        base = [o.spec.shape for o in trace(f, *arguments(call.specs)).outputs]
+        found: list[list[str | None]] = [[None] * len(shape) for shape in base]
+        for name in call.padded:
+            wider = [_widened(spec, axes, name) for spec, axes in zip(call.specs, names, strict=True)]
+            for axes, before, output in zip(found, base, trace(f, *arguments(wider)).outputs, strict=True):
+                _mark(axes, name, before, output.spec.shape)
+        return cls(tuple(tuple(axes) for axes in found))
+
+    def __call__(self, result: Any, true: Mapping[str, int]) -> Any:
+        """The result with every followed axis cut to its true size."""
+        leaves, structure = tree.flatten(result)
+        cut = [
+            leaf[tuple(slice(true[n]) if n else slice(None) for n in axes)] if any(axes) else leaf
+            for leaf, axes in zip(leaves, self.axes, strict=True)
+        ]
+        return tree.unflatten(structure, cut)
+
+
+def _widened(spec: TensorSpec, names: Names, name: str) -> TensorSpec:
+    return TensorSpec([s + (n == name) for s, n in zip(spec.shape, names, strict=True)], spec.dtype)
+
+
+def _mark(axes: list[str | None], name: str, before: Sequence[Any], after: Sequence[Any]) -> None:
+    for axis, (old, new) in enumerate(zip(before, after, strict=True)):
+        if new == old + 1:
+            axes[axis] = name
+        elif new != old:
+            raise ShapeError(f"an output's size goes from {old} to {new} when {name} grows by 1; it cannot be cropped")
+
+
+Bounds = tuple[str | None, ...]
+
+
+def bounds(traced: Sequence[Any], names: Sequence[Names], true: Mapping[str, int]) -> Bounds:
+    """For each argument of integers the smallest true size that none of them is above, as a length would be."""
+    return tuple([_bound(array, axes, true) for array, axes in zip(traced, names, strict=True)])
+
+
+def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
+    if array.dtype.kind not in "iu" or not array.size:
+        return None
+    largest = array.max()
+    fitting = [name for name, size in true.items() if largest <= size and name not in axes]
+    return min(fitting, key=lambda name: true[name], default=None)
+
+
+def prove_padding(padded: Graph, unpadded: Graph, call: Specialised, at_most: Bounds, crop: Cropping) -> None:
+    """Raise ShapeError unless the cropped result of one trace is that of the other, whatever is in the padding."""
+    graph, true = (pipeline.apply(decompose, one) for one in (padded, unpadded))
+    marks = []
+    for node, other, bound in zip(graph.inputs, true.inputs, at_most, strict=True):
+        upper = None if bound is None else float(call.true[bound])
+        marks.append(padded_mark(node.spec.shape, node.spec.dtype, other.spec.shape)._replace(upper=upper))
+    refused = f"{graph.name}: padding {dict(call.true)} to {dict(call.padded)} may change the result: "
+    try:
+        found = follow(graph, true, marks)
+    except ShapeError as error:
+        raise ShapeError(f"{refused}{error}; use graphs.scan for it, or shapes='exact'") from None
+    for output, mark, axes in zip(graph.outputs, found.outputs, crop.axes, strict=True):
+        kept = [size if name is None else call.true[name] for size, name in zip(mark.taint.shape, axes, strict=True)]
+        if mark.wrong.any() or not all(map(np.array_equal, mark.real, first(mark.taint.shape, kept))):
+            node = culprit(found, output)
+            rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"
+            remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
+            raise ShapeError(located(f"{rule}; {remedy}", node.source))
