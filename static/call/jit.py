@@ -14,16 +14,16 @@ from graphs import tree
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
 from static.call import policies
 from static.call.buckets import optimal
+from static.call.cache import Cache, Entry, Stats
 from static.call.compile import compile
 from static.call.executable import Executable
-from static.call.held import Held, Stats
 from static.call.padding.runs import Laid, Padding
 from static.call.policies import Names, Specialised, axis_names
 from static.call.reasons import difference, remedy
-from static.call.seen import Seen
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept unless told otherwise
+Runner = Callable[[Sequence[Any]], Any]
 PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
 
 
@@ -43,8 +43,7 @@ class Jitted:
         functools.update_wrapper(self, f)
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
-        self._held = Held()
-        self._seen = Seen()
+        self._cache = Cache()
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
         self._policy = policies.policy(shapes, buckets)
@@ -57,18 +56,18 @@ class Jitted:
 
         Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
         """
-        result = self._seen(args)
+        result = self._cache(args)
         return self._closely(args) if result is NotImplemented else result
 
     @property
     def stats(self) -> Stats:
         """What it has done."""
-        return self._held.stats
+        return self._cache.stats
 
     @property
     def executables(self) -> Mapping[Hashable, Executable]:
         """What was compiled, the one used last at the end."""
-        return MappingProxyType(self._held)
+        return MappingProxyType(self._cache.executables)
 
     def _closely(self, args: tuple[Any, ...]) -> Any:
         """A call unlike those seen: arguments of a new kind, or no plain containers of arrays."""
@@ -80,30 +79,36 @@ class Jitted:
         call = self._specialised(traced, names)
         specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
         key = (tree.layout(args), tuple(map(static_key, statics)), specs)
-        executable = self._held[key] if self._held.is_hit(key) else self._compiled(key, call, laid)
-        run = self._padding.runner(executable, call, laid) if call.padded else _runner(executable, traced)
-        result = run(*traced)
-        self._seen.add(key[0], leaves, structure, _way(self._held, key, run))
+        executable = self._cache.executables[key] if self._cache.is_hit(key) else self._compiled(key, call, laid)
+        run = self._runner(executable, call, laid, traced)
+        result = run(traced)
+        self._cache.note(key[0], leaves, structure, Entry(key, run))
         return result
+
+    def _runner(self, executable: Executable, call: Specialised, laid: Laid, traced: Sequence[Any]) -> Runner:
+        """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
+        if call.padded:
+            return self._padding.runner(executable, call, laid)
+        return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
 
     def _specialised(self, traced: list[Any], names: list[Names]) -> Specialised:
         call = self._policy(traced, names)
         if self._version != self._policy.version:
             self._version = self._policy.version
-            self._seen.forget()
+            self._cache.forget()
         return call
 
     def _compiled(self, key: Any, call: Specialised, laid: Laid) -> Executable:
         self.stats.misses += 1
         reason = self._reason(key)
-        if self.limit is not None and len(self._held) >= self.limit:
+        if self.limit is not None and len(self._cache.executables) >= self.limit:
             self._make_room(reason)
         start = time.perf_counter()
         executable = compile(self.f, *laid.filled(call.specs))
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
-        self._held.keep(key, executable)
+        self._cache.keep(key, executable)
         return executable
 
     def _make_room(self, reason: str) -> None:
@@ -116,14 +121,13 @@ class Jitted:
             self._has_warned = True
             kept = f"{rule}, of which {self.limit} are kept and the others compiled again"
             warn(located(f"{kept}; {advice}"), ShapeLimitWarning)
-        self._held.drop()
-        self._seen.forget()
+        self._cache.drop()
 
     def _reason(self, key: Any) -> str:
         """What differs from the call compiled for last."""
-        if not self._held:
+        if not self._cache.executables:
             return "first call" if not self.stats.compiles else "evicted before"
-        last, newest = next(reversed(self._held.items()))
+        last, newest = next(reversed(self._cache.executables.items()))
         labels = [node.attrs["name"] for node in newest.graph.inputs]
         return difference(last, key, labels)
 
@@ -163,25 +167,3 @@ def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | No
     if isinstance(buckets, int) or lengths is not None:
         raise ValueError("buckets are as many as you say for the lengths you expect: give both, buckets=4, lengths=...")
     return buckets
-
-
-# These hold nothing of a Jitted that holds them: it is freed as soon as nobody uses it, with all its memory.
-
-
-def _runner(executable: Executable, traced: Sequence[Any]) -> Callable[..., Any]:
-    """What runs arrays of the shapes of these."""
-    shapes = tuple([a.shape for a in traced])
-
-    def run(*arrays: Any) -> Any:
-        return executable.run_leaves(shapes, arrays)
-
-    return run
-
-
-def _way(held: Held, key: Hashable, run: Callable[..., Any]) -> Callable[..., Any]:
-    """What a call does that is like one before, as long as its executable is held."""
-
-    def way(*arrays: Any) -> Any:
-        return run(*arrays) if held.is_hit(key) else NotImplemented
-
-    return way

@@ -84,8 +84,8 @@ def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:
     return make
 
 
-def finder(leaves: Sequence[Any], structure: tree.Structure) -> Call | None:
-    """A function `call(ways, args)` for arguments laid out as these, which runs the way known for their `kind`.
+def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Call | None:
+    """A function `find(entries, args)` for arguments laid out as these: the entry of their `kind`, and their arrays.
 
     It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
     a leaf are others. None when no such function can be made.
@@ -96,26 +96,26 @@ def finder(leaves: Sequence[Any], structure: tree.Structure) -> Call | None:
         return None
     kinds = {f"x{i}": type(leaf) for i, leaf in enumerate(leaves)}
     arrays = [x for x, is_array in zip(kinds, traced, strict=True) if is_array]
-    parts = [*(f"{x}.shape" for x in arrays), *(f"{x}.dtype" for x in arrays)]
+    parts = [str(number), *(f"{x}.shape" for x in arrays), *(f"{x}.dtype" for x in arrays)]
     parts += [f"static_key({x})" for x in kinds if x not in arrays]
     types = {f"type_{x}": one for x, one in kinds.items()}
     lines = [
         *_read(given, types, ordered=True),
         *_checked(kinds),
         *(f"{x} = asarray({x})" for x in arrays if kinds[x] is not np.ndarray),
-        f"way = ways.get(({_listed(parts)}))",
-        f"if way is None: {_REFUSE}",
-        f"return way({_listed(arrays)})",
+        f"entry = entries.get(({_listed(parts)}))",
+        f"if entry is None: {_REFUSE}",
+        f"return entry, ({_listed(arrays)})",
     ]
-    call: Call = _function("ways, args", lines, **types)
-    return call
+    find: Call = _function("entries, args", lines, **types)
+    return find
 
 
-def kind(leaves: Sequence[Any]) -> Hashable:
-    """What a `finder` goes by: the shapes and dtypes of what is traced, and the keys of static values."""
+def kind(leaves: Sequence[Any], number: int) -> Hashable:
+    """What a `finder` of this number goes by: shapes and dtypes of what is traced, and the keys of static values."""
     arrays = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
     statics = [static_key(leaf) for leaf in leaves if not is_traced(leaf)]
-    return *[a.shape for a in arrays], *[a.dtype for a in arrays], *statics
+    return number, *[a.shape for a in arrays], *[a.dtype for a in arrays], *statics
 
 
 def _function(parameters: str, lines: Sequence[str], **names: Any) -> Any:

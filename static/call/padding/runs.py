@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from graphs import tree
 from graphs.spec import TensorSpec
+from static.call.cache import Stats
 from static.call.executable import Executable
-from static.call.held import Stats
 from static.call.padding.proof import Cropping, bounds, prove_padding
 from static.call.policies import Names, Specialised, pad_axes
 from static.trace.tracing import static_key, trace
@@ -35,11 +35,11 @@ class Padding:
         self._croppings: dict[Hashable, Cropping] = {}
         self._proved: set[Hashable] = set()
 
-    def runner(self, executable: Executable, call: Specialised, laid: Laid) -> Callable[..., Any]:
+    def runner(self, executable: Executable, call: Specialised, laid: Laid) -> Callable[[Sequence[Any]], Any]:
         """What pads arrays of the sizes of this call, runs, and cuts the result; and counts."""
         shapes = tuple([spec.shape for spec in call.specs])
 
-        def run(*arrays: Any) -> Any:
+        def run(arrays: Sequence[Any]) -> Any:
             wide = [pad_axes(a, axes, call.padded) for a, axes in zip(arrays, laid.names, strict=True)]
             for before, after, axes in zip(arrays, wide, laid.names, strict=True):
                 if any(axes):
