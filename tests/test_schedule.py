@@ -194,7 +194,7 @@ def bound(graph: Graph, order: Any) -> int:
     """The most bytes live when the nodes run in this order."""
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    made = Schedule(tuple(order), seen.owner, sharing.places(order, seen, planned))
+    made = Schedule(tuple(order), seen, sharing.places(order, seen, planned), {})
     return max_live(lifetimes(made.buffers, made, [node.spec.nbytes for node in made.buffers]))
 
 

@@ -9,8 +9,11 @@ from graphs import collector
 from graphs.errors import GraphError
 from graphs.ir import Graph
 from static import clock
-from static.call.executable import Executable, planned_peak
+from static.call.executable import Executable
+from static.codegen.binding import lay_out
+from static.codegen.lowering import lower
 from static.memory.recompute import fit
+from static.memory.schedule import schedule
 from static.passes import pipeline
 from static.trace.tracing import trace_function
 
@@ -54,6 +57,11 @@ def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipelin
         raise GraphError(f"{graph.name}: a memory_budget needs {reason}; leave it out")
 
     def recompute(one: Graph) -> Graph:
-        return fit(one, budget, planned_peak) if one is graph else one  # what a loop runs inside stays
+        return fit(one, budget, _planned_peak) if one is graph else one  # what a loop runs inside stays
 
     return pipeline.run(graph, [recompute])
+
+
+def _planned_peak(graph: Graph) -> int:
+    """The bytes of the arena that a graph is planned to take, with sizes that are numbers."""
+    return lay_out(lower(graph, schedule(graph)), {}).plan.peak

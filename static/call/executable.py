@@ -17,7 +17,7 @@ from graphs.spec import TensorSpec
 from static import clock, memory
 from static.call import artifact, layout
 from static.call.report import Report, make_report
-from static.codegen.binding import Binding, bind, lay_out
+from static.codegen.binding import Binding, bind
 from static.codegen.lowering import Program, lower
 from static.codegen.results import KEPT
 from static.codegen.sizes import resolve
@@ -27,11 +27,6 @@ from static.trace.tracing import Traced, is_traced, static_key
 
 BROKEN = (*dispatch.BROKEN_RULES, OverflowError)  # what kernels raise; the last, for a number that no array holds
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
-
-
-def planned_peak(graph: Graph) -> int:
-    """The bytes of the arena that a graph is planned to take, with sizes that are numbers."""
-    return lay_out(lower(graph, schedule(graph)), {}).plan.peak
 
 
 def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphError:

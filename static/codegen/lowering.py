@@ -13,7 +13,6 @@ binding.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import CodeType
@@ -30,8 +29,7 @@ from static.codegen import groups, kernels
 from static.codegen.blocks import Blocks
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule
-from static.memory.schedule import schedule as schedule_of
-from static.memory.sharing import views, writer
+from static.memory.sharing import writer
 from static.passes.iteration_space import fused, result
 
 Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
@@ -83,14 +81,14 @@ def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> Program:
         tuple(writer.lines),
         frozenset(writer.fixed),
         frozenset(writer.fresh),
-        {inner: _lowered(node, inner, use_arena) for node in graph.nodes for inner in node.subgraphs},
+        {inner: _lowered(node, inner, schedule, use_arena) for node in graph.nodes for inner in node.subgraphs},
     )
 
 
-def _lowered(node: Node, inner: Graph, use_arena: bool) -> Program | Blocks:
+def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> Program | Blocks:
     if node.op is fused:
         return groups.lower(inner, node.attrs["space"])
-    return lower(inner, schedule_of(inner), use_arena)
+    return lower(inner, schedule.inner[inner], use_arena)
 
 
 class _Writer:
@@ -98,10 +96,11 @@ class _Writer:
 
     def __init__(self, graph: Graph, schedule: Schedule, in_arena: set[Node]) -> None:
         self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
+        self.owner, self.whole = schedule.views.owner, schedule.views.whole
         self.number = {node: i for i, node in enumerate(schedule.order)}
         self.fixed = self._fixed()
         self.fresh: set[Node] = set()
-        self._handed_out = Counter(schedule.owner[output] for output in graph.outputs)
+        self._handed_out = Counter(self.owner[output] for output in graph.outputs)
         self.slots: list[Slot] = []
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
@@ -117,7 +116,7 @@ class _Writer:
         """Nodes whose array is the same object in every call: constants, arena buffers, and views of these."""
         fixed: set[Node] = set()
         for node in self.schedule.order:
-            shares = self.schedule.owner[node] is not node
+            shares = self.owner[node] is not node
             if node.op is CONSTANT or node in self.in_arena or (shares and node.inputs[0] in fixed):
                 fixed.add(node)
         return fixed
@@ -161,7 +160,7 @@ class _Writer:
         That is where it may be large, and handed out; and where a kernel would lay it out as its operands are. How a
         value lies in memory must not depend on where that is: it decides in which order others add it up.
         """
-        if node in self.in_arena or self.schedule.owner[node] is not node or writer(node) is not node:
+        if node in self.in_arena or self.owner[node] is not node or writer(node) is not node:
             return ""
         if isinstance(node.spec, TupleSpec) or not node.spec.ndim:
             return ""
@@ -173,12 +172,8 @@ class _Writer:
 
     def _reads_rows(self, node: Node) -> bool:
         """Whether a kernel's own result is in row-major order, since its operands are or for any operands."""
-        rows = (self.schedule.owner[source] is source or source in self._whole for source in node.inputs)
+        rows = (self.owner[source] is source or source in self.whole for source in node.inputs)
         return (node.op is matmul and node.spec.ndim < 3) or all(rows)
-
-    @functools.cached_property
-    def _whole(self) -> set[Node]:
-        return views(self.schedule.order).whole
 
     def _stacks(self, node: Node) -> str:
         """Where a scan puts what it stacks: the places in the arena, None for what it shall allocate."""
@@ -212,7 +207,7 @@ class _Writer:
 
     def _output(self, node: Node) -> str:
         # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
-        owner = self.schedule.owner[node]
+        owner = self.owner[node]
         kept = owner in self.fixed or owner.op is INPUT or self._handed_out[owner] > 1
         if kept or not self._is_whole(node):
             return f"copy({self._name(node)})"
@@ -220,7 +215,7 @@ class _Writer:
 
     def _is_whole(self, node: Node) -> bool:
         """Whether a node is all of its owner's memory, each byte once: not a part of it, and not repeated."""
-        while self.schedule.owner[node] is not node:
+        while self.owner[node] is not node:
             if node.op is broadcast_to or not dims.same(node.spec.size, node.inputs[0].spec.size):
                 return False
             node = node.inputs[0]

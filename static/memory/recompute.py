@@ -74,7 +74,7 @@ class _Run:
         self.seen = sharing.views(self.order)
         self.planned = sharing.in_arena(self.order, self.outputs, self.seen.owner)
         places = sharing.places(self.order, self.seen, self.planned)
-        made = Schedule(tuple(self.order), self.seen.owner, places)
+        made = Schedule(tuple(self.order), self.seen, places, {})
         buffers = made.buffers
         sizes = [_rounded(node) for node in buffers]
         change = np.zeros(len(self.order) + 1, np.int64)

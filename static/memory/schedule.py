@@ -12,6 +12,7 @@ from graphs.spec import TensorSpec
 from static import clock, memory
 from static.memory import ordering, sharing
 from static.memory.sharing import Place
+from static.passes.iteration_space import fused
 
 TYPICAL = 64  # what a symbolic size is taken to be while nobody knows it
 PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
@@ -20,12 +21,19 @@ PAYS = 0.99  # an order must bring the peak below this share of what the user's 
 class Schedule(NamedTuple):
     """The nodes in the order they run, for each the node that owns the memory it looks at, and where owners lie.
 
-    What has no place is allocated by its kernel: what the caller gets, and what control flow returns.
+    What has no place is allocated by its kernel: what the caller gets, and what control flow returns. `inner` are the
+    schedules of branches and bodies.
     """
 
     order: tuple[Node, ...]
-    owner: Mapping[Node, Node]
+    views: sharing.Views
     place: Mapping[Node, Place]
+    inner: Mapping[Graph, Schedule]
+
+    @property
+    def owner(self) -> Mapping[Node, Node]:
+        """For each node the one that owns the memory it looks at."""
+        return self.views.owner
 
     @property
     def buffers(self) -> list[Node]:
@@ -39,6 +47,12 @@ def schedule(graph: Graph) -> Schedule:
         return _scheduled(graph)
 
 
+def inner_schedules(graph: Graph) -> dict[Graph, Schedule]:
+    """The schedules of the branches and bodies that nodes hold; fused groups run in the order of their nodes."""
+    held = (node for node in graph.nodes if node.op is not fused)
+    return {inner: schedule(inner) for node in held for inner in node.subgraphs}
+
+
 def _scheduled(graph: Graph) -> Schedule:
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
@@ -50,7 +64,7 @@ def _scheduled(graph: Graph) -> Schedule:
         best = other if other[0] < PAYS * best[0] else best
     if any(not dims.same(place.offset, 0) for place in best[1].place.values()):
         best = min(best, _placed(best[1].order, seen, planned, sizes, join=False), key=lambda one: one[0])
-    return best[1]
+    return best[1]._replace(inner=inner_schedules(graph))
 
 
 def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
@@ -65,7 +79,7 @@ def _placed(
     order: Sequence[Node], seen: sharing.Views, planned: Sequence[Node], sizes: Mapping[Node, int], join: bool = True
 ) -> tuple[int, Schedule]:
     """The schedule of an order, after the most bytes that are live in it."""
-    made = Schedule(tuple(order), seen.owner, sharing.places(order, seen, planned, join))
+    made = Schedule(tuple(order), seen, sharing.places(order, seen, planned, join), {})
     buffers = made.buffers
     return memory.max_live(lifetimes(buffers, made, [sizes[node] for node in buffers])), made
 

@@ -9,7 +9,8 @@ from graphs import tree
 from graphs.spec import TensorSpec
 from static.call.cache import Stats
 from static.call.executable import Executable
-from static.call.padding.proof import Cropping, bounds, prove_padding
+from static.call.padding.cropping import Cropping
+from static.call.padding.proof import bounds, prove_padding
 from static.call.policies import Names, Specialised, pad_axes
 from static.trace.tracing import static_key, trace
 

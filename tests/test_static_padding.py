@@ -218,7 +218,7 @@ def test_the_refusal_names_op_line_and_remedy():
     jitted = static.jit(largest, shapes="bucket", dims=(("T",),), buckets=[8])
     line = largest.__code__.co_firstlineno + 1
     with pytest.raises(
-        ShapeError, match=rf"largest: .*reaches it by max \(test_static_taint.py:{line}\); mask it with"
+        ShapeError, match=rf"largest: .*reaches it by max \(test_static_padding.py:{line}\); mask it with"
     ):
         jitted(X)
 
