@@ -17,8 +17,7 @@ from benchmarks.programs import ROWS
 from compare import workloads
 from compare.engines import arms
 from graphs import dims
-from static import sharing
-from static.memory import ALIGNMENT
+from static.memory import ALIGNMENT, sharing
 
 SIZES = ("small", "medium")
 

@@ -1,21 +1,19 @@
 """The static engine: a function is traced to a fixed graph, compiled ahead of time, and run without Python."""
 
-from static import (
-    buckets,
+from static import debug, memory
+from static.call import buckets
+from static.call.compile import compile
+from static.call.define import Graph
+from static.call.executable import Executable, load
+from static.call.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from static.call.jit import Jitted, jit
+from static.trace import (
     concat_gradient,  # noqa: F401  (imported for what it registers: a gradient in one go)
     control,  # noqa: F401  (the tracing of control flow)
     control_gradients,  # noqa: F401  (and its gradients)
-    debug,
-    memory,
 )
-from static.artifact import load
-from static.compile import compile
-from static.define import Graph
-from static.executable import Executable
-from static.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from static.jit import Jitted, jit
-from static.symbol import Symbol
-from static.trace import trace
+from static.trace.symbol import Symbol
+from static.trace.tracing import trace
 
 __all__ = [
     "Executable",

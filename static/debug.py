@@ -14,9 +14,9 @@ from graphs import dims, dispatch, tree
 from graphs.anomaly import anomaly
 from graphs.builder import Builder
 from graphs.ir import Graph, Node
-from static.backends.sizes import resolve
-from static.executable import Executable
-from static.stepping import stepped
+from static.call.executable import Executable
+from static.call.stepping import stepped
+from static.codegen.sizes import resolve
 
 
 class Step(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.ir import Node
 from static import Executable
-from static.backends.numpy import Program
+from static.codegen.lowering import Program
 
 GARBAGE = 0xFF  # NaN in every float
 Span = tuple[int, int]

@@ -27,7 +27,7 @@ import graphs as g
 import static
 from graphs.errors import ArtifactError, GraphError
 from graphs.op import registered
-from static.archive import digest
+from static.call.archive import digest
 
 Files = dict[str, bytes]
 Place = tuple[Any, ...]

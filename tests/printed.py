@@ -12,10 +12,10 @@ import static
 from graphs import tree
 from graphs.dims import evaluate, symbols
 from graphs.ir import Graph
-from static.executable import Executable
+from static.call.executable import Executable
 from static.passes import pipeline
 from static.passes.dead_code import remove_dead_code
-from static.trace import Traced
+from static.trace.tracing import Traced
 
 # What a line says about subgraphs that their own lines say too, and options that are as they are by default.
 _REPEATED = re.compile(

@@ -12,7 +12,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.op import Op
-from static.symbol import Symbol
+from static.trace.symbol import Symbol
 from tests.arrays import BINARY, STANDARD, UNARY, same
 from tests.engines import ENGINES, gradients, run
 

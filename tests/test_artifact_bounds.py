@@ -17,7 +17,7 @@ import graphs
 import static
 from graphs import TensorSpec
 from graphs.errors import ArtifactError
-from static import archive
+from static.call import archive
 from tests import artifact_fuzz
 from tests.artifact_fuzz import members
 

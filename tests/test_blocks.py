@@ -15,7 +15,7 @@ import static
 from dynamic import mode
 from graphs import collector, dispatch
 from graphs.blocks import Block, enter, innermost, undo_after
-from static.trace import current
+from static.trace.tracing import current
 
 
 class Noting(Block):

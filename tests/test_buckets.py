@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import static
-from static.buckets import optimal
+from static.call.buckets import optimal
 
 lengths = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 

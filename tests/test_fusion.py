@@ -13,10 +13,10 @@ from graphs import op as registry
 from graphs.errors import GraphError, VerificationError
 from graphs.ir import Graph, Node
 from static import debug
-from static.backends import blocks
-from static.backends import groups as groups_backend
-from static.fused import fused, result
+from static.codegen import blocks
+from static.codegen import groups as groups_lowering
 from static.passes import fusion, pipeline
+from static.passes.iteration_space import fused, result
 from tests.random_graphs import random_program
 
 X = g.TensorSpec((40, 6), "float64")
@@ -345,4 +345,4 @@ def test_groups_are_verified(everywhere):
     with pytest.raises(GraphError, match="the body takes"):
         Node.of(fused, group.inputs[:1] * 2, group.attrs)
     with pytest.raises(GraphError, match="does not lie in the space"):
-        groups_backend.lower(group.attrs["body"], (7,))
+        groups_lowering.lower(group.attrs["body"], (7,))

@@ -122,3 +122,88 @@ def test_compare_loads_its_tools_only_when_they_are_used():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_says_that_it_is_typed(package):
     assert (ROOT / package / "py.typed").exists()
+
+
+# Circles ----------------------------------------------------------------------------------------------------------
+
+STATIC_ROOMS = ("trace", "passes", "memory", "codegen", "call")  # in the order in which a graph goes through them
+TOOLS = {"static.clock", "static.rebuild"}  # of every room
+
+
+def modules_of(package: str) -> dict[str, Path]:
+    """The files of a package by the names of their modules."""
+    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in sorted((ROOT / package).rglob("*.py"))}
+    return {".".join(part for part in found if part != "__init__"): path for path, found in parts.items()}
+
+
+def run_at_import(tree: ast.Module) -> list[ast.stmt]:
+    """The statements that run when a module is imported: not in functions, nor for a type checker."""
+    found: list[ast.stmt] = []
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+            continue
+        found += [node] if isinstance(node, ast.stmt) else []
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    return found
+
+
+def arrows(modules: dict[str, Path]) -> dict[str, set[str]]:
+    """For each module those of the same package that its statements import."""
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        targets: set[str] = set()
+        for node in run_at_import(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                parts = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+                targets |= {part if part in modules else str(node.module) for part in parts.values()}
+            elif isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+        found[name] = targets & modules.keys() - {name}
+    return found
+
+
+def in_circles(imports: dict[str, set[str]]) -> set[str]:
+    """The modules that import themselves by way of others: strongly connected components of more than one."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            new = imports[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    return {name for name in imports if name in reached(name)}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_do_not_import_in_a_circle(package):
+    assert in_circles(arrows(modules_of(package))) == set()
+
+
+def test_a_circle_is_seen(tmp_path):
+    texts = {"a": "import b", "b": "from c import x", "c": "if True:\n    import a", "e": "import d"}
+    texts["d"] = "import a\ndef f():\n    import e\nif TYPE_CHECKING:\n    import e\n"
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text, "utf-8")
+    assert in_circles(arrows({name: tmp_path / f"{name}.py" for name in texts})) == {"a", "b", "c"}
+
+
+def floor(module: str) -> int:
+    """How late a graph comes to a module of static: its tools come first, and last what has no room."""
+    room = module.removeprefix("static.").partition(".")[0]
+    if module in TOOLS:
+        return -1
+    return STATIC_ROOMS.index(room) if room in STATIC_ROOMS else len(STATIC_ROOMS)
+
+
+def test_a_graph_goes_forward_through_the_rooms_of_static():
+    imports = arrows(modules_of("static"))
+    assert {module.split(".")[1] for module in imports if module.count(".") > 1} == set(STATIC_ROOMS)
+    assert not {(one, other) for one in imports for other in imports[one] if floor(other) > floor(one)}

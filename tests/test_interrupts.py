@@ -23,13 +23,13 @@ import graphs as g
 import static
 from dynamic import mode
 from graphs import blocks, collector, dispatch
-from static.trace import current
+from static.trace.tracing import current
 
 ROOT = str(Path(dynamic.__file__).parent.parent)
 FILES = ["anomaly", "batching/__init__", "batching/switch", "checkpoint", "mode", "pool"]
 SWITCHES = {
     *[f"{ROOT}/dynamic/{name}.py" for name in FILES],
-    *[one.__file__ for one in (blocks, collector, dispatch, sys.modules["static.trace"], contextlib)],
+    *[one.__file__ for one in (blocks, collector, dispatch, sys.modules["static.trace.tracing"], contextlib)],
     __file__,
 }
 X = np.arange(1.0, 5.0)

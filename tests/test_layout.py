@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import TensorSpec, tree
-from static import layout
+from static.call import layout
 
 
 class Pair(NamedTuple):

@@ -19,8 +19,8 @@ import graphs as g
 import static
 from benchmarks import deep
 from graphs.ir import Node
-from static import clock, memory, ordering, sharing
-from static.memory import search
+from static import clock, memory
+from static.memory import ordering, search, sharing
 from static.passes import pipeline
 from static.passes.views import eliminate_views
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import graphs as g
 import static
 from graphs import tree
-from static.backends import numpy as backend
-from static.backends import results
+from static.codegen import lowering, results
 from tests.random_graphs import random_program
 from tests.test_pool import ALIASES as OF_POOL
 from tests.test_pool import content
@@ -71,7 +70,7 @@ def test_any_sequence_of_calls_aliases_and_deaths_leaves_what_is_seen_alone(step
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_give_the_same_bits_and_no_result_changes(seed, monkeypatch):
-    monkeypatch.setattr(backend, "LARGE", 1)
+    monkeypatch.setattr(lowering, "LARGE", 1)
     monkeypatch.setattr(results, "LARGE", 1)
     program = random_program(seed)
     step, inputs = static.value_and_grad(program), list(program.inputs)

@@ -12,10 +12,9 @@ import static
 from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
-from static import ordering, sharing
-from static.memory import max_live
+from static.memory import max_live, ordering, sharing
+from static.memory.schedule import Schedule, lifetimes, schedule
 from static.passes import pipeline
-from static.schedule import Schedule, lifetimes, schedule
 from tests.arena import check_arena
 from tests.random_control import draw, evaluate
 from tests.random_graphs import random_program
@@ -195,7 +194,7 @@ def bound(graph: Graph, order: Any) -> int:
     """The most bytes live when the nodes run in this order."""
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    made = Schedule(tuple(order), seen.owner, sharing.places(order, seen, planned))
+    made = Schedule(tuple(order), seen, sharing.places(order, seen, planned), {})
     return max_live(lifetimes(made.buffers, made, [node.spec.nbytes for node in made.buffers]))
 
 

@@ -21,8 +21,8 @@ import graphs
 import static
 from graphs import TensorSpec
 from graphs.errors import ArtifactError, GraphError
-from static import artifact
-from static.archive import digest
+from static.call import artifact
+from static.call.archive import digest
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFSETS = np.arange(12.0).reshape(3, 4)

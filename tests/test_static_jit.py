@@ -16,7 +16,7 @@ import dynamic
 import graphs
 import static
 from graphs.errors import GraphError, ShapeError, ShapeLimitError, ShapeLimitWarning
-from static.shapes import Symbolic
+from static.call.policies import Symbolic
 
 
 def ones(*shape: int) -> Any:
@@ -164,7 +164,7 @@ def all_told(*args: Any) -> Any:
 def test_the_short_way_is_never_seen(arguments, order, shapes, limit):
     """With it and without: the same executables in the same order, hits, misses and reasons, and the right results."""
     short, long = (static.jit(all_told, shapes=shapes, limit=limit) for _ in range(2))
-    long._seen.add = lambda *_: None
+    long._cache.note = lambda *_: None
     for args in (arguments[i % len(arguments)] for i in order):
         found = short(*args)
         assert_same(found, long(*args))
@@ -233,7 +233,7 @@ def test_what_was_dropped_is_freed_and_so_is_a_function(options):
 def test_the_short_way_is_never_seen_where_arrays_are_padded(calls, options, limit):
     dims = (("T",), ("T",))
     short, long = (static.jit(masked, dims=dims, limit=limit, **options) for _ in range(2))
-    long._seen.add = lambda *_: None
+    long._cache.note = lambda *_: None
     for length, dtype in calls:
         args = np.ones(length, dtype), np.arange(length) % 2 > 0
         found, other = short(*args), long(*args)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import graphs
 import static
 from static.memory import Plan, best_fit, exact, greedy_by_size, max_live, plan
+from static.memory.boxes import fillers, join, spread
 from static.memory.buffers import components
-from static.memory.joining import fillers, join, spread
+from static.memory.schedule import lifetimes, schedule
 from static.passes import pipeline
-from static.schedule import lifetimes, schedule
 from tests.hard_instances import STEPS, packed
 from tests.random_graphs import random_program
 

@@ -30,7 +30,7 @@ from compare.run.job import Job
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static.backends import calls
+from static.codegen import kernels as kernel_calls
 from static.memory import ALIGNMENT
 
 BLOCK_SECONDS = 2e-4
@@ -169,13 +169,13 @@ def _compiled_call(node: Node, out: Any) -> Call:
     attrs: dict[str, Any] = {}
 
     def named(key: str) -> str:
-        attrs[f"a_{key}"] = None if key == "None" else calls.attribute(node, key)
+        attrs[f"a_{key}"] = None if key == "None" else kernel_calls.attribute(node, key)
         return f"a_{key}"
 
-    expression = calls.call(node, "kernel", list(arrays), "out", named)
-    given = {"kernel": calls.kernel(node, True), "out": out, **arrays, **attrs}
+    expression = kernel_calls.call(node, "kernel", list(arrays), "out", named)
+    given = {"kernel": kernel_calls.kernel(node, True), "out": out, **arrays, **attrs}
     source = f"lambda {', '.join(f'{name}={name}' for name in given)}: {expression}"
-    made: Call = eval(source, {**calls.NAMES, **given})  # noqa: S307  (made of names of our own)
+    made: Call = eval(source, {**kernel_calls.NAMES, **given})  # noqa: S307  (made of names of our own)
     return made
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import memory
-from static.fused import result
+from static.passes.iteration_space import result
 
 
 @dataclass(frozen=True)

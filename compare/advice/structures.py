@@ -20,7 +20,7 @@ from graphs import tree
 from graphs.errors import GraphError
 from graphs.ir import CONSTANT, Graph
 from static.passes import pipeline
-from static.trace import trace_function
+from static.trace.tracing import trace_function
 
 
 class Predicted(NamedTuple):

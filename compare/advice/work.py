@@ -13,8 +13,8 @@ from compare.advice.synthetic import LANE
 from graphs.cost import node_cost
 from graphs.ir import INPUT, Graph, Node
 from graphs.spec import TensorSpec
-from static.backends import blocks, groups
-from static.fused import fused, result
+from static.codegen import blocks, groups
+from static.passes.iteration_space import fused, result
 
 _FALLBACK = {"elementwise": "add", "reduction": "sum:rows", "linalg": "matmul"}
 _BY_FLOPS = ("convolution", "convolution_input", "convolution_weight")

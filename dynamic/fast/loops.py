@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dynamic import _native
+import dynamic._native as _native
 
 watchers: list[Callable[[Any], None]] = []
 """Called with every array that the compiled tape makes."""

@@ -139,7 +139,7 @@ def _check_length(length: Any) -> None:
         raise ShapeError(located(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
 
 
-# The ops. Each computes several tensors, and `part` picks one; `static/control.py` makes nodes of them. -------------
+# The ops. Each computes several tensors, and `part` picks one; `static/trace/control.py` makes nodes of them. -------
 
 
 def _no_cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:

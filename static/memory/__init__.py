@@ -1,7 +1,7 @@
 """Memory planning: offsets in one arena for buffers whose lifetimes are known.
 
 A buffer is `(lower, upper, size)`: it lives in the half-open interval of steps [lower, upper) and takes `size` bytes.
-Fast heuristics come first (`greedy`). What they leave is made smaller by joining buffers that fit together (`joining`)
+Fast heuristics come first (`greedy`). What they leave is made smaller by joining buffers that fit together (`boxes`)
 and searched: small instances to the end (`exact`), others by beams over skylines (`beam`) for as long as the caller
 allows (`search`).
 """

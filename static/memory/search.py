@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from static.memory import beam, exact, greedy
+from static.memory.boxes import Box, fillers, join, spread
 from static.memory.buffers import Buffer, components, max_live, peak
 from static.memory.greedy import MANY, SOME
-from static.memory.joining import Box, fillers, join, spread
 
 NARROW = 4  # states of the narrowest beam
 CELLS = 1 << 21  # numbers in one array of a beam, about; it bounds the width

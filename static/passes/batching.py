@@ -18,13 +18,14 @@ from graphs.ir import Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
 from static.passes.dead_code import remove_dead_code
-from static.passes.factors import sides
+from static.passes.facts import sides
 from static.passes.flattening import rows_of
-from static.passes.rewrite import Uses, count_uses, replaced, rewrite_with_uses
+from static.passes.rewrite import Uses, count_uses, rewrite_with_uses
 from static.passes.scans import Scan, State, pick, scans_of
 from static.passes.steps import Batched
 from static.passes.sums import terms
 from static.passes.views import permuted, reshaped
+from static.rebuild import replaced
 
 
 def batch_steps(graph: Graph) -> Graph:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from graphs.builder import Builder
 from graphs.ir import Graph, Node
 from static.passes.rewrite import rewrite
-from static.symbol import Symbol
-from static.trace import tracing
+from static.trace.symbol import Symbol
+from static.trace.tracing import tracing
 
 
 def decompose(graph: Graph) -> Graph:

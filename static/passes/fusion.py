@@ -21,10 +21,18 @@ from collections.abc import Iterable, Iterator
 from graphs import dims
 from graphs.dims import Shape, Size, same
 from graphs.ir import INPUT, Graph, Node
-from static import memory
-from static.backends.blocks import CACHE_BYTES
-from static.fused import Position, aligned, first_axis, fused, is_fusible, is_view, position, result
-from static.passes.rewrite import rebuilt
+from static.passes.iteration_space import (
+    CACHE_BYTES,
+    Position,
+    aligned,
+    first_axis,
+    fused,
+    is_fusible,
+    is_view,
+    position,
+    result,
+)
+from static.rebuild import rebuilt
 
 SMALLEST = 1 << 14  # elements: blocks of less are no faster
 LARGEST_ROW = 1 << 16  # elements of one step along the axis of the blocks: more would not stay in the cache
@@ -223,6 +231,9 @@ def _pays(body: Graph) -> bool:
 def _most_live(body: Graph) -> int:
     """The most bytes that are alive at once between operands and results, for sizes that are known."""
     last = {source: step for step, node in enumerate(body.nodes) for source in node.inputs}
-    # Half-open: a result may lie where an operand lay that nobody reads any more.
-    inner = [(step, node) for step, node in enumerate(body.nodes) if node.inputs and node in last and not is_view(node)]
-    return memory.max_live([(step, last[node], int(node.spec.nbytes)) for step, node in inner])
+    change = [0] * len(body.nodes)
+    for step, node in enumerate(body.nodes):
+        if node.inputs and node in last and not is_view(node):
+            change[step] += int(node.spec.nbytes)
+            change[last[node]] -= int(node.spec.nbytes)  # a result may lie where an operand lay that dies there
+    return max(itertools.accumulate(change), default=0)

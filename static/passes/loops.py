@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from graphs.ir import CONSTANT, INPUT, Graph, Node, ancestors
 from graphs.ops import elementwise
 from graphs.ops.control import scan_op, while_gradient_op, while_op
-from static.passes.rewrite import count_uses, rebuilt, replaced
+from static.passes.rewrite import count_uses
 from static.passes.scans import Scan, scans_of
+from static.rebuild import rebuilt, replaced
 
 # Beside views and products, what may run before a loop that then makes no step: it can neither fail nor warn.
 _HARMLESS = frozenset([elementwise.add, elementwise.subtract, elementwise.multiply, elementwise.negative])

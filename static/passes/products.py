@@ -19,8 +19,8 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from static.passes.constant_folding import LARGEST
-from static.passes.joining import CALL, joined, nbytes
-from static.passes.rewrite import replaced
+from static.passes.together import CALL, joined, nbytes
+from static.rebuild import replaced
 
 
 def merge_products(graph: Graph) -> Graph:

@@ -7,7 +7,7 @@ x / s                  x * (1 / s)              s smaller than the result
 (a * b) * c            a * (b * c)              where b * c is computed anyway
 x / y, x / (y * c)     x * r, (x / y) * (1 / c) where r = 1 / y is computed anyway; c a number
 
-and the rules for sums in `factoring.py`, for matrix products in `weighting.py`.
+and the rules for sums in `common_factors.py`, for matrix products in `weighting.py`.
 Only floats, and only products that nothing else reads. **This changes bits**: each result differs by rounding, and
 more only where an intermediate product leaves the range of its dtype.
 """
@@ -21,9 +21,9 @@ from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise
 from graphs.spec import broadcast_shapes
-from static.passes import factoring, weighting
+from static.passes import common_factors, weighting
 from static.passes.algebra import call, value_of
-from static.passes.factors import Facts, fills, sides, split, times
+from static.passes.facts import Facts, fills, sides, split, times
 from static.passes.rewrite import Uses, rewrite_with_uses
 
 
@@ -140,7 +140,7 @@ def _nothing(_: Node, __: Facts) -> None:
 
 
 _RULES: Mapping[Op, Callable[[Node, Facts], Node | None]] = {
-    **factoring.RULES,
+    **common_factors.RULES,
     **weighting.RULES,
     elementwise.multiply: _product,
     elementwise.divide: _quotient,

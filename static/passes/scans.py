@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphs.ir import INPUT, Graph, Node
 from graphs.ops.control import part, scan_op, stacked
 from graphs.spec import TensorSpec
-from static.passes.rewrite import collected
+from static.rebuild import collected
 
 
 @dataclass

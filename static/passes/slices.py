@@ -21,10 +21,11 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import elementwise, movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.factors import sides
-from static.passes.joining import entry_of, section
-from static.passes.rewrite import Uses, replaced, rewrite_with_uses
+from static.passes.facts import sides
+from static.passes.rewrite import Uses, rewrite_with_uses
+from static.passes.together import entry_of, section
 from static.passes.views import reshaped, slice_of
+from static.rebuild import replaced
 
 FEWEST = 4  # entries: fewer are not worth a view of each
 ROUNDS = 8  # how many ops, one on the other, are merged at most

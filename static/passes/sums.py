@@ -19,8 +19,9 @@ from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.joining import CALL, in_order, joined, nbytes
-from static.passes.rewrite import Uses, count_uses, replaced
+from static.passes.rewrite import Uses, count_uses
+from static.passes.together import CALL, in_order, joined, nbytes
+from static.rebuild import replaced
 
 
 def merge_sums(graph: Graph) -> Graph:

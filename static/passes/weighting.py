@@ -20,7 +20,7 @@ from graphs.op import Op
 from graphs.ops import elementwise, reductions
 from graphs.ops.linalg import matmul
 from static.passes.algebra import call, value_of
-from static.passes.factors import Facts, sides
+from static.passes.facts import Facts, sides
 
 
 def product(node: Node, facts: Facts) -> Node | None:

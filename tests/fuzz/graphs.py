@@ -16,8 +16,8 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import NotDifferentiableError
-from static.backends import blocks, results
-from static.backends import numpy as backend
+from static.codegen import blocks, results
+from static.codegen import lowering as backend
 from static.passes import fusion, pipeline
 from tests.arena import check_arena
 from tests.fuzz.cases import Case, agree, plain, same_bits

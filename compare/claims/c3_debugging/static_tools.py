@@ -114,7 +114,7 @@ class _Walk:
 
 
 def _nodes() -> list[Node]:
-    from static.trace import current
+    from static.trace.tracing import current
 
     builder = current()
     return list(builder.nodes) if builder else []

@@ -6,7 +6,7 @@ graph, in an order, with or without sharing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import dynamic
@@ -16,12 +16,13 @@ from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.spec import TupleSpec
-from static import memory, sharing
-from static.backends.binding import Layout, lay_out
-from static.backends.numpy import lower
+from static import memory
+from static.codegen.binding import Layout, lay_out
+from static.codegen.lowering import lower
+from static.memory import sharing
+from static.memory.schedule import Schedule, inner_schedules, schedule
+from static.memory.sharing import Place
 from static.passes import pipeline
-from static.schedule import Schedule, schedule
-from static.sharing import Place
 
 
 class Count(NamedTuple):
@@ -39,7 +40,7 @@ def counts(case: Case) -> list[Count]:
     simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
     restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
     final, _ = pipeline.run(traced)
-    ordered, planned = Schedule(schedule(final).order, *_alone(final)), schedule(final)
+    ordered, planned = schedule(final)._replace(place=_alone(final)), schedule(final)
     layout = lay_out(lower(final, planned), {})
     results = sum(size for _, _, size in _results(final, planned))
     padded = layout.plan.lower_bound
@@ -69,15 +70,15 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
 
     Results that are handed out live from where they are computed to the end.
     """
-    plan = plan or Schedule(graph.nodes, *_alone(graph))
+    plan = plan or Schedule(graph.nodes, sharing.views(graph.nodes), _alone(graph), inner_schedules(graph))
     layout: Layout = lay_out(lower(graph, plan), {})
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 
 
-def _alone(graph: Graph) -> tuple[Mapping[Node, Node], Mapping[Node, Place]]:
-    """Who owns the memory of each node, and places in which nobody shares any."""
+def _alone(graph: Graph) -> dict[Node, Place]:
+    """Places in which nobody shares any memory."""
     owner = sharing.views(graph.nodes).owner
-    return owner, {node: Place(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
+    return {node: Place(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
 
 
 def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:

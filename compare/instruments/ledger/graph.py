@@ -18,10 +18,10 @@ from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node
 from graphs.spec import TupleSpec
-from static import sharing
-from static.executable import Executable
+from static.call.executable import Executable
+from static.memory import sharing
 from static.passes import pipeline
-from static.trace import trace_function
+from static.trace.tracing import trace_function
 
 
 def timeline(case: Case) -> Timeline:

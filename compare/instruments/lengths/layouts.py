@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import static
-from static.shapes import Boundaries, power_of_two
+from static.call.policies import Boundaries, power_of_two
 
 Group = tuple[int, ...]
 Lengths = Sequence[int]

@@ -18,9 +18,9 @@ from compare.instruments.time.rounds import own_rounds
 from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
-from static.executable import Executable
+from static.call.executable import Executable
 from static.passes import pipeline
-from static.trace import trace_function
+from static.trace.tracing import trace_function
 
 COMPILES = 3
 _PROGRAMS = {"dynamic": dynamic_programs, "static": static_programs}

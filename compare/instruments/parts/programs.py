@@ -42,12 +42,12 @@ from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
 from graphs.spec import TupleSpec
-from static import layout
-from static.backends.binding import bind
-from static.backends.numpy import lower
-from static.executable import Executable
-from static.schedule import Schedule
-from static.sharing import in_arena, places, views
+from static.call import layout
+from static.call.executable import Executable
+from static.codegen.binding import bind
+from static.codegen.lowering import lower
+from static.memory.schedule import Schedule
+from static.memory.sharing import in_arena, places, views
 
 Program = Callable[[], object]
 Parts = Mapping[str, Mapping[str, int]]
@@ -173,7 +173,7 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Program:
     """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
     seen = views(graph.nodes)
     placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
-    run = bind(lower(graph, Schedule(graph.nodes, seen.owner, placed), arena), {}).run
+    run = bind(lower(graph, Schedule(graph.nodes, seen, placed, {}), arena), {}).run
     return lambda: run(*arrays)
 
 

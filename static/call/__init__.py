@@ -1,0 +1,1 @@
+"""What the user calls: executables, functions that compile themselves, shape policies, saved graphs, debugging."""

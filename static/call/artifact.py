@@ -1,0 +1,221 @@
+"""Saved graphs: a zip of JSON and `.npy` arrays (`static/call/archive.py`). Reading one never runs code that is in it.
+
+The document holds the version of the format, the nodes (op names and attributes), and how arguments and results are
+laid out.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphs import collector, tree
+from graphs import op as registry
+from graphs.dims import Atom, Dim
+from graphs.errors import ArtifactError
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.spec import TensorSpec, TupleSpec
+from static import clock
+from static.call import archive
+from static.trace.tracing import Traced, is_traced
+
+Made = TypeVar("Made")
+
+VERSION = 1
+LARGEST = 1 << 40  # bytes of an array: no machine that this runs on has more
+_FORMAT = "graphduel.graph"
+
+
+def write(traced: Traced, path: Path) -> None:
+    """Write a graph and its layout, atomically. Raises ArtifactError for values that have no place in the format."""
+    with clock.phase("save"):
+        arrays: list[np.ndarray[Any, Any]] = []
+        document = _encode_traced(traced, arrays)
+        archive.write(path, json.dumps(document, indent=1).encode(), arrays)
+
+
+@collector.paused()
+def read(path: Path, make: Callable[[Traced], Made]) -> Made:
+    """What `make` makes of the graph in a file.
+
+    Raises ArtifactError when the file is damaged, of another version or not ours, or nothing can be made of it.
+    """
+    files = archive.read(path)
+    try:
+        return make(_decode_traced(_document(files["graph.json"]), files))
+    except ArtifactError as error:
+        raise ArtifactError(f"{path.name}: {error}") from None
+    except archive.DAMAGE as error:
+        raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(data)
+    if document.get("format") != _FORMAT:
+        raise ArtifactError("not a graphduel graph")
+    if document["version"] != VERSION:
+        raise ArtifactError(f"version {document['version']}, this release reads {VERSION}; save it again")
+    return document
+
+
+def _encode_traced(traced: Traced, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "version": VERSION,
+        **_encode_graph(traced.graph, arrays),
+        "arguments": _encode(_numbered(traced.inputs), arrays),
+        "static": [_encode(value, arrays) for value in traced.static],
+        "results": _encode(_numbered(traced.outputs), arrays),
+    }
+
+
+def _encode_graph(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    nodes = [
+        {
+            "op": node.op.name,
+            "inputs": [number[s] for s in node.inputs],
+            "attrs": {key: _encode_attr(node, value, arrays) for key, value in node.attrs.items()},
+            "source": node.source,
+        }
+        for node in graph.nodes
+    ]
+    inputs, outputs = ([number[n] for n in chosen] for chosen in (graph.inputs, graph.outputs))
+    return {"name": graph.name, "nodes": nodes, "inputs": inputs, "outputs": outputs}
+
+
+def _encode_attr(node: Node, value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if callable(value) and not isinstance(value, Graph):
+        name = getattr(value, "__name__", "one")
+        where = f" ({node.source})" if node.source else ""
+        raise ArtifactError(f"{node.op.name} holds a Python function, {name}{where}; take it out before saving")
+    return _encode(value, arrays)
+
+
+def _numbered(structure: tree.Structure) -> Any:
+    """A container of that structure, with the leaves numbered: how a structure is written down."""
+    return tree.unflatten(structure, list(range(structure.num_leaves)))
+
+
+def _decode_traced(document: dict[str, Any], files: dict[str, bytes]) -> Traced:
+    graph = _decode_graph(document, files)
+    arguments, results = (_structure(_decode(document[key], files)) for key in ("arguments", "results"))
+    static = tuple([_decode(value, files) for value in document["static"]])
+    _check_layout(graph, arguments, static, results)
+    return Traced(graph, arguments, static, results)
+
+
+def _structure(numbered: Any) -> tree.Structure:
+    """The structure of a container whose leaves are numbered in their order."""
+    leaves, structure = tree.flatten(numbered)
+    if any(type(leaf) is not int or leaf != i for i, leaf in enumerate(leaves)):
+        raise ArtifactError("damaged, the leaves of its arguments or results are not numbered; save it again")
+    return structure
+
+
+def _check_layout(graph: Graph, arguments: tree.Structure, static: Sequence[Any], results: tree.Structure) -> None:
+    """Refuse what no call could be laid out as: other arguments or results than the graph has."""
+    if arguments.type is not tuple:
+        raise ArtifactError(f"damaged, arguments laid out as {arguments}; save it again")
+    values = [value for value in static if value is not None]
+    counts = arguments.num_leaves, len(static) - len(values), results.num_leaves
+    wanted = len(static), len(graph.inputs), len(graph.outputs)
+    if counts != wanted or any(is_traced(v) or isinstance(v, (tuple, list, dict, Graph)) for v in values):
+        raise ArtifactError("damaged, its arguments or results are not those of its graph; save it again")
+    if any(type(node.spec) is not TensorSpec for node in (*graph.inputs, *graph.outputs)):
+        raise ArtifactError("damaged, an input or output is no array; save it again")
+
+
+def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
+    nodes: list[Node] = []
+    for entry in document["nodes"]:
+        attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
+        sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
+        nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, str(entry["source"]))))
+    chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
+    return Graph(str(document["name"]), chosen[0], nodes, chosen[1])
+
+
+def _checked(node: Node) -> Node:
+    """The node, of a spec that an array can have, and holding what its op says where no `infer` looks."""
+    if not isinstance(node.spec, TensorSpec):
+        raise ArtifactError(f"{node.op.name} gives no array")
+    if isinstance(node.spec.nbytes, int) and node.spec.nbytes > LARGEST:
+        raise ArtifactError(f"{node.op.name} gives {node.spec}; no array is that large")
+    if node.op is INPUT and type(node.attrs["name"]) is not str:
+        raise ArtifactError("an input has no name")
+    if node.op is CONSTANT and not isinstance(node.attrs["value"], (np.ndarray, Dim)):
+        raise ArtifactError("a constant is no array")
+    return node
+
+
+def _keyword(name: str) -> str:
+    # Attribute names become part of the generated code, so that they must be names and nothing more.
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ArtifactError(f"{name!r} is no name of an attribute")
+    return name
+
+
+def _index(value: Any, size: int) -> int:
+    if type(value) is not int or not 0 <= value < size:
+        raise ArtifactError(f"node {value} is read before it is defined")
+    return value
+
+
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, Graph):
+        return {"graph": _encode_graph(value, arrays)}
+    for kind, name, parts in _CONTAINERS:
+        if type(value) is kind or (kind is np.dtype and isinstance(value, np.dtype)):
+            return {name: [_encode(part, arrays) for part in parts(value)]}
+    raise ArtifactError(
+        f"a value of type {type(value).__name__} cannot be saved; use numbers, arrays and plain containers"
+    )
+
+
+_CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
+    (tuple, "tuple", tuple),
+    (list, "list", list),
+    (dict, "dict", lambda d: [part for item in d.items() for part in item]),
+    (slice, "slice", lambda s: (s.start, s.stop, s.step)),
+    (np.dtype, "dtype", lambda d: (d.name,)),
+    (TensorSpec, "spec", lambda s: (*s.shape, s.dtype)),
+    (TupleSpec, "specs", lambda s: s.items),
+    (Dim, "dim", lambda d: d.terms),
+    (Atom, "atom", lambda a: (a.name, *a.args)),
+)
+
+
+def _decode(value: Any, files: dict[str, bytes]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((name, data),) = value.items()
+    if name == "array":
+        return archive.array_of(files[f"arrays/{int(data)}.npy"])
+    if name == "graph":
+        return _decode_graph(data, files)
+    parts = [_decode(part, files) for part in data]
+    return _DECODERS[name](parts)
+
+
+_DECODERS: dict[str, Callable[[list[Any]], Any]] = {
+    "tuple": tuple,
+    "list": list,
+    "dict": lambda p: dict(zip(p[::2], p[1::2], strict=True)),
+    "slice": lambda p: slice(*p),
+    "dtype": lambda p: np.dtype(p[0]),
+    "spec": lambda p: TensorSpec(p[:-1], p[-1]),
+    "specs": TupleSpec,
+    "dim": lambda p: Dim(dict(p)),
+    "atom": lambda p: Atom(p[0], *p[1:]),
+}

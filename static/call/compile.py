@@ -1,0 +1,67 @@
+"""compile: a function and the specs of its arguments, to an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphs import collector
+from graphs.errors import GraphError
+from graphs.ir import Graph
+from static import clock
+from static.call.executable import Executable
+from static.codegen.binding import lay_out
+from static.codegen.lowering import lower
+from static.memory.recompute import fit
+from static.memory.schedule import schedule
+from static.passes import pipeline
+from static.trace.tracing import trace_function
+
+
+@collector.paused()
+def compile(
+    f: Callable[..., Any],
+    *args: Any,
+    passes: Sequence[pipeline.Pass] = pipeline.DEFAULT,
+    arena: bool = True,
+    recycle: bool = True,
+    memory_budget: int | None = None,
+) -> Executable:
+    """Compile `f` for arguments of these specs.
+
+    Each argument is a TensorSpec, an example array, or a nested container of them; any other leaf (a number, a
+    string) is a static value that the graph is specialised to. A string in a spec's shape is a symbolic size.
+    With `arena=False` every kernel allocates its result, as the dynamic engine does: the first rung of the ladder.
+    With `recycle=False` large results are allocated anew in every call. Otherwise their memory is kept, and written
+    again in a later call once nobody sees them any more (`exe.result_bytes`).
+    With a `memory_budget` values that wait long to be read are computed again instead, until the arena takes no more
+    bytes (`exe.plan.peak`: all but arguments, constants and results). The results keep their bits.
+    Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
+    budget that cannot be met, which names the smallest that can.
+    """
+    seconds: clock.Seconds = {}
+    with clock.adding_to(seconds):
+        traced = trace_function(f, args)
+        graph, steps = pipeline.run(traced.graph, passes)
+        if memory_budget is not None:
+            graph, step = _within(graph, memory_budget, arena)
+            steps += step
+    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds)
+
+
+def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Step]]:
+    """The graph with as much computed again as the budget asks for, and what that did."""
+    symbols = sorted(frozenset[str]().union(*(node.spec.symbols for node in graph.inputs)))
+    if symbols or not arena:
+        reason = f"sizes that are numbers, and {', '.join(symbols)} has none" if symbols else "an arena"
+        raise GraphError(f"{graph.name}: a memory_budget needs {reason}; leave it out")
+
+    def recompute(one: Graph) -> Graph:
+        return fit(one, budget, _planned_peak) if one is graph else one  # what a loop runs inside stays
+
+    return pipeline.run(graph, [recompute])
+
+
+def _planned_peak(graph: Graph) -> int:
+    """The bytes of the arena that a graph is planned to take, with sizes that are numbers."""
+    return lay_out(lower(graph, schedule(graph)), {}).plan.peak

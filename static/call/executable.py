@@ -1,0 +1,234 @@
+"""Executable: a compiled graph that is called like the function it came from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, dispatch, tree
+from graphs.dims import Shape
+from graphs.errors import DTypeError, GraphError, ShapeError, located
+from graphs.ir import Graph, Node
+from graphs.spec import TensorSpec
+from static import clock, memory
+from static.call import artifact, layout
+from static.call.report import Report, make_report
+from static.codegen.binding import Binding, bind
+from static.codegen.lowering import Program, lower
+from static.codegen.results import KEPT
+from static.codegen.sizes import resolve
+from static.memory.schedule import schedule
+from static.passes import pipeline
+from static.trace.tracing import Traced, is_traced, static_key
+
+BROKEN = (*dispatch.BROKEN_RULES, OverflowError)  # what kernels raise; the last, for a number that no array holds
+BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
+
+
+def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphError:
+    """What is wrong with these sizes: the rule of an op that they break, which names it, as its `infer` tells."""
+    for node in (node for inner in graph.nested() for node in inner.calls if node.op.family != "control"):
+        given = [source.spec for source in node.inputs]
+        try:
+            specs = [TensorSpec(resolve(spec.shape, sizes), spec.dtype) for spec in given]
+            node.op.infer(*specs, **{key: resolve(value, sizes) for key, value in node.attrs.items()})
+        except GraphError as broken:
+            return dispatch.explained(node.op, given, broken, node.source)
+    return dispatch.as_graph_error(error)
+
+
+class Executable:
+    """A compiled function. Call it with arguments laid out like those it was compiled for.
+
+    One executable is used by one thread at a time: its calls share one arena.
+    """
+
+    def __init__(
+        self,
+        traced: Traced,
+        graph: Graph,
+        steps: Sequence[pipeline.Step],
+        *,
+        arena: bool = True,
+        recycle: bool = True,
+        seconds: clock.Seconds | None = None,
+    ) -> None:
+        self.traced = traced
+        self.graph = graph
+        self.steps = tuple(steps)
+        self._arena = arena
+        self._kept = KEPT if arena and recycle else 0
+        self.seconds = {} if seconds is None else seconds
+        with clock.adding_to(self.seconds):
+            self._program: Program = lower(graph, schedule(graph), arena)
+        self._specs = tuple(node.spec for node in graph.inputs)
+        self._made = layout.maker(traced.outputs)
+        self._bindings: dict[tuple[Shape, ...], Binding] = {}
+        symbolic = any(spec.symbols for spec in self._specs)
+        run = None if symbolic else self._binding(tuple(spec.shape for spec in self._specs)).run
+        self._direct = layout.caller(traced.inputs, traced.outputs, self._specs, run)
+
+    # Running ------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any) -> Any:
+        """Run on arrays. Results are new arrays that the caller owns.
+
+        Raises ShapeError or DTypeError when an argument is not what the graph was compiled for.
+        """
+        try:
+            result = self._direct(self._bindings, args)
+        except BROKEN as error:
+            raise self._placed(error) from None
+        if result is not NotImplemented:
+            return result
+        arrays = self._inputs(args)  # laid out otherwise, no arrays, or of other sizes: looked at closer
+        return self.run_leaves(tuple([a.shape for a in arrays]), arrays)
+
+    def run_leaves(self, shapes: tuple[Shape, ...], arrays: Sequence[Any]) -> Any:
+        """Run on the leaves of arguments, which are arrays of these shapes, and of the dtypes of the specs."""
+        binding = self._bindings.get(shapes) or self._binding(shapes)
+        try:
+            return self._made(binding.run(*arrays))
+        except BROKEN as error:
+            raise self._placed(error) from None
+
+    def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
+        """The arguments as arrays. Raises ShapeError or DTypeError for what was not compiled for."""
+        leaves, structure = tree.flatten(args)
+        if structure != self.traced.inputs:
+            raise ShapeError(
+                located(f"{self.graph.name}: arguments laid out as {structure}, compiled for {self.traced.inputs}")
+            )
+        return self._checked(leaves)
+
+    def _checked(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves as arrays, without the static values. Raises ShapeError or DTypeError for what does not fit."""
+        arrays = []
+        for leaf, static in zip(leaves, self.traced.static, strict=True):
+            if static is None and (is_traced(leaf) or not isinstance(leaf, (str, bytes))):
+                arrays.append(leaf if type(leaf) is np.ndarray else np.asarray(leaf))
+            elif static_key(static) != static_key(leaf):
+                raise ShapeError(
+                    located(
+                        f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit"
+                    )
+                )
+        for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
+            if array.dtype != spec.dtype:
+                raise DTypeError(
+                    located(f"{node.attrs['name']}: compiled for {spec}, got {array.dtype}; convert with astype")
+                )
+        return arrays
+
+    def _binding(self, shapes: tuple[Shape, ...]) -> Binding:
+        """The program for these shapes, made on first use; the oldest of many is dropped."""
+        labels = [node.attrs["name"] for node in self.graph.inputs]
+        for label, spec, shape in zip(labels, self._specs, shapes, strict=True):
+            if len(spec.shape) != len(shape):
+                raise ShapeError(located(f"{label}: compiled for {spec}, got {len(shape)} axes of sizes {shape}"))
+        try:
+            expected = [(label, spec.shape) for label, spec in zip(labels, self._specs, strict=True)]
+            sizes = dims.solve(expected, [tuple(map(int, shape)) for shape in shapes])
+        except ShapeError as error:
+            raise ShapeError(located(f"{self.graph.name}: {error}")) from None
+        if len(self._bindings) >= BINDINGS:
+            self._bindings.pop(next(iter(self._bindings)))
+        try:
+            with clock.adding_to(self.seconds):
+                binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
+        except dispatch.BROKEN_RULES as error:
+            raise _misfit(self.traced.graph, sizes, error) from None
+        self._bindings[shapes] = binding
+        return binding
+
+    def _placed(self, error: Exception) -> Exception:
+        """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
+        programs = {id(program.code): program for program in self._program.nested()}  # equal code may be of two groups
+        traceback, node = error.__traceback__, None
+        while traceback is not None:  # the innermost line: in the body of a loop, not the loop
+            if id(traceback.tb_frame.f_code) in programs:
+                node = programs[id(traceback.tb_frame.f_code)].lines[traceback.tb_lineno - 2]
+            traceback = traceback.tb_next
+        if node is None:
+            return error
+        specs = [source.spec for source in node.inputs]
+        return dispatch.explained(node.op, specs, dispatch.as_graph_error(error), node.source)
+
+    # Looking ------------------------------------------------------------------------------------------------
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The specs of the inputs, in the order of the leaves."""
+        return self._specs
+
+    @property
+    def source(self) -> str:
+        """The generated code."""
+        return self._program.source
+
+    @property
+    def code_bytes(self) -> int:
+        """The bytes of the generated code and of the names and defaults it uses."""
+        codes = [program.code for program in self._program.nested()]
+        return sum(sys.getsizeof(part) for c in codes for part in (c.co_code, c.co_varnames, c.co_linetable))
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether the graph has met sizes to plan for."""
+        return bool(self._bindings)
+
+    @property
+    def plan(self) -> memory.Plan:
+        """The memory plan for the sizes planned last. Raises GraphError before the first call of a symbolic graph."""
+        return self._last().plan
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of the symbolic sizes planned last. Raises GraphError before the first call of such a graph."""
+        return self._last().sizes
+
+    def _last(self) -> Binding:
+        if not self._bindings:
+            raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
+        return next(reversed(self._bindings.values()))
+
+    @property
+    def arena_bytes(self) -> int:
+        """The bytes of all arenas held: that of the largest sizes, and smaller ones made before these came."""
+        return sum({id(binding.arena): binding.arena.nbytes for binding in self._bindings.values()}.values())
+
+    @property
+    def result_bytes(self) -> int:
+        """The bytes kept to write large results into again, once nobody sees the last ones."""
+        results = {id(result): result for binding in self._bindings.values() for result in binding.results.values()}
+        return sum(result.nbytes for result in results.values())
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes in the order they run."""
+        return self._program.schedule.order
+
+    def report(self) -> Report:
+        """What the graph holds, what each pass did, and the memory plan."""
+        return make_report(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph to a file that `static.load` reads, without the Python function."""
+        artifact.write(self.traced._replace(graph=self.graph), Path(path))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self._specs))
+        return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
+
+
+def load(path: str | Path) -> Executable:
+    """The executable saved in a file. Ops of the user's own must be registered before.
+
+    Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
+    """
+    seconds: clock.Seconds = {}
+    with clock.adding_to(seconds), clock.phase("load"):
+        return artifact.read(Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds))

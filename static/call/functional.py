@@ -1,0 +1,139 @@
+"""Transforms of functions: gradients, vector products and matrices of derivatives, over nested containers.
+
+Inside a trace each of these adds to the graph. Called with arrays, outside a trace, they compile themselves for the
+specs of the arguments first, and keep what was compiled for as long as the same function is given.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import promotion, transforms, tree
+from graphs.ops.shapes import dtype_of
+from graphs.transforms import Argnums, Function, Pullback
+from static.call.jit import jit
+from static.trace.differentiate import check_floating, recorded
+from static.trace.tracing import current
+
+_step = transforms.step_of(recorded)
+KEPT = 64  # functions whose compiled vjp, jvp and hvp are kept
+
+
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns the gradient of `f`, a scalar function, in the arguments `argnums`.
+
+    With `has_aux`, f returns `(value, anything else)`, and the function returns `(gradient, anything else)`.
+    """
+    return _self_compiling(transforms.grad(_step, f, argnums, has_aux))
+
+
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns `(f(...), gradient)`, to be traced: the backward pass is in the graph.
+
+    The gradient has the structure of the argument, or is a tuple of these when `argnums` is a sequence.
+    With `has_aux`, f returns `(value, anything else)`, and only the value is differentiated.
+    Raises NotDifferentiableError when f does not return one floating point number, or an argument holds ints.
+    """
+    return _self_compiling(transforms.value_and_grad(_step, f, argnums, has_aux))
+
+
+def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
+    """`f(*primals)`, and the function that turns cotangents, laid out like it, into a tuple of gradients.
+
+    Outside a trace nothing is kept between the two: the function computes f again, in one graph with its gradient.
+    Raises NotDifferentiableError for primals of ints, ShapeError for cotangents of another structure or shape.
+    """
+    if current() is not None:
+        return transforms.vjp(recorded, f, primals)
+    for leaf in tree.leaves(primals):
+        check_floating(dtype_of(leaf))
+    return _run(_applied, f, primals), functools.partial(_run, _pulled, f, primals)
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`f(*primals)`, and its derivative along the tangents: two reverse passes (Townsend, 2017).
+
+    Raises NotDifferentiableError for primals of ints, ShapeError for tangents of another structure or shape.
+    """
+    return _run(_jvp, f, tuple(primals), tuple(tangents))
+
+
+def jacobian(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns the derivatives of every output in every argument of `argnums`.
+
+    Each leaf of the output becomes a container like the argument (a tuple of these when `argnums` is a sequence), of
+    arrays of shape `output.shape + input.shape`. The graph holds one backward pass for each leaf of the output, in a
+    scan that runs it once for every element; sizes may be symbolic.
+    """
+    return _self_compiling(transforms.jacobian(recorded, f, argnums))
+
+
+def hessian(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns the second derivatives: the jacobian of the jacobian.
+
+    For a scalar function, arrays of shape `input.shape + input.shape`, and one backward pass, in a scan, for every
+    element of the input.
+    """
+    return _self_compiling(transforms.hessian(recorded, f, argnums))
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The Hessian of the scalar function `f(*primals)` times the tangents: a tuple laid out like the primals.
+
+    Costs about twice a gradient, and never makes the Hessian.
+    """
+    return _run(_hvp, f, tuple(primals), tuple(tangents))
+
+
+def _self_compiling(traced: Function) -> Function:
+    """The function itself inside a trace; outside of one, what it compiles to."""
+
+    @functools.cache
+    def compiled() -> Function:
+        return jit(traced)
+
+    @functools.wraps(traced)
+    def call(*args: Any) -> Any:
+        return compiled()(*args) if current() is None else traced(*args)
+
+    return call
+
+
+def _applied(f: Function, primals: Sequence[Any]) -> Any:
+    return f(*primals)
+
+
+def _pulled(f: Function, primals: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+    return transforms.vjp(recorded, f, primals)[1](cotangents)
+
+
+def _jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    return transforms.jvp(recorded, f, primals, tangents)
+
+
+def _hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    return transforms.hvp(recorded, f, primals, tangents)
+
+
+def _run(transform: Function, f: Function, *args: Any) -> Any:
+    """`transform(f, *args)`: traced inside a trace, compiled outside of one."""
+    if current() is not None:
+        return transform(f, *args)
+    return _compiled(transform, f)(*[tree.tree_map(_as_array, arg) for arg in args])
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _compiled(transform: Function, f: Function) -> Function:
+    def transformed(*args: Any) -> Any:
+        return transform(f, *args)
+
+    transformed.__name__ = getattr(f, "__name__", "f")
+    return jit(transformed)
+
+
+def _as_array(leaf: Any) -> Any:
+    return np.asarray(leaf) if promotion.is_scalar(leaf) else leaf

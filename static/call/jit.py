@@ -1,0 +1,169 @@
+"""jit: compile a function when it is called, once for each kind of arguments its shape policy tells apart."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from graphs import tree
+from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
+from static.call import policies
+from static.call.buckets import optimal
+from static.call.cache import Cache, Entry, Stats
+from static.call.compile import compile
+from static.call.executable import Executable
+from static.call.padding.runs import Laid, Padding
+from static.call.policies import Names, Specialised, axis_names
+from static.call.reasons import difference, remedy
+from static.trace.tracing import is_traced, static_key
+
+LIMIT = 64  # executables that are kept unless told otherwise
+Runner = Callable[[Sequence[Any]], Any]
+PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
+
+
+class Jitted:
+    """A function that compiles itself; `stats` counts, `executables` holds what was compiled."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        shapes: PolicyName,
+        limit: int | None,
+        strict: bool,
+        dims: Sequence[Any] | None,
+        buckets: Sequence[int] | None,
+        check: bool,
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self.f, self.limit, self.strict = f, limit, strict
+        self._shapes, self._has_warned = shapes, False
+        self._cache = Cache()
+        self._version = 0  # of the policy, at the call that it has seen last
+        self._dims = dims
+        self._policy = policies.policy(shapes, buckets)
+        if isinstance(self._policy, policies.Padded) and not dims:
+            raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
+        self._padding = Padding(f, check, self.stats)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run, compiling first when these arguments are of a new kind.
+
+        Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
+        """
+        result = self._cache(args)
+        return self._closely(args) if result is NotImplemented else result
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done."""
+        return self._cache.stats
+
+    @property
+    def executables(self) -> Mapping[Hashable, Executable]:
+        """What was compiled, the one used last at the end."""
+        return MappingProxyType(self._cache.executables)
+
+    def _closely(self, args: tuple[Any, ...]) -> Any:
+        """A call unlike those seen: arguments of a new kind, or no plain containers of arrays."""
+        leaves, structure = tree.flatten(args)
+        traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
+        statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
+        names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
+        laid = Laid(structure, statics, names)
+        call = self._specialised(traced, names)
+        specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
+        key = (tree.layout(args), tuple(map(static_key, statics)), specs)
+        executable = self._cache.executables[key] if self._cache.is_hit(key) else self._compiled(key, call, laid)
+        run = self._runner(executable, call, laid, traced)
+        result = run(traced)
+        self._cache.note(key[0], leaves, structure, Entry(key, run))
+        return result
+
+    def _runner(self, executable: Executable, call: Specialised, laid: Laid, traced: Sequence[Any]) -> Runner:
+        """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
+        if call.padded:
+            return self._padding.runner(executable, call, laid)
+        return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
+
+    def _specialised(self, traced: list[Any], names: list[Names]) -> Specialised:
+        call = self._policy(traced, names)
+        if self._version != self._policy.version:
+            self._version = self._policy.version
+            self._cache.forget()
+        return call
+
+    def _compiled(self, key: Any, call: Specialised, laid: Laid) -> Executable:
+        self.stats.misses += 1
+        reason = self._reason(key)
+        if self.limit is not None and len(self._cache.executables) >= self.limit:
+            self._make_room(reason)
+        start = time.perf_counter()
+        executable = compile(self.f, *laid.filled(call.specs))
+        self.stats.compile_seconds += time.perf_counter() - start
+        self.stats.compiles += 1
+        self.stats.reasons.append(reason)
+        self._cache.keep(key, executable)
+        return executable
+
+    def _make_room(self, reason: str) -> None:
+        """Drop the executable used longest ago. The first time it says so, since what is dropped is compiled again."""
+        rule = f"{self.__name__}: more than {self.limit} kinds of arguments ({reason})"
+        advice = remedy(reason, self._shapes)
+        if self.strict:
+            raise ShapeLimitError(located(f"{rule}; {advice}"))
+        if not self._has_warned:
+            self._has_warned = True
+            kept = f"{rule}, of which {self.limit} are kept and the others compiled again"
+            warn(located(f"{kept}; {advice}"), ShapeLimitWarning)
+        self._cache.drop()
+
+    def _reason(self, key: Any) -> str:
+        """What differs from the call compiled for last."""
+        if not self._cache.executables:
+            return "first call" if not self.stats.compiles else "evicted before"
+        last, newest = next(reversed(self._cache.executables.items()))
+        labels = [node.attrs["name"] for node in newest.graph.inputs]
+        return difference(last, key, labels)
+
+    __name__: str
+
+
+def jit(
+    f: Callable[..., Any],
+    *,
+    shapes: PolicyName = "exact",
+    limit: int | None = LIMIT,
+    strict: bool = False,
+    dims: Sequence[Any] | None = None,
+    buckets: Sequence[int] | int | None = None,
+    lengths: Sequence[int] | None = None,
+    check: bool = True,
+) -> Jitted:
+    """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
+
+    Array leaves are traced; every other leaf is a static value. `dims` names the axes that vary, an entry per
+    argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept:
+    past it the one used longest ago is dropped, with one ShapeLimitWarning for the function, or with `strict`
+    ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
+    nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
+    to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
+    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False.
+    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
+    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check)
+
+
+def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:
+    if isinstance(buckets, int) and lengths is not None:
+        return optimal(lengths, buckets)
+    if isinstance(buckets, int) or lengths is not None:
+        raise ValueError("buckets are as many as you say for the lengths you expect: give both, buckets=4, lengths=...")
+    return buckets

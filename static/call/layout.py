@@ -1,0 +1,200 @@
+"""How arguments and results are laid out, as code: functions that read, check, run and put together at once.
+
+    def call(bindings, args):
+        try:
+            if len(args) != 2: return NotImplemented
+            p0, x2, = args
+            if type(p0) is not dict or len(p0) != 2: return NotImplemented
+            x0 = p0['b']
+            x1 = p0['w']
+        except KeyError: return NotImplemented
+        if not (type(x0) is type(x1) is type(x2) is ndarray): return NotImplemented
+        if (x0.dtype, x1.dtype, x2.dtype, ) != dtypes: return NotImplemented
+        binding = bindings.get((x0.shape, x1.shape, x2.shape, ))
+        if binding is None: return NotImplemented
+        run = binding.run
+        v0, v1, = run(x0, x1, x2)
+        return (v0, {'b': v1, }, )
+
+A general flattening looks at every container it meets; where the containers are known it takes a few times as long as
+small kernels do. Only None, plain dicts and lists, tuples and named tuples are known here: all else is NotImplemented,
+for the caller to look at closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import tree
+from graphs.spec import TensorSpec
+from static.trace.tracing import is_traced, static_key
+
+Run = Callable[..., tuple[Any, ...]]
+Call = Callable[[Mapping[Any, Any], tuple[Any, ...]], Any]
+_PLAIN = (dict, list, tuple)
+_KEYS = (str, int)
+_REFUSE = "return NotImplemented"
+
+
+def caller(
+    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: Run | None = None
+) -> Call:
+    """A function `call(bindings, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
+
+    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. With `run` it
+    must have the shape of its spec too, and that is what runs.
+    """
+    given = _numbered(inputs)
+    if not _is_plain(given) or inputs.num_leaves != len(specs):
+        return lambda *_: NotImplemented
+    leaves = [f"x{i}" for i in range(len(specs))]
+    types: dict[str, type] = {}
+    lines = [
+        *_read(given, types, ordered=False),
+        *_checked(dict.fromkeys(leaves, np.ndarray)),
+        f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
+        *(_bound(leaves) if run is None else _of_shapes(dict(zip(leaves, specs, strict=True)))),
+        *_putting_together(f"run({', '.join(leaves)})", outputs),
+    ]
+    dtypes = tuple([spec.dtype for spec in specs])
+    call: Call = _function("bindings, args", lines, dtypes=dtypes, outputs=outputs, run=run, **types)
+    return call
+
+
+def _bound(leaves: Sequence[str]) -> Iterator[str]:
+    """Statements that look up what runs for the shapes of these variables."""
+    yield f"binding = bindings.get(({_listed(f'{x}.shape' for x in leaves)}))"
+    yield f"if binding is None: {_REFUSE}"
+    yield "run = binding.run"
+
+
+def _of_shapes(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
+    """A statement that refuses variables of other shapes: quicker than to look them up."""
+    if specs:
+        yield f"if {' or '.join(f'{x}.shape != {spec.shape}' for x, spec in specs.items())}: {_REFUSE}"
+
+
+def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:
+    """A function that puts the leaves of a result into containers of this structure."""
+    lines = _putting_together("leaves", outputs)
+    make: Callable[[Sequence[Any]], Any] = _function("leaves", lines, outputs=outputs)
+    return make
+
+
+def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Call | None:
+    """A function `find(entries, args)` for arguments laid out as these: the entry of their `kind`, and their arrays.
+
+    It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
+    a leaf are others. None when no such function can be made.
+    """
+    given = _numbered(structure)
+    traced = [is_traced(leaf) for leaf in leaves]
+    if not _is_plain(given) or traced != [type(leaf) is np.ndarray or isinstance(leaf, np.generic) for leaf in leaves]:
+        return None
+    kinds = {f"x{i}": type(leaf) for i, leaf in enumerate(leaves)}
+    arrays = [x for x, is_array in zip(kinds, traced, strict=True) if is_array]
+    parts = [str(number), *(f"{x}.shape" for x in arrays), *(f"{x}.dtype" for x in arrays)]
+    parts += [f"static_key({x})" for x in kinds if x not in arrays]
+    types = {f"type_{x}": one for x, one in kinds.items()}
+    lines = [
+        *_read(given, types, ordered=True),
+        *_checked(kinds),
+        *(f"{x} = asarray({x})" for x in arrays if kinds[x] is not np.ndarray),
+        f"entry = entries.get(({_listed(parts)}))",
+        f"if entry is None: {_REFUSE}",
+        f"return entry, ({_listed(arrays)})",
+    ]
+    find: Call = _function("entries, args", lines, **types)
+    return find
+
+
+def kind(leaves: Sequence[Any], number: int) -> Hashable:
+    """What a `finder` of this number goes by: shapes and dtypes of what is traced, and the keys of static values."""
+    arrays = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
+    statics = [static_key(leaf) for leaf in leaves if not is_traced(leaf)]
+    return number, *[a.shape for a in arrays], *[a.dtype for a in arrays], *statics
+
+
+def _function(parameters: str, lines: Sequence[str], **names: Any) -> Any:
+    known = {"ndarray": np.ndarray, "asarray": np.asarray, "static_key": static_key, "unflatten": tree.unflatten}
+    found: dict[str, Any] = {**known, **names}
+    source = f"def made({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(source, found)  # noqa: S102  (made of structures: keys are literals)
+    return found["made"]
+
+
+def _numbered(structure: tree.Structure) -> Any:
+    return tree.unflatten(structure, list(range(structure.num_leaves)))
+
+
+def _is_plain(value: Any, named: bool = True) -> bool:
+    """Whether a container of leaf numbers, and all in it, is of a kind that is known here; `named` tuples as well?"""
+    if type(value) is int or value is None:
+        return True
+    if type(value) is dict:
+        return all(type(key) in _KEYS for key in value) and all(_is_plain(part, named) for part in value.values())
+    known = type(value) in _PLAIN or (named and type(value).__iter__ is tuple.__iter__)
+    return known and all(_is_plain(part, named) for part in value)
+
+
+def _read(given: Any, types: dict[str, type], *, ordered: bool) -> Iterator[str]:
+    """Statements that put the leaves of `args` into x0, x1, ..., or refuse them; `types` are the names they use."""
+    yield "try:"
+    yield from (f"    {line}" for line in _reading("args", given, types, ordered))
+    yield f"except KeyError: {_REFUSE}"
+
+
+def _reading(name: str, value: Any, types: dict[str, type], ordered: bool) -> Iterator[str]:
+    """Statements that put the leaves of a container into x0, x1, ..., or refuse it; `name` holds it."""
+    if value is None:
+        yield f"if {name} is not None: {_REFUSE}"
+        return
+    kind = types[f"type_{name}"] = type(value)
+    keys = list(value) if kind is dict else range(len(value))
+    wrong = [f"type({name}) is not type_{name}"] if name != "args" else []
+    by_order = ordered and kind is dict
+    wrong.append(f"[*{name}] != {keys}" if by_order else f"len({name}) != {len(value)}")
+    yield f"if {' or '.join(wrong)}: {_REFUSE}"
+    names = {key: f"x{value[key]}" if type(value[key]) is int else f"{name}_{i}" for i, key in enumerate(keys)}
+    if kind is dict and not ordered:
+        yield from (f"{names[key]} = {name}[{key!r}]" for key in keys)
+    elif names:
+        yield f"{_listed(names.values())} = {name}{'.values()' if by_order else ''}"
+    for key in keys:
+        if type(value[key]) is not int:
+            yield from _reading(names[key], value[key], types, ordered)
+
+
+def _checked(kinds: Mapping[str, type]) -> Iterator[str]:
+    """A statement that refuses variables of other types than these."""
+    arrays = [x for x, kind in kinds.items() if kind is np.ndarray]
+    right = [f"{' is '.join(f'type({x})' for x in arrays)} is ndarray"] if arrays else []
+    right += [f"type({x}) is type_{x}" for x in kinds if x not in arrays]
+    if right:
+        yield f"if not ({' and '.join(right)}): {_REFUSE}"
+
+
+def _putting_together(leaves: str, outputs: tree.Structure) -> list[str]:
+    made = _numbered(outputs)
+    if not _is_plain(made, named=False):
+        return [f"return unflatten(outputs, list({leaves}))"]
+    found = _listed(f"v{i}" for i in range(outputs.num_leaves)) or "()"
+    return [f"{found} = {leaves}", f"return {_written(made)}"]
+
+
+def _written(value: Any) -> str:
+    """The expression that makes a container of v0, v1, ..., whose numbers it holds."""
+    if type(value) is dict:
+        return f"{{{_listed(f'{key!r}: {_written(part)}' for key, part in value.items())}}}"
+    if type(value) is list:
+        return f"[{_listed(map(_written, value))}]"
+    if type(value) is tuple:
+        return f"({_listed(map(_written, value))})"
+    return "None" if value is None else f"v{value}"
+
+
+def _listed(parts: Any) -> str:
+    return "".join(f"{part}, " for part in parts)

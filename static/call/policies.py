@@ -1,0 +1,230 @@
+"""Shape policies: which sizes a jitted function compiles for, and what it does to arrays of other sizes.
+
+exact      the sizes that arrive; every new combination is compiled
+symbolic   one graph for every value of the named sizes (or of those that were seen to change)
+bucket     named axes padded to the next boundary: powers of two, or given ones
+pad        named axes padded to the largest size: a given one, or the largest so far
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from graphs import tree
+from graphs.errors import ShapeError, located
+from graphs.spec import TensorSpec
+from static.trace.tracing import is_traced
+
+Names = tuple[str | None, ...]
+
+
+class Specialised(NamedTuple):
+    """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
+
+    specs: list[TensorSpec]
+    true: Mapping[str, int]
+    padded: Mapping[str, int]
+
+
+class Policy(Protocol):
+    """Chooses the specs to compile for, and what to pad: the same for the same sizes, as long as `version` stays."""
+
+    @property
+    def version(self) -> int:
+        """How often it has learnt something."""
+        ...
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        """Specialise one call; `names` gives the name of each axis of each array, None where it has none."""
+        ...
+
+
+class Exact:
+    """Compile for the sizes as they are."""
+
+    version = 0
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:  # noqa: ARG002  (a Policy)
+        """The specs of the arrays."""
+        return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], {}, {})
+
+
+class Symbolic:
+    """Compile once for every value of the symbolic sizes.
+
+    Named axes are symbolic from the start. Without names an axis becomes symbolic when it is first seen to change,
+    except for the size 1, which broadcasts and so is always a number. Axes share a symbol as long as they have had
+    the same size in every call.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Any, _Axes] = {}
+
+    @property
+    def version(self) -> int:
+        """How often a call has told something new about the axes."""
+        return sum(axes.changes for axes in self._seen.values())
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        """The specs with symbols in them."""
+        if not any(name for axes in names for name in axes):
+            kind = tuple((a.ndim, a.dtype) for a in arrays)
+            names = self._seen.setdefault(kind, _Axes()).names([a.shape for a in arrays])
+        specs = [
+            TensorSpec([name or size for name, size in zip(axes, a.shape, strict=True)], a.dtype)
+            for a, axes in zip(arrays, names, strict=True)
+        ]
+        return Specialised(specs, {}, {})
+
+
+class _Axes:
+    """What the calls so far tell about the axes of arrays of one kind, numbered in order.
+
+    Axes that have had the same size in every call, apart from 1, are a group.
+    """
+
+    def __init__(self) -> None:
+        self._group: dict[int, int] = {}  # by axis
+        self._first: list[int] = []  # by group: the size seen first
+        self._varies: set[int] = set()  # groups whose size has changed
+        self.changes = 0
+
+    def names(self, shapes: Sequence[tuple[int, ...]]) -> list[Names]:
+        """Take in one call; the symbol of each axis that is symbolic from now on."""
+        sizes = [size for shape in shapes for size in shape]
+        before = self._group.copy(), self._varies.copy()
+        self._learn(sizes)
+        self.changes += before != (self._group, self._varies)
+        groups = [None if size == 1 else self._group[axis] for axis, size in enumerate(sizes)]
+        rest = iter([f"d{group}" if group in self._varies else None for group in groups])
+        return [tuple([next(rest) for _ in shape]) for shape in shapes]
+
+    def _learn(self, sizes: Sequence[int]) -> None:
+        """Split the groups whose axes differ now; an axis that is new joins a group that has its size."""
+        varied = frozenset(self._varies)
+        parts: dict[int, dict[int, int]] = {}  # by group before: the group now, by size
+        apart: dict[int, int] = {}  # the groups of axes seen before, by size
+        for axis, size in sorted(enumerate(sizes), key=lambda pair: pair[0] not in self._group):
+            if size == 1:
+                continue
+            before = self._group.get(axis)
+            known = apart if before is None else parts.setdefault(before, {size: before})
+            if size not in known:
+                known[size] = len(self._first)
+                self._first.append(size)
+            group = self._group[axis] = known[size]
+            apart.setdefault(size, group)
+            if size != self._first[group] or before in varied:
+                self._varies.add(group)
+
+
+class Padded:
+    """Pad named axes at their end, up to `boundary(name, size)`.
+
+    Numbers are padded with zeros and bools, which are masks, with False.
+    """
+
+    def __init__(self, boundary: Callable[[str, int], int]) -> None:
+        self._boundary = boundary
+
+    @property
+    def version(self) -> int:
+        """How often the boundaries have changed."""
+        return self._boundary.changes if isinstance(self._boundary, Largest) else 0
+
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+        """The specs after padding."""
+        true = named_sizes(arrays, names)
+        padded = {name: self._boundary(name, size) for name, size in true.items()}
+        specs = [TensorSpec(padded_shape(a, axes, padded), a.dtype) for a, axes in zip(arrays, names, strict=True)]
+        return Specialised(specs, true, padded)
+
+
+def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
+    """A name, or None, for each axis of each traced leaf. Raises ShapeError for a wrong number of names."""
+    result: list[Names] = []
+    for position, arg in enumerate(args):
+        names = dims[position] if position < len(dims) else None
+        for leaf in tree.leaves(arg):
+            if is_traced(leaf):
+                result.append(tuple(names) if names is not None else (None,) * np.ndim(leaf))
+                if len(result[-1]) != np.ndim(leaf):
+                    raise ShapeError(
+                        located(f"dims names {len(result[-1])} axes of argument {position}, which has {np.ndim(leaf)}")
+                    )
+    return result
+
+
+def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]:
+    """The size of each named axis. Raises ShapeError when one name has two sizes."""
+    sizes: dict[str, int] = {}
+    for array, axes in zip(arrays, names, strict=True):
+        for name, size in zip(axes, array.shape, strict=True):
+            if name is not None and sizes.setdefault(name, size) != size:
+                raise ShapeError(f"dimension {name} is {sizes[name]} in one argument and {size} in another")
+    return sizes
+
+
+def padded_shape(array: Any, names: Names, padded: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an array after its named axes are padded."""
+    return tuple([size if name is None else padded[name] for name, size in zip(names, array.shape, strict=True)])
+
+
+def pad_axes(array: Any, names: Names, padded: Mapping[str, int]) -> Any:
+    """An array with its named axes padded at the end; the array itself when nothing is missing."""
+    shape = padded_shape(array, names, padded)
+    if shape == array.shape:
+        return array
+    wide = np.zeros(shape, array.dtype)  # np.pad takes ten times as long for small arrays
+    wide[tuple(map(slice, array.shape))] = array
+    return wide
+
+
+def power_of_two(name: str, size: int) -> int:  # noqa: ARG001  (a boundary may depend on the name)
+    """The next power of two."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+class Boundaries:
+    """The next of some given sizes. Raises ShapeError above the largest."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sorted(sizes)
+
+    def __call__(self, name: str, size: int) -> int:
+        """The boundary for a size."""
+        for boundary in self._sizes:
+            if size <= boundary:
+                return boundary
+        raise ShapeError(f"dimension {name} is {size}, above the largest bucket {self._sizes[-1]}; add a bucket")
+
+
+class Largest:
+    """The largest size seen so far."""
+
+    def __init__(self) -> None:
+        self._largest: dict[str, int] = {}
+        self.changes = 0
+
+    def __call__(self, name: str, size: int) -> int:
+        """The largest size of that name."""
+        if size > self._largest.get(name, -1):
+            self._largest[name] = size
+            self.changes += 1
+        return self._largest[name]
+
+
+def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
+    """The policy of a name, with these sizes to pad to. Raises ValueError for an unknown name."""
+    if shapes == "exact":
+        return Exact()
+    if shapes == "symbolic":
+        return Symbolic()
+    if shapes == "bucket":
+        return Padded(Boundaries(buckets) if buckets else power_of_two)
+    if shapes == "pad":
+        return Padded(Boundaries(buckets) if buckets else Largest())
+    raise ValueError(f"shapes is 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")

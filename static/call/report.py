@@ -1,0 +1,79 @@
+"""What a compiled graph consists of, in numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from graphs.ir import Node
+from static import memory
+from static.passes.pipeline import Step
+
+if TYPE_CHECKING:
+    from static.call.executable import Executable
+
+SMALL_SHARE = 0.01  # of the time: what takes less is not named
+
+
+class Report(NamedTuple):
+    """Nodes, bytes of structure, constants and arenas, what the passes did, the plan, and how long each phase took.
+
+    Nodes and bytes are those of the graph and of the subgraphs in it; the plan is that of the graph's own arena.
+    The plan is None while symbolic sizes have not met numbers. `seconds` are of CPU, by the names of passes and of the
+    phases in `static/clock.py`; the plans of all sizes that were met count.
+    """
+
+    name: str
+    nodes: int
+    structure_bytes: int
+    constant_bytes: int
+    arena_bytes: int
+    result_bytes: int
+    plan: memory.Plan | None
+    steps: tuple[Step, ...]
+    seconds: Mapping[str, float]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure"]
+        lines.append(f"  constants: {self.constant_bytes:,} bytes")
+        lines += [f"  {step}" for step in self.steps if step.changed]
+        busy = {step.name for step in self.steps if step.changed}
+        idle = dict.fromkeys(step.name for step in self.steps if step.name not in busy)
+        if idle:
+            lines.append(f"  nothing to do for {', '.join(idle)}")
+        if self.plan is not None:
+            above = f"{self.plan.gap:.1%} above the {self.plan.lower_bound:,} that are live at once"
+            lines.append(f"  arena: {self.plan.peak:,} bytes, {above}")
+        if self.result_bytes:
+            lines.append(f"  results: {self.result_bytes:,} bytes kept, to be written again")
+        whole = sum(self.seconds.values())
+        slowest = sorted(self.seconds.items(), key=lambda one: -one[1])
+        each = [f"{name} {seconds * 1e3:,.1f}" for name, seconds in slowest if seconds >= SMALL_SHARE * whole]
+        rest = f"; each of the other {len(slowest) - len(each)} less than 1%" if len(each) < len(slowest) else ""
+        lines.append(f"  compiled in {whole * 1e3:,.1f} ms of CPU: {', '.join(each)}{rest}")
+        return "\n".join(lines)
+
+
+def make_report(executable: Executable) -> Report:
+    """Count what an executable holds."""
+    nodes = [node for graph in executable.graph.nested() for node in graph.nodes]
+    constants = [node.attrs["value"] for node in nodes if "value" in node.attrs]
+    return Report(
+        executable.graph.name,
+        len(nodes),
+        sum(map(_node_bytes, nodes)) + executable.code_bytes,
+        sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
+        executable.arena_bytes,
+        executable.result_bytes,
+        executable.plan if executable.has_plan else None,
+        executable.steps,
+        dict(executable.seconds),
+    )
+
+
+def _node_bytes(node: Node) -> int:
+    """A node, and the tuple and dict in it; not the data of constants."""
+    return sys.getsizeof(node) + sys.getsizeof(node.inputs) + sys.getsizeof(node.attrs)

@@ -1,0 +1,1 @@
+"""A scheduled graph becomes straight-line Python that calls NumPy kernels, and is bound to sizes."""

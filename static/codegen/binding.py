@@ -1,0 +1,169 @@
+"""Binds a lowered program to sizes: lays out the arena, and makes the function to call of code and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from graphs import dims
+from graphs.ir import Graph, Node
+from static import clock, memory
+from static.codegen import blocks, kernels
+from static.codegen.blocks import Blocks, Cut
+from static.codegen.lowering import Program, Slot
+from static.codegen.results import KEPT, Result
+from static.codegen.sizes import Runs, resolve
+from static.memory.schedule import lifetimes, spans
+from static.passes.iteration_space import fused
+
+_GLOBALS = {"copy": np.array, "asarray": np.asarray, **kernels.NAMES}
+
+Results = dict[tuple[Node, tuple[int, ...]], Result]  # by node and shape
+
+
+class Binding(NamedTuple):
+    """A program for given sizes: the function to call with input arrays, its memory plan, of what, and the memory.
+
+    The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
+    makes the arrays beside the arena; other sizes share it where shapes agree.
+    """
+
+    run: Callable[..., tuple[Any, ...]]
+    plan: memory.Plan
+    lives: Sequence[memory.Buffer]
+    arena: np.ndarray[Any, Any]
+    sizes: Mapping[str, int]
+    results: Results
+
+
+class Layout(NamedTuple):
+    """Where everything lies in the arena, for given sizes: buffers, and for a node with a subgraph what that needs."""
+
+    plan: memory.Plan
+    lives: Sequence[memory.Buffer]
+    start: Mapping[Node, int]
+    inner: Mapping[Graph, Layout | Cut]
+
+
+def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
+    """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
+
+    What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
+    share the memory of results too, of which `kept` arrays are kept for each to be written again.
+    """
+    layout = lay_out(program, sizes)
+    with clock.phase("bind"):
+        binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+        largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
+        arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
+        run = binder.bound(program, layout, arena)
+    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results)
+
+
+def lay_out(program: Program, sizes: Mapping[str, int]) -> Layout:
+    """Plan the memory of a program, with that of its subgraphs and groups in it."""
+    with clock.phase("plan"):
+        return _laid_out(program, sizes)
+
+
+def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
+    inner = {
+        graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
+        for graph, one in program.inner.items()
+    }
+    buffers = program.schedule.buffers if program.planned else []
+    held = lifetimes(buffers, program.schedule, [dims.evaluate(node.spec.nbytes, sizes) for node in buffers])
+    users = _workspaces(program.schedule.order)
+    needed = [max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs) for nodes in users]
+    lives = [*held, *spans(users, program.schedule, needed)]
+    plan = memory.plan(lives, memory.ALIGNMENT)
+    start = dict(zip(buffers, plan.offsets, strict=False))
+    for nodes, offset in zip(users, plan.offsets[len(buffers) :], strict=True):
+        start |= dict.fromkeys(nodes, offset)
+    return Layout(plan, lives, start, inner)
+
+
+def _workspaces(order: Sequence[Node]) -> list[list[Node]]:
+    """The nodes that need memory while they run: all fused groups the same, which stays in the cache."""
+    groups = [node for node in order if node.op is fused]
+    return [[node] for node in order if node.subgraphs and node.op is not fused] + ([groups] if groups else [])
+
+
+_NO_ROOM = np.empty(0, np.uint8)
+
+
+class _Binder:
+    """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
+
+    def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
+        self.sizes, self.known, self.kept = sizes, known, kept
+        self.results: Results = {}
+
+    def bound(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> FunctionType:
+        """The function to call, with everything planned in this arena."""
+        values: dict[Node, Any] = {}
+        known: dict[Any, np.ndarray[Any, Any]] = {}
+        placed: dict[Any, np.ndarray[Any, Any]] = {}
+        for node in program.planned:
+            buffer, offset = program.schedule.place[node]
+            start, spec = layout.start[buffer] + dims.evaluate(offset, self.sizes), node.spec
+            if (start, spec) not in placed:
+                made = np.ndarray(resolve(spec.shape, self.sizes), spec.dtype, arena, start)
+                placed[start, spec] = _one_of(made, known)
+            values[node] = placed[start, spec]
+        _fill_fixed(program, self.sizes, values, known)
+        runs: dict[Node, Runs] = {}
+        for node in program.schedule.order:
+            if node.subgraphs:
+                room = arena[layout.start[node] :]
+                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in node.subgraphs}
+        defaults = [self._default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
+        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+
+    def _inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> FunctionType:
+        lowered, planned = program.inner[graph], layout.inner[graph]
+        if isinstance(lowered, Blocks) and isinstance(planned, Cut):
+            return blocks.bind(lowered, planned, self.sizes, room)
+        return self.bound(cast(Program, lowered), cast(Layout, planned), room)
+
+    def _default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
+        _, node, kind, key = slot
+        if kind == "k":
+            return kernels.kernel(node, node in values or node in program.fresh)
+        if kind == "n":
+            return self._result(node)
+        return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs)
+
+    def _result(self, node: Node) -> Result:
+        key = node, resolve(node.spec.shape, self.sizes)
+        self.results[key] = self.known.get(key) or Result(key[1], node.spec.dtype, self.kept)
+        return self.results[key]
+
+
+def _aligned(size: int) -> np.ndarray[Any, Any]:
+    """So many bytes, from the start of a cache line."""
+    memory_block = np.empty(size + memory.ALIGNMENT, np.uint8)
+    start = -memory_block.ctypes.data % memory.ALIGNMENT
+    return memory_block[start : start + size]
+
+
+def _one_of(array: np.ndarray[Any, Any], known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """The array, or the one known that shows the same memory in the same way.
+
+    When an operand and `out` are one object, NumPy need not find out whether they overlap in a way that matters.
+    """
+    key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+    return known.setdefault(key, array)
+
+
+def _fill_fixed(program: Program, sizes: Mapping[str, int], values: dict[Node, Any], known: dict[Any, Any]) -> None:
+    """Constants, and views of constants and of the arena, made once."""
+    for node in program.schedule.order:
+        if node not in program.fixed or node in values:
+            continue
+        attrs = {key: resolve(value, sizes) for key, value in node.attrs.items()}
+        made = node.op.kernel(*(values[source] for source in node.inputs), **attrs)
+        values[node] = _one_of(made, known) if isinstance(made, np.ndarray) else made

@@ -1,0 +1,190 @@
+"""A fused group as a loop over blocks of its space, which are small enough for the cache.
+
+def run(i0, i1, o3, o4, blocks=..., k2=..., ...):
+    i0 = i0.reshape(s0)             # axes that all values vary along, or none, become one
+    o3 = o3.reshape(s3)
+    o4 = o4.reshape(s4)
+    o4.fill(0)
+    for rows, (b0, b1) in blocks:
+        a0 = i0[rows]               # a view of these rows; what does not vary along them is taken whole
+        a3 = o3[rows]
+        k2(a0, i1, b0)
+        k3(b0, a3)                  # a result is written where it belongs
+        k4(a3, (0,), None, b1, True)
+        add(o4, b1, o4)             # a sum over the rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from graphs import dims
+from graphs.ir import Graph, Node
+from static.codegen import kernels
+from static.codegen.blocks import Blocks, Buffer
+from static.passes import iteration_space
+from static.passes.iteration_space import Position
+
+
+def lower(body: Graph, space: dims.Shape) -> Blocks:
+    """Generate the code of a fused group."""
+    writer = _Writer(body, space)
+    source = writer.write()
+    code = next(c for c in compile(source, "<fused group>", "exec").co_consts if isinstance(c, CodeType))
+    moved = tuple((writer.outer[n], n.spec.dtype.itemsize) for n in dict.fromkeys((*body.inputs, *body.outputs)))
+    return Blocks(
+        body, code, source, writer.slots, tuple(writer.lines), writer.axes, tuple(writer.buffers), moved
+    )  # fmt: skip
+
+
+class _Writer:
+    """Writes the code of a group, collecting slots, buffers and the node of each line on the way."""
+
+    def __init__(self, body: Graph, space: dims.Shape) -> None:
+        self.body = body
+        places = iteration_space.positions(body, space)
+        outer = {n: _outside(n, places[n], space) for n in (*body.inputs, *body.outputs)}
+        runs = iteration_space.merged([*places.values(), *outer.values()], space)
+        self.axes = tuple(dims.product(space[axis] for axis in run) for run in runs)
+        self.flat = len(runs) == len(space)
+        self.places = {n: tuple(place[run[0]] for run in runs) for n, place in places.items()}
+        self.outer = {n: tuple(place[run[0]] for run in runs) for n, place in outer.items()}
+        self.number = {node: i for i, node in enumerate(body.nodes)}
+        self.names: dict[Node, str] = {}
+        self.slots: dict[str, Any] = {"blocks": None, "add": np.add, "divide": np.true_divide}
+        self.lines: list[Node | None] = []
+        self.text: list[str] = []
+        self.buffers: list[Buffer] = []
+        self.held: dict[Node, int] = {}  # the number of the buffer that a value lies in
+        self.last = self._last_reads()
+
+    def write(self) -> str:
+        body = self.body
+        arrays = {node: f"i{self.number[node]}" for node in body.inputs}
+        arrays |= {node: f"o{self.number[node]}" for node in body.outputs}
+        for node, name in arrays.items():
+            self._reshape(node, name)
+        start = len(self.text)
+        for node, name in arrays.items():
+            self._slice(node, name)
+        for step, node in enumerate(body.nodes):
+            if iteration_space.is_view(node):
+                self.names[node] = self.names[node.inputs[0]]
+            elif node.inputs:
+                self._compute(node, step)
+        held = "".join(f"b{i}, " for i in range(len(self.buffers)))
+        self.text[start:] = [f"for rows, ({held}) in blocks:", *(f"    {line}" for line in self.text[start:])]
+        self.lines.insert(start, None)
+        self._divide_means()
+        parameters = [*arrays.values(), *(f"{name}=None" for name in self.slots)]
+        return f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in self.text)
+
+    def _line(self, node: Node, text: str) -> None:
+        self.text.append(text)
+        self.lines.append(node)
+
+    def _reshape(self, node: Node, name: str) -> None:
+        scalar = not node.spec.ndim and not node.inputs  # broadcasts as it is
+        if not scalar and not (self.flat and node.spec.ndim == len(self.axes)):
+            pairs = zip(self.outer[node], self.axes, strict=True)
+            self.slots[f"s{self.number[node]}"] = tuple(size if varies else 1 for varies, size in pairs)
+            self._line(node, f"{name} = {name}.reshape(s{self.number[node]})")
+        self.names[node] = name
+        if self._is_sum(node):
+            self._line(node, f"{name}.fill(0)")
+
+    def _slice(self, node: Node, name: str) -> None:
+        if self.outer[node][0]:
+            self.names[node] = f"a{self.number[node]}"
+            self._line(node, f"{self.names[node]} = {name}[rows]")
+
+    def _is_sum(self, node: Node) -> bool:
+        """Whether it is added up from the blocks."""
+        return bool(node.inputs) and not self.places[node][0]
+
+    def _compute(self, node: Node, step: int) -> None:
+        if self._is_sum(node):
+            part = self._buffer(node, step)
+            self._reduce(node, part)
+            self._line(node, f"add({self.names[node]}, {part}, {self.names[node]})")
+            return
+        if node not in self.names:
+            self.names[node] = self._buffer(node, step)
+        if kernels.is_reducer(node):
+            self._reduce(node, self.names[node])
+            if kernels.is_divided(node):
+                self._line(node, f"divide({self.names[node]}, {self._count(node)}, {self.names[node]})")
+        else:
+            self._call(node, self.names[node])
+
+    def _call(self, node: Node, out: str) -> None:
+        self.slots[f"k{self.number[node]}"] = kernels.kernel(node)
+        for key, value in node.attrs.items():
+            self.slots[f"c{self.number[node]}_{key}"] = value
+        given = [self.names[source] for source in node.inputs]
+        text = kernels.call(node, f"k{self.number[node]}", given, out, lambda key: f"c{self.number[node]}_{key}")
+        self._line(node, text)
+
+    def _reduce(self, node: Node, out: str) -> None:
+        """A reduction of a block, which keeps the axes; of a mean the sum."""
+        source, number = node.inputs[0], self.number[node]
+        before, after = self.places[source], self.places[node]
+        axis = tuple(i for i, varies in enumerate(before) if varies and not after[i])
+        self.slots[f"k{number}"] = kernels.kernel(node)
+        self.slots[f"c{number}_dtype"] = node.attrs.get("dtype")
+        self._line(node, f"k{number}({self.names[source]}, {axis}, c{number}_dtype, {out}, True)")
+
+    def _count(self, node: Node) -> str:
+        name = f"n{self.number[node]}"
+        self.slots[name] = kernels.attribute(node, "count")
+        return name
+
+    def _divide_means(self) -> None:
+        for node in dict.fromkeys(self.body.outputs):
+            if kernels.is_divided(node) and self._is_sum(node):
+                name = f"o{self.number[node]}"
+                self._line(node, f"divide({name}, {self._count(node)}, {name})")
+
+    # Buffers of a block -----------------------------------------------------------------------------------------
+
+    def _last_reads(self) -> dict[Node, int]:
+        """For each value the step of its last read, through whatever views."""
+        root: dict[Node, Node] = {}
+        last: dict[Node, int] = {}
+        for step, node in enumerate(self.body.nodes):
+            root[node] = root[node.inputs[0]] if iteration_space.is_view(node) else node
+            for value in (node, *node.inputs):
+                last[root[value]] = step
+        return {node: last[root[node]] for node in self.body.nodes}
+
+    def _buffer(self, node: Node, step: int) -> str:
+        """The buffer for a value: that of an operand which nobody reads any more, or a new one."""
+        found = next(self._dying(node, step), None)
+        if found is None:
+            found = len(self.buffers)
+            self.buffers.append(Buffer(self.places[node], node.spec.dtype, step, step + 1))
+        self.buffers[found].upper = max(self.buffers[found].upper, self.last[node] + 1)
+        self.held[node] = found
+        return f"b{found}"
+
+    def _dying(self, node: Node, step: int) -> Iterator[int]:
+        """Buffers of operands that the kernel may write over: a ufunc has read an element before it writes it."""
+        if not isinstance(node.op.kernel, np.ufunc):
+            return
+        for source in node.inputs:
+            while iteration_space.is_view(source):
+                source = source.inputs[0]
+            same = self.places[source] == self.places[node] and source.spec.dtype == node.spec.dtype
+            if source in self.held and same and self.last[source] == step:
+                yield self.held[source]
+
+
+def _outside(node: Node, place: Position, space: dims.Shape) -> Position:
+    """Where the whole array of an operand or a result varies: a result may be spread further than it was computed."""
+    covered = dims.product(size for size, varies in zip(space, place, strict=True) if varies)
+    whole = iteration_space.aligned(node.spec.shape, space)
+    return place if whole is None or dims.same(covered, node.spec.size) else whole

@@ -1,0 +1,246 @@
+"""Straight-line Python that calls NumPy kernels: one line per node, every operand a local variable.
+
+    def run(i0, i1, k2=..., b2=..., c2=...):
+        k2(i0, i1, b2)                  # a planned node writes into its place in the arena
+        v3 = k3(b2, axis=c3)            # an output is allocated anew
+        v4 = n4(); k4(b2, v3, v4)       # a large one is written where nobody sees the last one any more
+        return (v3, v4,)
+
+The text depends on the graph alone. What depends on the sizes (buffers, views of them, attributes) is given as the
+function's defaults when the graph is bound to sizes (`static.codegen.binding`), so that one code object serves every
+binding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import NamedTuple
+
+from graphs import dims
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops.control import part, scan_op
+from graphs.ops.linalg import matmul
+from graphs.ops.movement import broadcast_to, permute_dims
+from graphs.spec import TupleSpec
+from static import clock
+from static.codegen import groups, kernels
+from static.codegen.blocks import Blocks
+from static.codegen.results import LARGE
+from static.memory.schedule import Schedule
+from static.memory.sharing import writer
+from static.passes.iteration_space import fused, result
+
+Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
+
+
+class Program(NamedTuple):
+    """A lowered graph: the code, what each parameter with a default holds, and the node of each line.
+
+    `fresh` are the nodes beside the arena that write into a new array, `inner` the programs of the subgraphs of
+    control-flow nodes.
+    """
+
+    graph: Graph
+    schedule: Schedule
+    planned: tuple[Node, ...]
+    code: CodeType
+    source: str
+    slots: tuple[Slot, ...]
+    lines: tuple[Node | None, ...]
+    fixed: frozenset[Node]
+    fresh: frozenset[Node]
+    inner: Mapping[Graph, Program | Blocks]
+
+    def nested(self) -> Iterator[Program | Blocks]:
+        """This program, and those of subgraphs at any depth."""
+        yield self
+        for program in self.inner.values():
+            yield from program.nested()
+
+
+def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
+    """Generate the code of a scheduled graph. Without an arena each kernel allocates its own result."""
+    with clock.phase("lower"):
+        return _program(graph, schedule, use_arena)
+
+
+def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> Program:
+    in_arena = list(schedule.place) if use_arena else []
+    writer = _Writer(graph, schedule, set(in_arena))
+    source = writer.write()
+    code = next(c for c in compile(source, f"<graph {graph.name}>", "exec").co_consts if isinstance(c, CodeType))
+    return Program(
+        graph,
+        schedule,
+        tuple(in_arena),
+        code,
+        source,
+        tuple(writer.slots),
+        tuple(writer.lines),
+        frozenset(writer.fixed),
+        frozenset(writer.fresh),
+        {inner: _lowered(node, inner, schedule, use_arena) for node in graph.nodes for inner in node.subgraphs},
+    )
+
+
+def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> Program | Blocks:
+    if node.op is fused:
+        return groups.lower(inner, node.attrs["space"])
+    return lower(inner, schedule.inner[inner], use_arena)
+
+
+class _Writer:
+    """Writes the body of `run`, collecting the slots as names are used."""
+
+    def __init__(self, graph: Graph, schedule: Schedule, in_arena: set[Node]) -> None:
+        self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
+        self.owner, self.whole = schedule.views.owner, schedule.views.whole
+        self.number = {node: i for i, node in enumerate(schedule.order)}
+        self.fixed = self._fixed()
+        self.fresh: set[Node] = set()
+        self._handed_out = Counter(self.owner[output] for output in graph.outputs)
+        self.slots: list[Slot] = []
+        self.lines: list[Node | None] = []
+        self._slotted: set[str] = set()
+        self.results: dict[Node, list[Node]] = {}
+        self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if node.op is scan_op}
+        for node in schedule.order:
+            if node.op is result:
+                self.results.setdefault(node.inputs[0], []).append(node)
+            elif node.op is part and node.inputs[0] in self.parts:
+                self.parts[node.inputs[0]].append(node)
+
+    def _fixed(self) -> set[Node]:
+        """Nodes whose array is the same object in every call: constants, arena buffers, and views of these."""
+        fixed: set[Node] = set()
+        for node in self.schedule.order:
+            shares = self.owner[node] is not node
+            if node.op is CONSTANT or node in self.in_arena or (shares and node.inputs[0] in fixed):
+                fixed.add(node)
+        return fixed
+
+    def write(self) -> str:
+        dying = self._dying()
+        body: list[str] = []
+        for node in self.schedule.order:
+            statement = self._statement(node)
+            if statement:
+                body.append(statement)
+                self.lines.append(node)
+            if dying.get(node):
+                body.append(f"del {', '.join(dying[node])}")
+                self.lines.append(node)
+        body.append(f"return ({''.join(self._output(o) + ', ' for o in self.graph.outputs)})")
+        self.lines.append(None)
+        inputs = [f"i{self.number[node]}" for node in self.graph.inputs]
+        parameters = ", ".join(inputs + [f"{name}=None" for name, *_ in self.slots])
+        return f"def run({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+
+    def _statement(self, node: Node) -> str:
+        if node.op.family == "source" or (node in self.fixed and node not in self.in_arena) or node.op is result:
+            return ""
+        if (node in self.in_arena and writer(node) is not node) or _is_transpose(node):
+            return ""
+        arguments = [self._name(source) for source in node.inputs]
+        if node.op is fused:
+            return self._fused(node, arguments)
+        new = self._new(node)
+        out = self._name(node) if new or node in self.in_arena else self._stacks(node)
+        name = self._slot("k", node, "")
+        call = kernels.call(node, name, arguments, out, lambda key: self._slot("c", node, key))
+        if new:
+            return f"{out} = {new}; {call}"
+        return call if node in self.in_arena else f"v{self.number[node]} = {call}"
+
+    def _new(self, node: Node) -> str:
+        """An array for what a kernel shall write beside the arena; nothing where the kernel makes as good a one itself.
+
+        That is where it may be large, and handed out; and where a kernel would lay it out as its operands are. How a
+        value lies in memory must not depend on where that is: it decides in which order others add it up.
+        """
+        if node in self.in_arena or self.owner[node] is not node or writer(node) is not node:
+            return ""
+        if isinstance(node.spec, TupleSpec) or not (node.spec.ndim or node.op.view):
+            return ""  # kernels make numbers, but a reshape that need not copy would be another name for its input
+        large = bool(node.spec.symbols) or node.spec.nbytes >= LARGE
+        if not (large and self._handed_out[node]) and self._reads_rows(node):
+            return ""
+        self.fresh.add(node)
+        return f"{self._slot('n', node, '')}()"
+
+    def _reads_rows(self, node: Node) -> bool:
+        """Whether a kernel's own result is in row-major order, since its operands are or for any operands."""
+        rows = (self.owner[source] is source or source in self.whole for source in node.inputs)
+        return (node.op is matmul and node.spec.ndim < 3) or all(rows)
+
+    def _stacks(self, node: Node) -> str:
+        """Where a scan puts what it stacks: the places in the arena, None for what it shall allocate."""
+        if node.op is not scan_op:
+            return ""
+        planned = {part.attrs["number"]: self._name(part) for part in self.parts[node] if part in self.in_arena}
+        carry = node.attrs["carry"]
+        return f"({''.join(f'{planned.get(carry + i)}, ' for i in range(len(node.attrs['rows'])))})"
+
+    def _fused(self, node: Node, arguments: list[str]) -> str:
+        """A group writes into arrays that it is given: places in the arena, or new arrays for what is handed out."""
+        results = {user.attrs["number"]: user for user in self.results[node]}
+        made = [results[number] for number in range(len(results))]
+        new = [f"{self._name(n)} = {self._slot('n', n, '')}()" for n in made if n not in self.in_arena]
+        call = f"{self._slot('c', node, 'body')}({', '.join([*arguments, *map(self._name, made)])})"
+        return "; ".join([*new, call])
+
+    def _name(self, node: Node) -> str:
+        if node.op is INPUT:
+            return f"i{self.number[node]}"
+        if _is_transpose(node):
+            return f"{self._name(node.inputs[0])}.T"
+        return self._slot("b", node, "") if node in self.fixed else f"v{self.number[node]}"
+
+    def _slot(self, kind: str, node: Node, key: str) -> str:
+        name = f"{kind}{self.number[node]}{'_' + key if key else ''}"
+        if name not in self._slotted:
+            self._slotted.add(name)
+            self.slots.append((name, node, kind, key))
+        return name
+
+    def _output(self, node: Node) -> str:
+        # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
+        owner = self.owner[node]
+        kept = owner in self.fixed or owner.op is INPUT or self._handed_out[owner] > 1
+        if kept or not self._is_whole(node):
+            return f"copy({self._name(node)})"
+        return self._name(node) if owner.spec.ndim and writer(owner) is owner else f"asarray({self._name(node)})"
+
+    def _is_whole(self, node: Node) -> bool:
+        """Whether a node is all of its owner's memory, each byte once: not a part of it, and not repeated."""
+        while self.owner[node] is not node:
+            if node.op is broadcast_to or not dims.same(node.spec.size, node.inputs[0].spec.size):
+                return False
+            node = node.inputs[0]
+        return True
+
+    def _dying(self) -> dict[Node, list[str]]:
+        """The local variables that nobody reads after each node, so that their memory is freed there."""
+        last: dict[Node, Node] = {}
+        for node in self.schedule.order:
+            if node.op.family == "source" or (node in self.fixed and node not in self.in_arena):
+                continue
+            for value in (*node.inputs, node):
+                last[value] = node
+        kept = set(self.graph.outputs) | self.fixed
+        dying: dict[Node, list[str]] = {}
+        for value, node in last.items():
+            if (
+                value not in kept and value.op not in (INPUT, fused) and not _is_transpose(value)
+            ):  # these have no variable
+                dying.setdefault(node, []).append(f"v{self.number[value]}")
+        return dying
+
+
+def _is_transpose(node: Node) -> bool:
+    """Whether a node is the attribute `T` of an argument, which is surely an array: written where it is read."""
+    if node.op is not permute_dims or node.inputs[0].op is not INPUT:
+        return False
+    return bool(node.attrs["axes"] == tuple(reversed(range(node.spec.ndim))))

@@ -1,0 +1,180 @@
+"""Which nodes share memory: views, results written over an operand, and parts written where they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.dims import Size, same, same_shape
+from graphs.ir import Node
+from graphs.ops.control import part, scan_op
+from graphs.ops.elementwise import clip, relu, round, sigmoid, where
+from graphs.ops.movement import concat, permute_dims, reshape
+from graphs.ops.slicing import setitem
+from graphs.spec import TupleSpec
+from static.passes.iteration_space import is_view, result
+
+# Kernels that are no ufuncs, and the operands of which they have read an element before they write it.
+_READ_FIRST = {relu: (0,), sigmoid: (0,), clip: (0, 1, 2), round: (0,), where: (2,), setitem: (0,)}
+
+
+class Place(NamedTuple):
+    """Where a result lies: in the buffer of a node, its own or another's, from an offset in bytes."""
+
+    buffer: Node
+    offset: Size = 0
+
+
+class Views(NamedTuple):
+    """For each node the one that owns the memory it looks at, and those that are all of it, in row-major order."""
+
+    owner: dict[Node, Node]
+    whole: set[Node]
+
+
+def views(nodes: Sequence[Node]) -> Views:
+    """Follow the views of a graph, which is in topological order."""
+    owner: dict[Node, Node] = {}
+    contiguous: dict[Node, bool] = {}
+    stacks: dict[tuple[Node, int], Node] = {}
+    for node in nodes:
+        if _is_stack(node):
+            owner[node] = stacks.setdefault((node.inputs[0], node.attrs["number"]), node)
+            contiguous[node] = True
+            continue
+        shares = node.op.view and (node.op is not reshape or contiguous[node.inputs[0]])
+        owner[node] = owner[node.inputs[0]] if shares else node
+        contiguous[node] = not shares or (contiguous[node.inputs[0]] and _keeps_order(node))
+    return Views(owner, {node for node in nodes if contiguous[node]})
+
+
+def _is_stack(node: Node) -> bool:
+    """Whether this is what a scan has stacked: memory of its own, that the scan writes into."""
+    loop = node.inputs[0] if node.op is part else node
+    return loop.op is scan_op and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
+
+
+def _keeps_order(node: Node) -> bool:
+    """Whether a view of contiguous memory is certainly contiguous itself, and all of it."""
+    if node.op is permute_dims:
+        moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
+        return moved == sorted(moved)
+    return node.op is reshape or node.op.name == "stop_gradient"
+
+
+def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node, Node]) -> list[Node]:
+    """The nodes that get a place in the arena: they own memory, compute, and are not handed to the caller."""
+    kept = {owner[output] for output in outputs}
+    owners = (node for node in nodes if owner[node] is node and node not in kept)
+    return [node for node in owners if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
+
+
+def writer(node: Node) -> Node:
+    """The node whose kernel writes the memory of this one: itself, or the one that it is a result of."""
+    return node.inputs[0] if node.inputs and isinstance(node.inputs[0].spec, TupleSpec) else node
+
+
+def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: bool = True) -> dict[Node, Place]:
+    """Where each planned node lies when they run in this order.
+
+    With `join`, a part of a `concat` is computed where it lies in the result, so that nothing is copied. A result lies
+    in the buffer of an operand that nobody reads any more, where the kernel works element by element. Everything else
+    has a buffer of its own.
+    """
+    found = {node: Place(node) for node in planned}
+    for node in reversed(order) if join else ():  # what is joined may be joined again
+        if node.op is concat and node in found:
+            found |= _parts(node, found, seen)
+    step = {node: i for i, node in enumerate(order)}
+    until = _last_reads(order, seen, found)
+    for node in order:
+        if node in found and found[node].buffer is node:
+            now = step[writer(node)]
+            dying = (o for o, place in _operands(node, _read_first(node), seen, found) if until[place.buffer] == now)
+            over = next((operand for operand in dying if _is_overwritable(node, operand, seen, found)), None)
+            if over is not None:
+                found[node] = found[seen.owner[over]]
+                until[found[node].buffer] = until.pop(node)
+    return found
+
+
+def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, int]:
+    """For each owner, the step after which nobody reads its memory."""
+    last: dict[Node, int] = {}
+    for step, node in enumerate(order):
+        for value in (node, *node.inputs):
+            last[owner[value]] = step
+    return last
+
+
+def _last_reads(order: Sequence[Node], seen: Views, found: Mapping[Node, Place]) -> dict[Node, int]:
+    """For each buffer, the step after which nobody reads it."""
+    last = last_use(order, seen.owner)
+    until: dict[Node, int] = {}
+    for node, place in found.items():
+        until[place.buffer] = max(until.get(place.buffer, 0), last[node])
+    return until
+
+
+def _parts(node: Node, found: Mapping[Node, Place], seen: Views) -> dict[Node, Place]:
+    """The places, in the result of a concat, of the parts that fill a contiguous piece of it and lie nowhere else."""
+    if not all(same(size, 1) for size in node.spec.shape[: node.attrs["axis"]]):
+        return {}
+    moved: dict[Node, Place] = {}
+    buffer, offset = found[node]
+    for piece in node.inputs:
+        own = seen.owner[piece]
+        if piece in seen.whole and found.get(own) == (own, 0) and own not in moved and _same_type(piece, node):
+            moved[own] = Place(buffer, offset)
+        offset = offset + piece.spec.size * node.spec.dtype.itemsize
+    return moved
+
+
+def _same_type(one: Node, other: Node) -> bool:
+    return one.spec.dtype == other.spec.dtype
+
+
+def _operands(
+    node: Node, numbers: Sequence[int], seen: Views, found: Mapping[Node, Place]
+) -> Iterator[tuple[Node, Place]]:
+    """The operands of these numbers that are planned, and their places."""
+    inputs = writer(node).inputs if numbers else ()
+    for i in numbers:
+        place = found.get(seen.owner[inputs[i]])
+        if place is not None:
+            yield inputs[i], place
+
+
+def _is_overwritable(node: Node, operand: Node, seen: Views, found: Mapping[Node, Place]) -> bool:
+    """Whether a result may be written over an operand that nobody else reads: element over the same element."""
+    if operand.spec != node.spec or operand not in seen.whole:
+        return False
+    buffer = found[seen.owner[operand]].buffer
+    everything = range(len(writer(node).inputs))
+    among = {other for other, place in _operands(node, everything, seen, found) if place.buffer is buffer}
+    return among == {operand} and same(buffer.spec.nbytes, node.spec.nbytes)
+
+
+def _read_first(node: Node) -> Sequence[int]:
+    """The operands of which each element is read before the same element of the result is written, if they agree."""
+    if node.op is result:
+        return _read_first_in_group(node.inputs[0], node.attrs["number"])
+    kernel = node.op.kernel
+    elementwise = isinstance(kernel, np.ufunc) and kernel.signature is None  # matmul is a ufunc too, with a signature
+    return range(len(node.inputs)) if elementwise else _READ_FIRST.get(node.op, ())
+
+
+def _read_first_in_group(group: Node, number: int) -> Sequence[int]:
+    """The operands that no node of a fused group reads after it has computed a result of its whole space."""
+    body, out = group.attrs["body"], group.attrs["body"].outputs[number]
+    if out.op.family != "elementwise" or not same_shape(out.spec.shape, group.attrs["space"]):
+        return ()
+    root: dict[Node, Node] = {}
+    for node in body.nodes:
+        root[node] = root[node.inputs[0]] if node.inputs and is_view(node) else node
+    at = body.nodes.index(out)
+    late = {root[source] for node in body.nodes[at + 1 :] for source in node.inputs}
+    late |= {root[source] for i, source in enumerate(out.inputs) if i not in _read_first(out)}
+    return [i for i, operand in enumerate(body.inputs) if operand not in late]

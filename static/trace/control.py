@@ -1,0 +1,252 @@
+"""Control flow in a graph: branches and bodies traced to subgraphs, each held by one node.
+
+What a subgraph reads of the enclosing graph becomes an input of the node, after those that it was called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import dispatch, promotion, tree
+from graphs.builder import Builder
+from graphs.dims import Size
+from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
+from graphs.ir import Graph, Node
+from graphs.op import Attrs, Op
+from graphs.ops.control import part, scan_op, stacked, switch_op, while_op
+from graphs.ops.movement import astype, reshape
+from graphs.ops.shapes import dtype_of
+from graphs.spec import TensorSpec
+from static.trace import weak
+from static.trace.symbol import Symbol
+from static.trace.tracing import current, is_traced, node_of, tracing
+
+Body = Callable[..., Any]
+
+
+class Subgraph:
+    """A function of symbols, traced apart to a graph of its own.
+
+    `values` are the leaves that it returned, `structure` their container, and `outputs` their nodes.
+    """
+
+    def __init__(self, name: str, function: Callable[[list[Any]], Any], specs: Sequence[TensorSpec]) -> None:
+        parent = current()
+        self.builder = Builder(name, parent)
+        self.builder.line = parent.line if parent else ""  # the gradient of a line is put down to that line
+        inputs = [self.builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
+        with tracing(self.builder):
+            result = function([Symbol(self.builder, node) for node in inputs])
+        self.values, self.structure = tree.flatten(result)
+        self.outputs = [node_of(self.builder, value, ()) for value in self.values]
+        self._inputs = inputs
+
+    @property
+    def specs(self) -> list[TensorSpec]:
+        """What it returns."""
+        return [output.spec for output in self.outputs]
+
+    def finish(self, captured: Sequence[Node]) -> Graph:
+        """The graph, with an input for each of these nodes of the enclosing graph after its own."""
+        self.builder.inputs = [*self._inputs, *(self.builder.capture(node) for node in captured)]
+        return self.builder.finish(self.outputs)
+
+
+def finished(*subgraphs: Subgraph) -> tuple[list[Graph], list[Node]]:
+    """The graphs of several subgraphs with one list of captured nodes, and that list."""
+    captured = list(dict.fromkeys(node for subgraph in subgraphs for node in subgraph.builder.captured))
+    return [subgraph.finish(captured) for subgraph in subgraphs], captured
+
+
+def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symbol]:
+    """A node of the graph being traced, and the first `count` of its parts."""
+    builder = building()
+    try:
+        node = builder.append(op, sources, attrs, builder.line or user_line())
+    except GraphError as error:
+        raise dispatch.explained(op, [source.spec for source in sources], error) from None
+    return [part_of(Symbol(builder, node), i) for i in range(count)]
+
+
+def part_of(symbol: Symbol, number: int) -> Symbol:
+    """One of the tensors that a control-flow node computes, picked in the graph that holds the node."""
+    node = symbol.node
+    return Symbol(symbol.builder, symbol.builder.append(part, [node], {"number": number}, node.source))
+
+
+def building() -> Builder:
+    """The graph being traced. Raises ControlFlowError where there is none."""
+    builder = current()
+    if builder is None:
+        raise ControlFlowError(located("control flow is traced while a graph is being made"))
+    return builder
+
+
+def nodes_of(values: Sequence[Any]) -> list[Node]:
+    """The nodes of values in the graph being traced."""
+    return [node_of(building(), value, ()) for value in values]
+
+
+class Operands:
+    """A nested container of which some leaves are traced, and the others (numbers, strings) are static values.
+
+    `numbers` tells which traced leaves stand for Python numbers.
+    """
+
+    def __init__(self, container: Any, numbers: Sequence[bool] | None = None) -> None:
+        leaves, self.structure = tree.flatten(container)
+        self.static = [None if is_traced(leaf) else leaf for leaf in leaves]
+        self.nodes = nodes_of([leaf for leaf in leaves if is_traced(leaf)])
+        self._numbers = numbers or [False] * len(leaves)
+
+    @property
+    def specs(self) -> list[TensorSpec]:
+        """The specs of the traced leaves."""
+        return [node.spec for node in self.nodes]
+
+    def filled(self, values: Sequence[Symbol]) -> Any:
+        """The container with other traced leaves."""
+        rest = iter(values)
+        leaves = [next(rest) if static is None else static for static in self.static]
+        weakened = [_weak(leaf) if number else leaf for leaf, number in zip(leaves, self._numbers, strict=True)]
+        return tree.unflatten(self.structure, weakened)
+
+
+def _weak(symbol: Symbol) -> Symbol:
+    return Symbol(symbol.builder, symbol.node, weak=True)
+
+
+class Loop(NamedTuple):
+    """The body of a loop: `step(state, x)` gives the next state and y; `slices` are the specs of the leaves of x."""
+
+    name: str
+    step: Callable[[Any, list[Any]], tuple[Any, Any]]
+    slices: Sequence[TensorSpec] = ()
+
+    def trace(self, state: Any) -> tuple[Operands, Subgraph]:
+        """The state at the start and the traced body, which returns the leaves of the next state, and y.
+
+        Raises ShapeError when the body changes the structure of the state.
+        """
+        given = self._start(state)
+
+        def body(values: list[Any]) -> tuple[list[Any], Any]:
+            after, y = self._stepped(given, values)
+            leaves = self._like(given, after)
+            return [leaf for leaf, static in zip(leaves, given.static, strict=True) if static is None], y
+
+        return given, Subgraph("body", body, [*given.specs, *self.slices])
+
+    def _start(self, state: Any) -> Operands:
+        """The state with its Python numbers as arrays, of the dtypes that one step, tried out, gives them.
+
+        What is a number after that step too stands for one in every step.
+        """
+        leaves, structure = tree.flatten(state)
+        if not any(map(promotion.is_scalar, leaves)):
+            return Operands(state)
+        after = self._tried(Operands(state))
+        numbers = [promotion.is_scalar(leaf) for leaf in leaves]
+        typed = [
+            np.asarray(leaf, dtype_of(new)) if number else leaf
+            for leaf, new, number in zip(leaves, after, numbers, strict=True)
+        ]
+        still = [number and weak.is_weak(new) for number, new in zip(numbers, after, strict=True)]
+        return Operands(tree.unflatten(structure, typed), still)
+
+    def _tried(self, given: Operands) -> list[Any]:
+        """The leaves of the state after one step, whose nodes are thrown away."""
+        after: list[Any] = []
+
+        def step(values: list[Any]) -> None:
+            after.extend(self._like(given, self._stepped(given, values)[0]))
+
+        Subgraph("tried", step, [*given.specs, *self.slices])
+        return after
+
+    def _stepped(self, given: Operands, values: list[Any]) -> tuple[Any, Any]:
+        count = len(given.nodes)
+        return self.step(given.filled(values[:count]), values[count:])
+
+    def _like(self, given: Operands, after: Any) -> list[Any]:
+        leaves, structure = tree.flatten(after)
+        if structure != given.structure:
+            raise ShapeError(
+                located(
+                    f"{self.name}: the body turns a state laid out as {given.structure} into {structure}; "
+                    "return the same structure"
+                )
+            )
+        for static, leaf in zip(given.static, leaves, strict=True):
+            if static is not None and not promotion.is_scalar(static) and leaf != static:
+                raise ShapeError(located(f"{self.name}: the body turns {static!r} into {leaf!r}; only tensors change"))
+        return leaves
+
+
+class Tracer:
+    """Makes nodes of control flow: what `graphs.ops.control` calls while a graph is being traced."""
+
+    def switch(self, index: Any, branches: Sequence[Body], operands: tuple[Any, ...]) -> Any:
+        """A switch node. Raises ShapeError when branches return different structures or specs."""
+        given = Operands(operands)
+        traced = [
+            Subgraph(f"branch{i}", lambda values, f=branch: f(*given.filled(values)), given.specs)  # type: ignore[misc]
+            for i, branch in enumerate(branches)
+        ]
+        _agree(traced)
+        graphs, captured = finished(*traced)
+        sources = [*nodes_of([reshape(astype(index, np.int64), ())]), *given.nodes, *captured]
+        parts = emit(switch_op, sources, {"branches": tuple(graphs)}, len(traced[0].outputs))
+        return tree.unflatten(traced[0].structure, parts)
+
+    def while_loop(self, condition: Body, body: Body, state: Any) -> Any:
+        """A while_loop node. Raises ShapeError when the body changes the structure or specs of the state."""
+        given, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
+        test = Subgraph("condition", lambda values: condition(given.filled(values)), given.specs)
+        (test_graph, step_graph), captured = finished(test, step)
+        carry = len(given.nodes)
+        attrs = {"condition": test_graph, "body": step_graph, "carry": carry, "save": building().saving > 0}
+        return given.filled(emit(while_op, [*given.nodes, *captured], attrs, carry))
+
+    def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
+        """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
+        sequences = Operands(xs)
+        slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
+        given, step = Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
+        (graph,), captured = finished(step)
+        carry, save = len(given.nodes), building().saving > 0
+        attrs = {"body": graph, "carry": carry, "xs": len(slices), "length": length, "reverse": reverse, "save": save}
+        attrs["rows"] = stacked(graph, carry, length, save)
+        parts = emit(scan_op, [*given.nodes, *sequences.nodes, *captured], attrs, len(step.outputs))
+        after, ys = tree.unflatten(step.structure, parts)
+        return given.filled(after), ys
+
+
+def _agree(branches: Sequence[Subgraph]) -> None:
+    """Raise ShapeError unless all branches return the same; a Python number takes the dtype that the others return."""
+    first = branches[0]
+    for branch in branches:
+        if branch.structure != first.structure:
+            raise ShapeError(
+                located(f"switch: branches return {first.structure} and {branch.structure}; return the same from each")
+            )
+    for i, values in enumerate(zip(*(branch.values for branch in branches), strict=True)):
+        for branch in branches:
+            if promotion.is_scalar(branch.values[i]):
+                branch.outputs[i] = branch.builder.constant(promotion.typed(branch.values[i], values))
+    for branch in branches:
+        if branch.specs != first.specs:
+            raise ShapeError(located(f"switch: branches return {first.specs} and {branch.specs}; make them the same"))
+
+
+def _tracer(*deciding: Any) -> Tracer | None:
+    """Whoever traces control flow, when a graph is being made and what decides is not all known."""
+    if current() is None or (deciding and not any(isinstance(value, Symbol) for value in deciding)):
+        return None
+    return Tracer()
+
+
+dispatch.trace_control(_tracer)

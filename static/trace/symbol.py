@@ -1,0 +1,88 @@
+"""Symbol: a value that is not known yet, while a function is traced to a graph."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from graphs import stores
+from graphs.builder import Builder
+from graphs.dims import Shape, Size
+from graphs.errors import ControlFlowError, located
+from graphs.ir import Node
+from graphs.surface import Surface
+
+
+@final
+class Symbol(Surface):
+    """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
+
+    Asking for the data raises ControlFlowError, naming the user's line and what to write instead.
+    A weak symbol stands for a Python number: `static/trace/weak.py`.
+    """
+
+    __slots__ = ("builder", "node", "weak")
+
+    def __init__(self, builder: Builder, node: Node, weak: bool = False) -> None:
+        self.builder = builder
+        self.node = node
+        self.weak = weak
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        """The sizes, some of which may be symbolic."""
+        return self.node.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of the elements."""
+        return self.node.spec.dtype
+
+    @property
+    def size(self) -> Size:
+        """The number of elements, which may be symbolic."""
+        return self.node.spec.size
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.node.spec})"
+
+    def __bool__(self) -> NoReturn:
+        raise self._unknown(
+            "a Python `if` or `while`, `and` or `or`", "choose values with graphs.where(condition, a, b)"
+        )
+
+    def __float__(self) -> NoReturn:
+        if stores.is_stored():
+            raise self._unknown("an element of a NumPy array", stores.REMEDY)
+        raise self._unknown("float()", "keep it a tensor")
+
+    def __int__(self) -> NoReturn:
+        if stores.is_stored():
+            raise self._unknown("an element of a NumPy array", stores.REMEDY)
+        raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
+
+    def __index__(self) -> NoReturn:
+        raise self._unknown("an index or range()", "use graphs.take, or pass the number as a static argument")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._unknown("a NumPy array", "use the functions in graphs")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._unknown(f"the format {spec!r}", "print it after the run, as an output")
+        return repr(self)
+
+    def item(self) -> NoReturn:
+        """Always raises ControlFlowError."""
+        raise self._unknown("item()", "keep it a tensor")
+
+    tolist = numpy = item
+
+    def _unknown(self, use: str, instead: str) -> ControlFlowError:
+        return ControlFlowError(
+            located(
+                f"{self.node.op.name}: {use} needs the value of {self.node.spec}, which is unknown while the graph is "
+                f"traced; {instead}, or run this function in the dynamic engine"
+            )
+        )

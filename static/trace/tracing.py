@@ -1,0 +1,156 @@
+"""Tracing: a Python function run once on symbols, which leaves behind the graph of what it did."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import dispatch, promotion, tree
+from graphs.blocks import Block, Hold, Table, enter, innermost
+from graphs.builder import Builder
+from graphs.dims import Dim
+from graphs.errors import ControlFlowError, GraphError, located, user_line
+from graphs.ir import Graph, Node
+from graphs.op import Attrs, Op
+from graphs.spec import TensorSpec, spec_of
+from static import clock
+from static.trace import weak
+from static.trace.symbol import Symbol
+
+
+class Traced(NamedTuple):
+    """A traced function: its graph, and how arguments and results are laid out.
+
+    `static` holds the arguments' leaves that are no arrays, which the graph was specialised to (None for arrays).
+    """
+
+    graph: Graph
+    inputs: tree.Structure
+    static: tuple[Any, ...]
+    outputs: tree.Structure
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.builders: Table[Builder | None] = {}  # of the graphs that are being traced, the innermost last
+
+
+_thread = _Thread()
+
+
+def is_traced(leaf: Any) -> bool:
+    """Whether a leaf of the arguments becomes an input of the graph; every other leaf is a static value."""
+    return isinstance(leaf, (np.ndarray, np.generic, TensorSpec, Symbol)) or dispatch.interpreter_of(leaf) is not None
+
+
+def trace(f: Callable[..., Any], *args: Any) -> Graph:
+    """The graph of `f` for arguments of these specs, or of the specs of these arrays; unoptimised."""
+    return trace_function(f, args).graph
+
+
+def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
+    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+    with clock.phase("trace"):
+        return _traced(f, args)
+
+
+def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
+    builder = Builder(getattr(f, "__name__", "f"))
+    leaves, structure = tree.flatten(tuple(args))
+    names = tree.paths(tuple(args), _parameter_names(f))
+    symbols = [
+        Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
+        for name, leaf in zip(names, leaves, strict=True)
+    ]
+    with tracing(builder):
+        result = f(*tree.unflatten(structure, symbols))
+    outputs, out_structure = tree.flatten(result)
+    nodes = [node_of(builder, output, ()) for output in outputs]
+    static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
+    return Traced(builder.finish(nodes), structure, static, out_structure)
+
+
+def _parameter_names(f: Callable[..., Any]) -> list[str]:
+    try:
+        kinds = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+class tracing(Block):  # noqa: N801
+    """Append to this graph inside the block."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def __enter__(self) -> None:
+        append_to(self._builder, self.hold())
+
+    @staticmethod
+    def finish(_kind: Any, error: Any, _trace: Any, /) -> None:
+        """Raise what is wrong where NumPy says "setting an array element with a sequence" for it."""
+        if isinstance(error, ValueError) and isinstance(error.__cause__, GraphError):
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+
+
+def append_to(builder: Builder, hold: Hold) -> None:
+    """The same until the block of a hold has ended."""
+    enter(_thread.builders, hold, builder)
+
+
+def current() -> Builder | None:
+    """The graph being traced in this thread, if any."""
+    return innermost(_thread.builders, None)
+
+
+def static_key(leaf: Any) -> tuple[type, Any]:
+    """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
+
+
+def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
+    """Append a node to the graph being traced: the interpreter for symbols."""
+    builder = _builder_of(op, args)
+    try:
+        typed = weak.beside(op, args)
+        sources = [node_of(builder, arg, typed) for arg in typed]
+        node = builder.append(op, sources, attrs, builder.line or user_line())
+        return Symbol(builder, node, weak.gives_weak(op, args))
+    except GraphError as error:
+        raise dispatch.explained(op, args, error) from None
+
+
+def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
+    builder = current() or next((a.builder for a in args if isinstance(a, Symbol) and a.builder.open), None)
+    if builder is None:
+        raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
+    return builder
+
+
+def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
+    """The node of a symbol, or a constant: the value an array has now, a number, a symbolic size."""
+    if isinstance(value, Symbol):
+        return _own_node(builder, value)
+    if isinstance(value, Dim):
+        return builder.constant(value, promotion.scalar_dtype(value, others))
+    if promotion.is_scalar(value):
+        return builder.constant(promotion.typed(value, others))
+    return builder.constant(np.asarray(value))
+
+
+def _own_node(builder: Builder, symbol: Symbol) -> Node:
+    """The node of a symbol; that of an enclosing graph is captured, level by level, as an input."""
+    if symbol.builder is builder:
+        return symbol.node
+    if builder.parent is None:
+        raise ControlFlowError("a symbol of another trace or graph; pass it to this function as an argument")
+    return builder.capture(_own_node(builder.parent, symbol))
+
+
+dispatch.interpret(Symbol, bind)
+dispatch.interpret(Dim, bind)
