@@ -135,7 +135,7 @@ from graphs.ops.elementwise import (
     trunc,
     where,
 )
-from graphs.ops.indexing import add_along_axis, flat_index, index, scatter, scatter_add, setitem, take, take_along_axis
+from graphs.ops.indexing import flat_index, index, setitem
 from graphs.ops.joining import (
     append,
     atleast_1d,
@@ -192,6 +192,7 @@ from graphs.ops.neural import (
 )
 from graphs.ops.numeric import gradient, nan_to_num, sinc
 from graphs.ops.padding import pad
+from graphs.ops.picking import add_along_axis, scatter, scatter_add, take, take_along_axis
 from graphs.ops.pooling import (
     avg_pool1d,
     avg_pool2d,

@@ -18,7 +18,6 @@ from graphs.ops.creation import arange
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import equal, multiply, pow, sqrt, square, where
 from graphs.ops.families import composite
-from graphs.ops.indexing import take_along_axis
 from graphs.ops.movement import (
     astype,
     expand_dims,
@@ -28,6 +27,7 @@ from graphs.ops.movement import (
     reshape,
     squeeze,
 )
+from graphs.ops.picking import take_along_axis
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum

@@ -16,9 +16,9 @@ from graphs.ops.creation import arange
 from graphs.ops.dtypes import check_device
 from graphs.ops.elementwise import greater_equal, less_equal, not_equal, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.indexing import take
 from graphs.ops.movement import astype as _astype
 from graphs.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape
+from graphs.ops.picking import take
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 from graphs.ops.slicing import getitem
 from graphs.spec import broadcast_shapes

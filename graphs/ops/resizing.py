@@ -12,7 +12,7 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
 from graphs.ops.elementwise import add, multiply
 from graphs.ops.families import composite
-from graphs.ops.indexing import take
+from graphs.ops.picking import take
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 
 Array = Any

@@ -11,8 +11,8 @@ from graphs.dims import Size
 from graphs.op import Attrs, Op
 from graphs.ops.elementwise import equal, exp, multiply, subtract, where
 from graphs.ops.families import composite, ufunc_dtype
-from graphs.ops.indexing import take_along_axis
 from graphs.ops.movement import astype, pad
+from graphs.ops.picking import take_along_axis
 from graphs.ops.scans import but_last, from_behind, in_front
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 from graphs.spec import TensorSpec

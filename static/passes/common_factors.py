@@ -18,7 +18,7 @@ from graphs.dims import Shape, Size
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, reductions
-from graphs.ops.indexing import add_along_axis
+from graphs.ops.picking import add_along_axis
 from graphs.ops.shapes import reduced_shape
 from static.passes import weighting
 from static.passes.algebra import call, number, value_of

@@ -13,8 +13,9 @@ from graphs.dispatch import BROKEN_RULES
 from graphs.errors import ShapeError
 from graphs.ir import CONSTANT, Graph, Node, ancestors
 from graphs.op import Op
-from graphs.ops import control, indexing
+from graphs.ops import control
 from graphs.ops.movement import concat
+from graphs.ops.picking import scatter
 from graphs.spec import TensorSpec
 from static.call.padding import elementwise, picking, structure
 from static.call.padding.marks import (
@@ -248,7 +249,7 @@ RULES: dict[Op, Rule] = {
     **structure.RULES,
     **structure.BY_VALUE,
     **picking.RULES,
-    indexing.scatter: anything,
+    scatter: anything,
 }
 _FAMILIES: dict[str, Rule] = {
     "elementwise": elementwise.by_element,

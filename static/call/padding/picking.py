@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops import indexing, reductions, sorting
+from graphs.ops import picking, reductions, sorting
 from static.call.padding.marks import Bools, Mark, Real, Rule, cut, first, is_first, shape_of, sound, unlike
 from static.call.padding.structure import relocated, summed
 
@@ -48,7 +48,7 @@ def _picked(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
             return unlike(node, other)
     if not _picks_alike(node, int(np.count_nonzero(x.real[axis])), x.real[axis]):
         return unlike(node, other)
-    along = node.op is indexing.take_along_axis
+    along = node.op is picking.take_along_axis
     if along and not all(map(np.array_equal, _but(x.real, axis), _but(index.real, axis))):
         return unlike(node, other)
     anywhere = x.wrong.any(axis=axis, keepdims=True)
@@ -73,7 +73,7 @@ def _but(real: Real, axis: int) -> Real:
 def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
-    axis, along = node.attrs["axis"], node.op is indexing.add_along_axis
+    axis, along = node.attrs["axis"], node.op is picking.add_along_axis
     if _is_known(index):
         try:
             return summed(node, _kernels(node, other, index), [g])
@@ -94,6 +94,6 @@ def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
 
 
 RULES: dict[Op, Rule] = {
-    **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
-    **dict.fromkeys((indexing.scatter_add, indexing.add_along_axis), _added),
+    **dict.fromkeys((picking.take, picking.take_along_axis), _picked),
+    **dict.fromkeys((picking.scatter_add, picking.add_along_axis), _added),
 }
