@@ -129,8 +129,9 @@ def added(x: Value, y: Value) -> Value:
 
 
 def gathered(x: Value, i: Value) -> Value:
-    """By indices that are computed."""
-    return x[i % x.shape[0]] if isinstance(i, np.ndarray) else x[g.remainder(i, x.shape[0])]
+    """By indices that are computed; NumPy's arrays take none that are traced."""
+    rows = g.remainder(i, x.shape[0])
+    return g.take(x, rows, axis=0) if isinstance(x, np.ndarray) else x[rows]
 
 
 def summed(x: Value, indices: Array) -> Value:
