@@ -257,7 +257,7 @@ def test_the_namespace_describes_itself():
 @each_engine
 def test_a_program_for_any_namespace_runs_here(engine):
     def standardised(x):
-        xp = x.__array_namespace__(api_version="2024.12")
+        xp = x.__array_namespace__(api_version="2022.12")
         centred = x - xp.mean(x, axis=0, keepdims=True)
         return xp.astype(centred / xp.std(x, axis=0, correction=1, keepdims=True), xp.float32)
 
@@ -281,7 +281,7 @@ def test_dlpack_takes_the_options_of_the_standard():
     x = dynamic.tensor(V)
     for given in ({}, {"stream": None}, {"stream": None, "max_version": None, "copy": None}):
         assert "dltensor" in repr(x.__dlpack__(**given))
-    with pytest.raises(RuntimeError):
+    with pytest.raises((RuntimeError, ValueError)):
         x.__dlpack__(stream=1)  # NumPy knows none
 
 
