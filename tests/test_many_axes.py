@@ -43,8 +43,8 @@ CALLS["take_along_axis"] = (
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_gradient_of_many_axes_is_that_of_two(name: str, shape: tuple[int, ...]) -> None:
-    if name == "take_along_axis" and len(shape) == 64:
-        pytest.skip("NumPy takes 63 arrays of indices")
+    if name == "take_along_axis" and len(shape) > (63 if np.lib.NumpyVersion(np.__version__) >= "2.4.0" else 32):
+        pytest.skip("NumPy takes so many arrays of indices, and no more")
     many, two = CALLS[name]
     values = np.array([[0.5, -1.5, 2.5], [-0.25, 3.0, 0.75]])
     expected = dynamic.grad(lambda x: g.sum(two(x)))(values)

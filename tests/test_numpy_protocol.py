@@ -282,6 +282,10 @@ def test_the_words_of_every_function_are_tried():
 
 @pytest.mark.parametrize("function", BY_WORDS, ids=lambda f: f"{f.__module__}.{f.__name__}")
 def test_functions_are_called_by_numpys_words_and_by_position(function):
+    try:
+        inspect.signature(function)
+    except ValueError:  # of a function in C, before NumPy 2.4
+        pytest.skip("this NumPy does not tell the words of its functions in C")
     for args, options in ways_to_call(function, BY_WORDS[function]):
         expected = g.tree.leaves(function(*args, **options))
         found = function(*tensors_in(args), **{name: tensors_in(value) for name, value in options.items()})
