@@ -88,7 +88,8 @@ def column_of(runs: list[Run], kind: Kind) -> Column:
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
     found = located(runs, kind.size)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
-    known, key = runs[0].level.batch.gathered, (found.key(), kind, mode.is_grad_enabled())
+    known = runs[0].level.batch.gathered
+    key = found.key(), len(runs), kind, mode.is_grad_enabled()  # of nothing any number is in the same places
     tensor = known.get(key)
     if tensor is None:
         tensor = known[key] = gathered(found, (len(runs), *kind.shape))

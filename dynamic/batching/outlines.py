@@ -108,7 +108,8 @@ class Outline:
         """Equal for outlines that are the same: one plan runs both."""
         steps = tuple([step[:-1] for step in self.steps])
         kinds = tuple([(kind.shared, kind.shared is kind) for kind in self.kinds])
-        return tuple(self.joins), steps, tuple(self.outputs), kinds
+        constants = tuple([tensor.shape for tensor in self.constants])  # which may be returned as they are
+        return tuple(self.joins), steps, tuple(self.outputs), kinds, constants
 
     def _slot(self, node: Node) -> Slot:
         slot = self._slots.get(node)
