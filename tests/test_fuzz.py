@@ -174,6 +174,28 @@ def test_a_cell_returns_a_parameter_or_a_part_of_it(part, strategy):
         np.testing.assert_allclose(other, one, rtol=1e-12)
 
 
+@pytest.mark.parametrize("shapes", [((), (6,)), ((6,), ()), ((6,), (2, 3)), ((2, 3), (3, 2))], ids=str)
+def test_cells_that_return_constants_of_other_shapes(shapes):
+    """What runs one does not run the other, in another batch either."""
+    same = dynamic.cell(lambda x: g.reshape(x, x.shape))
+    for shape in shapes:
+        w = dynamic.tensor(np.arange(np.prod(shape, dtype=float)).reshape(shape) + 1, requires_grad=True)
+        with dynamic.batched():
+            values = [same(w) for _ in range(3)]
+            total = sum(g.sum(value * (i + 1)) for i, value in enumerate(values))
+        assert [value.shape for value in values] == [shape] * 3
+        assert total.item() == np.sum(w.detach().numpy()) * 6
+
+
+@each_strategy
+def test_empty_values_are_gathered_by_their_number(strategy):
+    with dynamic.batched(strategy):
+        for x in [dynamic.tensor(np.ones((2, 0)) * i, requires_grad=True) for i in range(3)]:
+            y = x * 2
+            sines = g.sin(y[0]), g.sin(y[1])
+            assert (y[0] * g.cos(sines[0] + sines[1])).shape == (0,)
+
+
 @each_strategy
 def test_what_is_joined_in_one_group_has_inputs_of_other_kinds(strategy):
     fixed = np.array([2.0, 3.0])
@@ -215,6 +237,14 @@ def test_a_deferred_tensor_that_has_a_view_is_not_written_to():
 def test_a_python_bool_chooses_between_an_array_and_a_number(y):
     assert g.where(True, np.array(2.0), y) == 2.0
     assert g.where(False, np.array(2.0), y) == 3.0
+
+
+@pytest.mark.parametrize("factor", [np.uint8(3), np.bool_(True), np.int8(-128), np.float64(3)], ids=repr)
+def test_the_negative_of_a_product_with_a_constant_of_another_kind(factor):
+    """The sign goes into the constant only where that has a negative."""
+    x = np.array([1.0, -2.0])
+    found = static.compile(lambda x: -(x * np.array(factor)), x)(x)
+    np.testing.assert_array_equal(found, -(x * factor))
 
 
 @pytest.mark.parametrize("engine", [dynamic, static])

@@ -134,7 +134,8 @@ def _sign_into_constant(node: Node) -> Node | None:
     product = node.inputs[0]
     for i, factor in enumerate(product.inputs):
         value, other = value_of(factor), product.inputs[1 - i]
-        if value is not None and other.spec == node.spec and _is_float(node):
+        # The negative of an unsigned int or a bool is another number, and so is that of the least int.
+        if value is not None and _is_float(factor) and other.spec == node.spec and _is_float(node):
             inputs = [other, other]
             inputs[i] = number(-value, factor.spec.dtype, factor.source)
             return call(product.op, *inputs, source=node.source)

@@ -36,8 +36,9 @@ class Facts:
             self.products.setdefault((node.inputs[0], *_matrix(node.inputs[1])), node)
 
     def owns(self, product: Node) -> bool:
-        """Whether a node is a product that one node alone reads."""
-        return product.op is elementwise.multiply and self.uses[product] <= 1  # 0: a rule has just made it
+        """Whether a node is a product of factors of its dtype that one node alone reads."""
+        is_product = product.op is elementwise.multiply and is_of_one_dtype(product)
+        return is_product and self.uses[product] <= 1  # 0: a rule has just made it
 
     def product(self, x: Node, y: Node) -> Node | None:
         """x * y, where that is computed already, and read by somebody."""
@@ -86,11 +87,16 @@ def sides(node: Node) -> Iterator[tuple[Node, Node]]:
         yield y, x
 
 
+def is_of_one_dtype(node: Node) -> bool:
+    """Whether all inputs of a node have its dtype."""
+    return all(source.spec.dtype == node.spec.dtype for source in node.inputs)
+
+
 def split(product: Node) -> tuple[Node, Node] | None:
-    """A product as its full factor and its smaller one; None where it has no such factors."""
+    """A product as its full factor and its smaller one, of its dtype; None where it has no such factors."""
     shape = product.spec.shape
     for x, s in sides(product):
-        if fills(x, shape) and not fills(s, shape) and x.spec.dtype == product.spec.dtype:
+        if fills(x, shape) and not fills(s, shape) and is_of_one_dtype(product):
             return x, s
     return None
 

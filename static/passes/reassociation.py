@@ -8,8 +8,9 @@ x / s                  x * (1 / s)              s smaller than the result
 x / y, x / (y * c)     x * r, (x / y) * (1 / c) where r = 1 / y is computed anyway; c a number
 
 and the rules for sums in `common_factors.py`, for matrix products in `weighting.py`.
-Only floats, and only products that nothing else reads. **This changes bits**: each result differs by rounding, and
-more only where an intermediate product leaves the range of its dtype.
+Only floats of one dtype, and only products that nothing else reads: in another order small ints would overflow, and
+numbers of few digits be rounded before they meet one of many. **This changes bits**: each result differs by rounding,
+and more only where an intermediate product leaves the range of its dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from graphs.ops import elementwise
 from graphs.spec import broadcast_shapes
 from static.passes import common_factors, weighting
 from static.passes.algebra import call, value_of
-from static.passes.facts import Facts, fills, sides, split, times
+from static.passes.facts import Facts, fills, is_of_one_dtype, sides, split, times
 from static.passes.rewrite import Uses, rewrite_with_uses
 
 
@@ -35,7 +36,7 @@ def reassociate(graph: Graph) -> Graph:
 
         def rule(node: Node) -> Node | None:
             one = _RULES.get(node.op)
-            if one is None or not node.spec.is_float:
+            if one is None or not node.spec.is_float or not is_of_one_dtype(node):
                 return None
             found = one(node, facts)
             if found is None:
@@ -66,8 +67,7 @@ def _gather_small(node: Node, facts: Facts) -> Node | None:
         if not facts.owns(product) and (value_of(s) is None or value_of(t) is None):
             continue  # two numbers become one whoever reads the product
         size = dims.product(broadcast_shapes(s.spec.shape, t.spec.shape))
-        fits = not dims.same(size, node.spec.size) and s.spec.dtype == t.spec.dtype
-        small = times(s, t, node.source) if fits else None
+        small = None if dims.same(size, node.spec.size) else times(s, t, node.source)
         if small is not None:
             return call(elementwise.multiply, x, small, source=node.source)
     return None

@@ -55,6 +55,29 @@ def scaled(x: Value, sign: str, number: Any, first: bool) -> Value:
     return OPERATORS[sign](number, x) if first else OPERATORS[sign](x, number)
 
 
+def constants(random: Random, x: Array) -> Options:
+    """Two arrays without axes, of any dtype, which a graph folds and moves about."""
+    values = (np.uint8(100), np.int8(-128), np.bool_(True), np.int64(5), np.float32(1.5), np.float64(0.25))
+    return {
+        "of": drawn(random, list(WITH_CONSTANTS)),
+        "c": np.array(drawn(random, values)),
+        "d": np.array(drawn(random, values)),
+    }
+
+
+WITH_CONSTANTS: dict[str, Any] = {
+    "negative": lambda x, c, d: -(x * c) * d,
+    "products": lambda x, c, d: (x * c) * d + x * c,
+    "quotients": lambda x, c, d: x / (g.exp(-x * x) * c) / d,
+    "sums": lambda x, c, d: g.sum(x * c * d) * 1e-3 - (x + c),
+    "inside": lambda x, c, d: (x * d) * (x * c) - d * x,
+}
+
+
+def with_constants(x: Value, of: str, c: Array, d: Array) -> Value:
+    return g.tanh(WITH_CONSTANTS[of](x, c, d) * 1e-4)
+
+
 def cast(random: Random, x: Array) -> Options | None:
     """A dtype that holds all values."""
     dtype = drawn(random, CASTS[drawn(random, "ffib")])
@@ -116,6 +139,7 @@ NUMBERS = [
     *[Kind(f"mixed_{name}", getattr(g, name), getattr(np, name), broadcastable, 2, edge=where_apart, takes=NUMBER)
       for name in ("maximum", "minimum")],
     Kind("scaled", scaled, scaled, scalar, takes=ANY),
+    Kind("with_constants", with_constants, None, constants),
     Kind("scaled_again", scaled, scaled, scalar, takes=ANY),
     Kind("ratio", lambda x, y: x / (g.abs(y) + 1), lambda x, y: x / (np.abs(y) + 1), broadcastable, 2,
          takes=(NUMBER, "fi"), edge=lambda x, y: positive(y)),
