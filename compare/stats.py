@@ -9,8 +9,8 @@ result is wider than it need be.
 No interval comes of fewer than three processes (`LEAST`). One tells nothing of how processes differ: its blocks alone
 would cover 7% where they differ five times as much as blocks do. Two have an interval by the formula, which covers
 its 95%, and is of no use: Student's quantile for one degree of freedom is 12.7, and 229 where eighteen must hold at
-once. Simulated, seeded, `tests/test_stats.py`: intervals of 3 to 12 processes hold the truth in 94 or 95 of 100 trials
-where processes differ more than blocks, and in more where they hardly do.
+once. Simulated, seeded, `tests/compare/test_stats.py`: intervals of 3 to 12 processes hold the truth in 94 or 95 of
+100 trials where processes differ more than blocks, and in more where they hardly do.
 
 What interrupts a block for a moment doubles it. The outer quarters of a process's paired ratios are therefore drawn in
 to its quartiles, the Winsorised mean (Tukey and McLaughlin, Sankhya A 25, 1963), before anything is resampled.

@@ -55,14 +55,14 @@ cumulative_sum: Op = _running(
     np.add,
     0,
     lambda g, x_dtype, axis: cast(flip(cumulative_sum(flip(g, axis=axis), axis=axis), axis=axis), x_dtype),
-    "The running sum along one axis, in `dtype`; `include_initial` puts a 0 before it.",
+    "The running sum along one axis, in `dtype`; `include_initial` puts a 0 first and adds to that.",
 )
 cumulative_prod: Op = _running(
     "cumulative_prod",
     np.multiply,
     1,
     lambda g, x, axis: _running_product_rule(cast(g, x.dtype), x, axis),
-    "The running product along one axis, in `dtype`; `include_initial` puts a 1 before it.",
+    "The running product along one axis, in `dtype`; `include_initial` puts a 1 first and multiplies that.",
 )
 
 

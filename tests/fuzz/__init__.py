@@ -1,4 +1,4 @@
 """Random programs over all families of ops and all dtypes, run in every way the engines offer, and compared.
 
-`python -m tests.fuzz --programs 20000` is the long run; `tests/test_fuzz.py` is a slice of it.
+`python -m tests.fuzz --programs 20000` is the long run; `tests/engines/test_fuzz.py` is a slice of it.
 """

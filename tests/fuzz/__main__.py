@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fuzz.run import NAMES, attempt
-from tests.random_graphs import random_program
+from tests.helpers.random_graphs import random_program
 
 SAVE_EVERY = 50
 

@@ -12,7 +12,7 @@ import dynamic
 import graphs as g
 from graphs.errors import GraphError
 from tests.fuzz.mix import EVERYTHING
-from tests.random_graphs import BATCH, Program, random_program
+from tests.helpers.random_graphs import BATCH, Program, random_program
 
 TOLERANCE = {8: 1e-8, 4: 1e-3, 2: 0.1}  # by the bytes of the smallest float in a program
 STEP = 1e-6

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import graphs as g
-from tests.random_ops import (
+from tests.helpers.random_ops import (
     Array,
     Kind,
     Options,

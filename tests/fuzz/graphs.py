@@ -19,10 +19,10 @@ from graphs.errors import NotDifferentiableError
 from static.codegen import blocks, results
 from static.codegen import lowering as backend
 from static.passes import fusion, pipeline
-from tests.arena import check_arena
 from tests.fuzz.cases import Case, agree, plain, same_bits
 from tests.fuzz.tapes import Way, slope
-from tests.random_graphs import BATCH
+from tests.helpers.arena import check_arena
+from tests.helpers.random_graphs import BATCH
 
 LENGTHS = (5, 7, 3)
 PASSES = {

@@ -9,7 +9,7 @@ import numpy as np
 import graphs as g
 from static import Symbol
 from tests.fuzz.dtypes import ANY, drawn
-from tests.random_ops import Array, Kind, Options, Random, Value, broadcastable
+from tests.helpers.random_ops import Array, Kind, Options, Random, Value, broadcastable
 
 PARTS = (slice(None), slice(None, None, -1), slice(None, None, -2), slice(-1, None, -1), slice(2, None, -1),
          slice(1, -1), slice(None, None, 3), slice(0, 0), slice(5, None), 0, -1, None, None, Ellipsis)  # fmt: skip

@@ -3,8 +3,8 @@
 from tests.fuzz.dtypes import NUMBERS, TRUTHS, WHOLES
 from tests.fuzz.indexing import INDEXING
 from tests.fuzz.models import BROKEN, LAYERS, LOOPS, MOVES, PRODUCTS, RANDOM
-from tests.random_graphs import Mix
-from tests.random_ops import CONTROL, ELEMENTWISE, LINALG, MOVEMENT, REDUCTIONS
+from tests.helpers.random_graphs import Mix
+from tests.helpers.random_ops import CONTROL, ELEMENTWISE, LINALG, MOVEMENT, REDUCTIONS
 
 _SHARES = (
     (ELEMENTWISE, 20), (REDUCTIONS, 9), (MOVEMENT, 8), (LINALG, 4), (CONTROL, 2), (NUMBERS, 12), (TRUTHS, 6),

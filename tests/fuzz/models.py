@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import graphs as g
-from tests import random_control
 from tests.fuzz.dtypes import drawn
-from tests.random_ops import (
+from tests.helpers import random_control
+from tests.helpers.random_ops import (
     Array,
     Kind,
     Options,

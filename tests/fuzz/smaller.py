@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.fuzz.cases import Case
 from tests.fuzz.run import outcome
-from tests.random_graphs import Program
+from tests.helpers.random_graphs import Program
 
 
 def smaller(program: Program, way: str) -> Program:

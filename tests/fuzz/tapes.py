@@ -18,7 +18,7 @@ import dynamic
 import graphs as g
 from dynamic.batching.schedule import SCHEDULES
 from tests.fuzz.cases import STEP, Case, agree, near, plain, same_bits
-from tests.random_ops import as_double
+from tests.helpers.random_ops import as_double
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIES = 3

@@ -13,7 +13,7 @@ import pytest
 
 import dynamic
 import graphs as g
-from tests.oracles import CASES, Case, weights
+from tests.helpers.oracles import CASES, Case, weights
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch")
 pytestmark = pytest.mark.peers

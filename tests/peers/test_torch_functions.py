@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.torch_functions import CASES, Case
+from tests.helpers.torch_functions import CASES, Case
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch")
 pytestmark = pytest.mark.peers

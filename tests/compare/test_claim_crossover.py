@@ -1,0 +1,55 @@
+"""The crossover map as C5 and C6 tell it: counts, extremes, the line, the break-even."""
+
+import pytest
+
+from compare.claims import crossover
+from compare.claims.c5_memory.rule import held
+from tests.helpers.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
+
+PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 5.0, ("matmul", 8, 4096): 0.5}
+
+
+def test_points_are_ratios_with_intervals_by_place():
+    points = {tuple(p.place): p for p in crossover.times(grid(PLACES))}
+    assert {place: point.ratio for place, point in points.items()} == pytest.approx(PLACES, rel=1e-3)
+    assert all(p.interval.low < p.ratio < p.interval.high for p in points.values())
+
+
+def test_static_pays_back_once_its_later_start_is_earned():
+    build = 100.5 * BASE
+    points = {tuple(p.place): p for p in crossover.times(grid(PLACES, build=build, noise=1e-9))}
+    # late by the build, less what the first call gains already; each run gains ratio - 1
+    assert points["matmul", 1, 16].pays_after == 50  # (100.5 - 2) / 2
+    assert points["matmul", 8, 16].pays_after == 25  # (100.5 - 4) / 4
+    assert points["matmul", 8, 4096].pays_after is None
+
+
+def test_the_verdict_on_speed_tells_the_map_and_is_not_changed_by_it():
+    records = race(1.5, 1.2, 1.0)
+    found = verdict("C6", [*records, *grid(PLACES)])
+    assert said(
+        found, "matmul: dynamic is slower in 2 of 4 cells, faster in 1; from 0.5x (depth 8, 4,096 floats) to 5x"
+    )
+    assert said(found, "static is shown to lead at depth 1 up to 16 floats, at depth 8 up to 16 floats")
+    assert found["verdict"] == verdict("C6", records)["verdict"]
+    assert found["regimes"] == verdict("C6", records)["regimes"]
+
+
+def test_where_static_leads_everywhere_or_nowhere_there_is_no_line():
+    places = {("elementwise", 1, 16): 3.0, ("elementwise", 1, 64): 2.0, ("elementwise", 8, 16): 1.0}
+    found = verdict("C6", [*race(1.5, 1.2, 1.0), *grid(places)])
+    assert said(found, "static is shown to lead at depth 1 at every size, at depth 8 nowhere")
+
+
+def test_the_verdict_on_memory_tells_bytes():
+    records = memories(1.5, 0.7, 1.3)
+    found = verdict("C5", [*records, *grid_memory({("matmul", 1, 16): 2.5, ("matmul", 1, 4096): 0.75})])
+    assert said(found, "static holds more in 1 of 2 cells, less in 1; from 0.75x (depth 1, 4,096 floats) to 2.5x")
+    assert found["verdict"] == verdict("C5", records)["verdict"]
+
+
+def test_cells_where_the_engines_disagree_are_no_points():
+    assert crossover.times(grid(PLACES, status="disagree")) == []
+    mixed = [*grid(PLACES), *grid({("matmul", 1, 16): 3.0}, status="disagree")]
+    assert len(crossover.times(mixed)) == len(PLACES) - 1
+    assert crossover.sizes([], held) == []

@@ -1,0 +1,201 @@
+"""What holds for all claims: no records no verdict, and what must not change one."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compare.claims import CLAIMS, get, judge, tape
+from compare.claims.base import Regime, combine, exceeds, strongest
+from compare.errors import UnknownNameError
+from compare.stats import Interval
+from tests.helpers.claim_records import (
+    BASE,
+    edits,
+    faults,
+    grid,
+    lengths,
+    memories,
+    programs,
+    prototypes,
+    race,
+    said,
+    sweep,
+    text,
+)
+
+
+def everything():
+    return [
+        *race(1.5, 1.2, 0.7),
+        *text(),
+        *memories(1.5, 0.7, 1.3),
+        sweep(),
+        *programs(refused=45),
+        *faults(30, "dynamic"),
+        *prototypes(3),
+        *edits(4),
+        *lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 9}}),
+        *grid({("matmul", 1, 16): 3.0, ("matmul", 8, 16): 1.0}),
+    ]
+
+
+def scaled(value, factor):
+    """The records with every duration, and nothing else, multiplied."""
+    durations = {"build", "first", "blocks", "seconds", "compile_seconds", "dynamic_seconds", "static_seconds"}
+    durations |= {"edit_to_result", "latency"}
+    if isinstance(value, dict):
+        return {k: times(v, factor) if k in durations else scaled(v, factor) for k, v in value.items()}
+    return [scaled(item, factor) for item in value] if isinstance(value, list) else value
+
+
+def times(value, factor):
+    if value is None:
+        return None
+    return [factor * item for item in value] if isinstance(value, list) else factor * value
+
+
+@settings(max_examples=15)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_records_makes_no_difference(random):
+    records = everything()
+    expected = judge(records)
+    random.shuffle(records)
+    assert judge(records) == expected
+
+
+@settings(max_examples=15)
+@given(st.floats(1e-3, 1e3))
+def test_a_faster_machine_has_the_same_verdicts(factor):
+    before, after = judge(everything()), judge(scaled(everything(), factor))
+    assert [v["verdict"] for v in after] == [v["verdict"] for v in before]
+    for old, new in zip(before, after, strict=True):
+        assert new["effect"] is None or new["effect"]["value"] == pytest.approx(old["effect"]["value"])
+        assert [r["verdict"] for r in new["regimes"]] == [r["verdict"] for r in old["regimes"]]
+
+
+def test_no_records_no_verdict():
+    for found in judge([{"kind": "run"}, {"kind": "failure", "job": {}, "error": "x"}]):
+        assert found["verdict"] == "not measured yet"
+        assert found["effect"] is None
+        assert found["interval"] is None
+        assert found["regimes"] == []
+        assert said(found, "no record of")
+
+
+def test_claims_stand_in_order_and_say_all_that_a_reader_needs():
+    assert list(CLAIMS) == [f"C{i}" for i in range(1, 9)]
+    assert [found["claim"] for found in judge([])] == list(CLAIMS)
+    for claim in CLAIMS.values():
+        assert all([claim.title, claim.statement, claim.opposite, claim.measured, claim.rule, claim.not_tested])
+        assert claim.statement != claim.opposite
+
+
+def test_figures_of_the_literature_have_a_source():
+    lines = [line for claim in CLAIMS.values() for line in claim.literature]
+    sources = ("arXiv", "10.", "tutorial", "documentation", "contrib", "ASPLOS", "source)", "MXNet", "AFIPS")
+    assert all(any(source in line for source in sources) for line in lines)
+
+
+def test_a_claim_is_found_by_its_id_and_a_wrong_one_names_the_nearest():
+    assert get(" c4 ").id == "C4"
+    with pytest.raises(UnknownNameError, match="did you mean 'C1'"):
+        get("C11")
+    with pytest.raises(UnknownNameError, match="choose one of C1, C2"):
+        get("speed")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["supported", "supported"], "supported"),
+        (["refuted"], "refuted"),
+        (["supported", "refuted"], "depends"),
+        (["supported", "refuted", "inconclusive"], "depends"),
+        (["supported", "depends"], "depends"),
+        (["supported", "inconclusive"], "inconclusive"),
+        ([], "inconclusive"),
+    ],
+)
+def test_labels_combine(labels, expected):
+    assert combine(labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        (Interval(1.2, 1.06, 1.3), "supported"),
+        (Interval(1.2, 1.05, 1.3), "inconclusive"),
+        (Interval(1.0, 0.9, 1.04), "refuted"),
+        (Interval(1.0, 0.9, 1.05), "inconclusive"),
+        (None, "inconclusive"),
+    ],
+)
+def test_a_ratio_exceeds_one_only_beyond_the_smallest_effect(interval, expected):
+    assert exceeds(interval) == expected
+
+
+def test_regimes_are_plain_values():
+    assert Regime("a", "supported").interval is None
+
+
+def test_the_strongest_of_both_sides_is_the_extreme_that_counts():
+    regimes = [Regime("a", "supported", 2.0), Regime("b", "supported", 5.0), Regime("c", "inconclusive", 99.0)]
+    regimes += [Regime("d", "refuted", 0.9), Regime("e", "refuted", 0.3), Regime("f", "refuted")]
+    found = strongest(regimes)
+    assert (found["claim"]["name"], found["opposite"]["name"]) == ("b", "e")
+    alone = strongest([Regime("f", "refuted"), Regime("c", "inconclusive", 9.0)])
+    assert (alone["claim"], alone["opposite"]["name"]) == (None, "f")
+
+
+def test_every_claim_cites_what_is_known():
+    for claim in CLAIMS.values():
+        assert claim.literature
+        assert claim.not_tested
+
+
+# The tape
+
+
+def by(tape, records):
+    """The records as a worker with this tape leaves them."""
+    return [{**record, "environment": {"tape": tape}} for record in records]
+
+
+def test_a_tape_in_python_leaves_its_claims_unmeasured_unless_asked_for():
+    plain, slow = judge(by("compiled", everything())), judge(by("python", everything()))
+    assert plain == judge(everything())  # results of before tell of no tape
+    asked = judge(by("python", everything()), python_tape=True)
+    for before, found, anyway in zip(plain, slow, asked, strict=True):
+        assert anyway["verdict"] == before["verdict"]
+        if found["claim"] in ("C5", "C6", "C7"):
+            assert before["verdict"] != found["verdict"] == "not measured yet"
+            assert (found["effect"], found["interval"], found["regimes"]) == (None, None, [])
+            assert found["reasons"][0].startswith("the tape ran in Python, which takes longer than the compiled one")
+            assert "--python-tape" in found["reasons"][0]
+        else:
+            assert found == anyway
+        if found["claim"] in ("C4", "C5", "C6", "C7", "C8"):
+            assert anyway["reasons"][-1].startswith("the tape ran in Python: seconds of the dynamic engine are its")
+        else:
+            assert found == before
+
+
+def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not():
+    start = {"kind": "run", "settings": {}, "environment": {"tape": "python"}}
+    records = [start, *by("compiled", everything())]
+    assert judge(records) == judge(everything())
+    mixed = [*by("python", everything()[:1]), *by("compiled", everything()[1:])]
+    (c6,) = [found for found in judge(mixed) if found["claim"] == "C6"]
+    assert c6["verdict"] == "not measured yet"
+    assert c6["reasons"][0].startswith(f"the tape ran in Python in 1 of {len(mixed)} records")
+
+
+def test_which_tape_ran_is_told_in_one_sentence():
+    assert tape.told([]) == "Which tape ran is not told by these results."
+    assert tape.told(by("compiled", everything())) == "The tape ran compiled."
+    assert (
+        tape.told(by("python", [{"kind": "run"}]))
+        == "The tape ran in Python: ratios to it are not those to the compiled one."
+    )
+    mixed = [*by("compiled", [{"kind": "time"}]), *by("python", [{"kind": "time"}] * 2)]
+    assert tape.told(mixed).startswith("The tape ran compiled in 1 records and in Python in 2 records")

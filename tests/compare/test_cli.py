@@ -1,0 +1,400 @@
+"""The command: exit codes, messages and what is printed where."""
+
+import errno
+import io
+import json
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from compare import claims, report, workloads
+from compare.cli.command import graphduel
+from compare.records import results
+from compare.report import tables, terminal, verdicts
+from compare.run import progress
+from compare.run import stages as runs
+from tests.compare.test_run import Machine, parity_with, plain
+
+ESCAPE = "\x1b"
+
+
+@pytest.fixture
+def call():
+    return lambda *arguments: CliRunner().invoke(graphduel, list(map(str, arguments)))
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Runs answered by a machine that measures nothing, over two fake workloads."""
+    sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
+    monkeypatch.setattr(workloads, "_sources", sources)
+    monkeypatch.setattr(report, "write", lambda directory: [])
+    made = Machine()
+    monkeypatch.setattr(runs, "_run_job", made)
+    return made
+
+
+# Help and looking
+
+
+def test_help_is_quick_it_loads_nothing_heavy():
+    probe = "import sys, compare.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert not {"numpy", "rich", "matplotlib", "optree", "networkx", "psutil"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["compare", "compare.cli"])
+def test_the_command_is_the_module(module):
+    if module == "compare.cli":
+        command = [sys.executable, "-c", "from compare.cli import main; main()", "--help"]
+    else:
+        command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: graphduel [OPTIONS] COMMAND")
+    for name in ("run", "report", "list", "show", "check", "doctor"):
+        assert f"\n  {name} " in done.stdout
+
+
+def test_list_names_every_workload_and_claim(call):
+    done = call("list")
+    assert done.exit_code == 0
+    assert all(name in done.stdout for name in (*workloads.names(), *claims.CLAIMS))
+    assert ESCAPE not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["C4", "c4"])
+def test_show_a_claim_with_its_opposite_and_rule(call, name):
+    done = call("show", name)
+    text = " ".join(done.stdout.split())
+    claim = claims.CLAIMS["C4"]
+    assert done.exit_code == 0
+    assert all(part in text for part in (claim.statement, claim.opposite, claim.rule, *claim.literature))
+
+
+def test_show_a_workload(call):
+    done = call("show", "rnn_text")
+    assert done.exit_code == 0
+    assert "static-bucket" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "meant"), [("tiny_mpl", "tiny_mlp"), ("C44", "C4"), ("rnn", "rnn_text")])
+def test_an_unknown_name_suggests_the_nearest(call, name, meant):
+    done = call("show", name)
+    assert done.exit_code == 2
+    assert f"did you mean '{meant}'?" in done.stderr
+
+
+@pytest.mark.slow
+def test_doctor_finds_everything_here(call):
+    done = call("doctor")
+    assert done.exit_code == 0, done.output
+    assert "worker process" in done.stdout
+
+
+def test_doctor_names_a_broken_part(call, monkeypatch):
+    from compare.cli import doctor
+
+    monkeypatch.setattr(doctor, "PARTS", ("graphs", "no_such_part"))
+    monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {"governor": None}))
+    done = call("doctor")
+    assert done.exit_code == 1
+    assert "ModuleNotFoundError" in done.stdout
+
+
+# Running
+
+
+def test_a_run_prints_the_report_and_one_table(call, machine, tmp_path):
+    done = call("run", "--out", tmp_path / "r", "--processes", 1)
+    assert done.exit_code == 0, done.output
+    assert f"Report: {tmp_path / 'r' / 'report.html'}" in done.stdout
+    lines = done.stdout.splitlines()
+    starts = [line[:2] for line in lines if line.startswith("C")]
+    assert starts == list(claims.CLAIMS)
+    assert ESCAPE not in done.output
+
+
+def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine, tmp_path):
+    done = call("run", "--out", tmp_path / "r", "--processes", 3, "--only", "tiny")
+    lines = done.stderr.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("[1/5] parity tiny/small: ")
+    assert lines[4].endswith(" s, about 0 s left")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "--only", "tinny"], 2, "did you mean 'tiny'?"),
+        (["run", "--resume"], 2, "--resume needs --out"),
+        (["run", "--processes", "0"], 2, "--processes"),
+        (["run", "--seed", "-1"], 2, "--seed"),
+        (["check", "--only", "tinny"], 2, "matches no cell"),
+        (["report", "nowhere"], 2, "does not exist"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_what_cannot_be_done_has_its_code_and_says_why(call, machine, arguments, code, message):
+    done = call(*arguments)
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_existing_run_is_not_overwritten(call, machine, tmp_path):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    again = call("run", "--out", tmp_path, "--only", "tiny")
+    assert again.exit_code == 2
+    assert "--resume" in again.stderr
+    assert call("run", "--out", tmp_path, "--only", "tiny", "--resume").exit_code == 0
+
+
+def test_resume_goes_on_with_the_settings_of_the_run(call, machine, tmp_path):
+    out = tmp_path / "r"
+    machine.say["time"] = KeyboardInterrupt
+    assert call("run", "--out", out, "--only", "tiny", "--processes", 5, "--seed", 3).exit_code == 130
+    del machine.say["time"]
+    machine.jobs.clear()
+    assert call("run", "--out", out, "--resume").exit_code == 0
+    assert {job.workload for job in machine.jobs} == {"tiny"}
+    assert {(job.process, job.seed) for job in machine.jobs if job.kind == "time"} == {(i, 3) for i in range(5)}
+    first, *rest = [r["settings"] for r in results.read(out / results.RESULTS) if r["kind"] == "run"]
+    assert rest == [first]
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--only", "stray"], "has only tiny, and stray was asked for"),
+        (["--processes", "4"], "has processes 3, and 4 was asked for"),
+        (["--seed", "1"], "has seed 0, and 1 was asked for"),
+        (["--full"], "has preset quick, and full was asked for"),
+        (["--python-tape"], "has python_tape False, and True was asked for"),
+    ],
+)
+def test_resume_refuses_options_that_contradict_the_run(call, machine, tmp_path, option, told):
+    first = ["run", "--out", tmp_path / "r", "--only", "tiny", "--processes", 3]
+    assert call(*first).exit_code == 0
+    before = (tmp_path / "r" / results.RESULTS).read_bytes()
+    done = call("run", "--out", tmp_path / "r", "--resume", *option)
+    assert done.exit_code == 2
+    assert f"{told}; leave that option out" in " ".join(done.stderr.split())
+    assert (tmp_path / "r" / results.RESULTS).read_bytes() == before
+    assert call(*first, "--resume", "--quick", "--seed", 0).exit_code == 0  # the same said again is fine
+
+
+def test_a_folder_that_cannot_be_made(call, machine, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = call("run", "--out", tmp_path / "file" / "run")
+    assert done.exit_code == 2
+    assert "cannot write" in done.stderr
+
+
+def test_ctrl_c_tells_how_to_go_on(call, machine, tmp_path):
+    machine.say["time"] = KeyboardInterrupt
+    out = tmp_path / "a run"
+    done = call("run", "--full", "--out", out, "--only", "t*", "--seed", 3)
+    assert done.exit_code == 130
+    again = done.stderr.splitlines()[-1].strip()
+    assert again == f"graphduel run --full --out '{out}' --resume --only 't*' --processes 6 --seed 3"
+
+
+@pytest.mark.parametrize(("status", "code"), [("disagree", 4), ("failed", 1), ("unsupported", 0)])
+def test_run_and_check_end_with_what_the_gate_found(call, machine, tmp_path, status, code):
+    machine.say["parity_tiny"] = parity_with("static-exact", status)
+    ran = call("run", "--out", tmp_path)
+    checked = call("check")
+    assert (ran.exit_code, checked.exit_code) == (code, code)
+    assert status in checked.stdout
+    if code:
+        assert "tiny/small, static-exact: because" in ran.stderr
+
+
+def test_check_measures_and_writes_nothing(call, machine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("check").exit_code == 0
+    assert {job.kind for job in machine.jobs} == {"parity"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_fails_on_graphs_that_differ(call, machine):
+    good = parity_with("static-exact", "unsupported")
+    machine.say["parity"] = lambda job: {**good(job), "same_graph": False}
+    done = call("check")
+    assert done.exit_code == 1
+    assert "no isomorphic graphs: tiny/small" in done.stderr
+
+
+def test_report_judges_again(call, machine, tmp_path):
+    call("run", "--out", tmp_path, "--only", "tiny")
+    (tmp_path / results.VERDICTS).unlink()
+    done = call("report", tmp_path)
+    assert done.exit_code == 0
+    assert len(json.loads((tmp_path / results.VERDICTS).read_text())) == 8
+
+
+def in_python(job):
+    return {**plain(job), "environment": {"tape": "python"}}
+
+
+def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
+    machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
+    first = call("run", "--out", tmp_path / "one", "--only", "tiny")
+    assert first.stdout.startswith("The tape ran in Python: ratios to it are not those to the compiled one.\n")
+    reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert reasons["C6"].startswith("the tape ran in Python")
+    assert call("report", tmp_path / "one", "--python-tape").exit_code == 0
+    asked = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
+    assert asked["C6"].startswith("both engines were measured on fewer than 3 workloads")
+    call("run", "--out", tmp_path / "two", "--only", "tiny", "--python-tape")
+    call("report", tmp_path / "two")  # what the run was asked for is asked of its report as well
+    kept = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "two" / results.VERDICTS).read_text())}
+    assert kept == asked
+
+
+def test_report_of_what_is_no_run(call, tmp_path):
+    empty = call("report", tmp_path)
+    assert empty.exit_code == 2
+    assert "graphduel run" in empty.stderr
+    (tmp_path / results.RESULTS).write_text("hello\n")
+    foreign = call("report", tmp_path)
+    assert foreign.exit_code == 2
+    assert "results.jsonl:1: not a line of graphduel results" in foreign.stderr
+
+
+# What others have put into a file
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\ud800 name"
+
+
+@pytest.mark.parametrize("field", ["kind", "workload", "error", "cpu"])
+def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, field):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    failed = {"schema": 1, "kind": "failure", "job": {"kind": "time", "workload": "tiny"}, "error": "died"}
+    environment = {"cpu": HOSTILE if field == "cpu" else "one"}
+    path = tmp_path / results.RESULTS
+    start = json.loads(path.read_text().splitlines()[0]) | {"environment": environment}
+    if field == "kind":
+        failed |= {"kind": HOSTILE, "schema": 2}
+    elif field == "workload":
+        failed["job"]["workload"] = HOSTILE
+    elif field == "error":
+        failed["error"] = HOSTILE
+    with path.open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in (start, failed)))
+    for done in (call("run", "--out", tmp_path, "--resume"), call("report", tmp_path)):
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+        done.output.encode()
+    if field != "kind":
+        assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
+
+
+@given(st.text())
+def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
+    shown = terminal.plain(text)
+    assert "\x1b" not in shown
+    shown.encode()
+    assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
+
+
+@pytest.mark.parametrize("depth", [66, 500, 5_000, 100_000])
+def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp_path, depth):
+    assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
+    nested = "[" * depth + "]" * depth
+    (tmp_path / results.VERDICTS).write_text(nested)
+    assert verdicts.read(tmp_path / results.VERDICTS) == []
+    path = tmp_path / results.RESULTS
+    path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
+    for command in (["report"], ["export"], ["run", "--resume", "--out"]):
+        done = call(*command, tmp_path)
+        assert done.exit_code == 2, done.output
+        assert "results.jsonl:8: not a line of graphduel results" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["verdicts", "report"])
+def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
+    call, machine, tmp_path, monkeypatch, what
+):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(*((results, "write_json", full) if what == "verdicts" else (report, "write", full)))
+    done = call("run", "--out", tmp_path / "a run", "--only", "tiny")
+    assert done.exit_code == 2
+    assert "were not written: No space left on device; every record is kept, so make room, then" in done.stderr
+    assert f"graphduel report '{tmp_path / 'a run'}'" in done.stderr
+    assert [r["kind"] for r in results.read(tmp_path / "a run" / results.RESULTS)].count("memory") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_file_that_cannot_be_written_is_named(call):
+    done = call("schema", "--out", "/dev/full")
+    assert (done.exit_code, done.stderr) == (2, "Error: a file: No space left on device\n")
+
+
+# Progress and tables
+
+
+def test_the_bar_shows_what_is_running_and_the_time_left():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bar(console) as bar:
+        bar.pace.total = 2
+        bar.start("time tiny/small, process 0")
+        bar.progress.refresh()
+        bar.finish()
+        bar.start("time [tiny]/small, process 1")
+        bar.finish("it [broke]")
+        bar.progress.refresh()
+    shown = console.file.getvalue()
+    assert "time tiny/small, process 0" in shown
+    assert "time [tiny]/small, process 1 failed after" in shown
+    assert "it [broke]" in shown
+    assert "0/2" in shown
+    assert "left" in shown
+
+
+def test_no_color_takes_the_colors_off_the_bar(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bar(console) as bar:
+        bar.start("time")
+        bar.progress.refresh()
+    assert f"{ESCAPE}[3" not in console.file.getvalue()
+
+
+def test_time_left_is_the_mean_of_jobs_that_ran():
+    pace = progress.Pace()
+    assert pace.left == ""
+    pace.total = 10
+    pace.skip()
+    pace.done, pace.timed, pace.seconds = 4, 2, 6.0
+    assert pace.left == "about 18 s left"
+
+
+def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
+    tables.show(("name", "value"), [("a", "[bold]1"), ("longer", "2")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["name    value", "a       [bold]1", "longer  2"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "interval", "verdict", "text"),
+    [
+        ("ratio", [1.2, 1.3], "supported", "1.23 (1.2 to 1.3)"),
+        ("share", [1, 2], "inconclusive", "1.23 share (1 to 2)"),
+        ("s", None, "supported", "1.23 s"),
+        ("ratio", None, "inconclusive", "1.23 (no interval)"),
+    ],
+)
+def test_an_effect_in_words(unit, interval, verdict, text):
+    effect = {"name": "static / dynamic", "value": 1.23456, "unit": unit}
+    assert tables.value({"effect": effect, "interval": interval, "verdict": verdict}) == text
+    assert tables.value({"effect": None, "interval": None, "verdict": "not measured yet"}) == ""

@@ -1,0 +1,334 @@
+"""`graphduel compare` and `graphduel plan`: what they print, write and refuse, and how they end."""
+
+import csv
+import io
+import json
+import signal
+import sys
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare import own
+from compare.cli.command import graphduel
+from compare.errors import InputsError
+from compare.own import origin
+from compare.records import lifetimes, results
+from static import memory
+from tests.helpers.hard_instances import packed
+
+QUICK = ["--processes", "0", "--seconds", "0.01"]
+MINE = """
+import numpy as np
+import graphs as g
+from beside import WIDTH
+
+def loss(params, x):
+    return g.mean(g.tanh(x @ params) ** 2)
+
+def branch(params, x):
+    return g.sum(x) if g.sum(x) > 0 else g.sum(params)
+
+def wrong(params, x):
+    return g.sum(x @ params["w"])
+
+def unmasked(x):
+    return g.sum(g.exp(x))
+
+def moody(x, calls=[]):
+    calls.append(1)
+    return g.sum(x * len(calls))
+
+def streams():
+    return [(np.ones(n, np.float32),) for n in (3, 5)]
+
+value = 3
+inputs = [(np.ones((WIDTH, 2), np.float32), np.ones((4, WIDTH), np.float32))]
+"""
+
+
+@pytest.fixture
+def call():
+    return lambda *arguments: CliRunner().invoke(graphduel, list(map(str, arguments)))
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A folder with a file of the user's, and none of it left in this process afterwards."""
+    (tmp_path / "mine.py").write_text(MINE, "utf-8")
+    (tmp_path / "beside.py").write_text("WIDTH = 3\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name == "beside" or name.startswith(origin.PREFIX):
+            del sys.modules[name]
+
+
+# compare
+
+
+def test_compare_prints_the_table_and_the_verdict(call, mine):
+    done = call("compare", "mine.py:loss", *QUICK)
+    assert done.exit_code in (0, 3), done.output
+    assert done.stdout.startswith("loss: value and gradients over 1 input; 5 ×")
+    assert "static-exact" in done.stdout
+    assert "nce warm, " in done.stdout
+    assert "time loss/given, process 0" in done.stderr
+
+
+@pytest.mark.slow
+def test_compare_writes_a_report_that_can_be_judged_again(call, mine):
+    done = call("compare", "mine.py:loss", *QUICK, "--out", "out dir")
+    assert "Report: out dir/report.html" in done.stdout.replace("\\", "/")
+    first = json.loads((mine / "out dir" / results.VERDICTS).read_text("utf-8"))
+    again = call("report", "out dir")
+    assert again.exit_code == 0, again.output
+    assert json.loads((mine / "out dir" / results.VERDICTS).read_text("utf-8")) == first
+    assert [entry["claim"] for entry in first] == ["F1", "F2", "F3"]
+    page = (mine / "out dir" / "report.md").read_text("utf-8")
+    assert "    graphduel compare mine.py:loss --modes dynamic,static" in page
+
+
+@pytest.mark.slow
+def test_a_results_file_runs_no_code(call, mine):
+    call("compare", "mine.py:loss", *QUICK, "--out", "out")
+    (mine / "mine.py").write_text("raise SystemExit('this must not run')", "utf-8")
+    del sys.modules[origin.PREFIX + "mine"]
+    assert call("report", "out").exit_code == 0
+    assert origin.PREFIX + "mine" not in sys.modules
+
+
+def test_inputs_may_be_named_or_made_by_a_function(call, mine):
+    done = call("compare", "mine.py:unmasked", "--inputs", "mine.py:streams", "--no-gradient", *QUICK)
+    assert done.stdout.startswith("unmasked: value over 2 inputs")
+
+
+@pytest.mark.slow
+def test_workers_import_the_file_too(call, mine):
+    done = call("compare", "mine.py:loss", "--processes", 1, "--seconds", 0.01)
+    assert done.exit_code in (0, 3), done.output
+    assert "1 × fresh workers" in done.stdout
+    assert "failed" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "code", "told"),
+    [
+        ("mine.py", [], 2, "write FILE.py:function"),
+        ("nowhere.py:f", [], 2, "there is no file nowhere.py"),
+        ("mine.py:los", [], 2, "did you mean 'loss'?"),
+        ("mine.py:value", [], 2, "is no function but a int"),
+        ("beside.py:print", [], 2, "defines no 'print'"),
+        ("mine.py:loss", ["--inputs", "mine.py:nothing"], 2, "defines no 'nothing'"),
+        ("mine.py:loss", ["--modes", "dynamic,statik"], 2, "did you mean 'static"),
+        ("mine.py:loss", ["--processes", "-1"], 2, "--processes"),
+        ("mine.py:loss", ["--out", "."], 2, "is not empty"),
+        ("mine.py:wrong", [], 1, "mine.py:13: "),
+    ],
+)
+def test_what_cannot_be_compared_has_its_code_and_says_why(call, mine, function, options, code, told):
+    done = call("compare", function, *QUICK, *options)
+    assert done.exit_code == code, done.output
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_inputs_that_are_missing_are_explained(call, mine):
+    (mine / "bare.py").write_text("def f(x):\n    return x\n", "utf-8")
+    done = call("compare", "bare.py:f")
+    assert done.exit_code == 2
+    assert "inputs = [(params, x), ...]" in done.stderr
+    assert "--inputs FILE.py:NAME" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("import sys\nsys.exit(0)", 2, '`if __name__ == "__main__":`'),
+        ("x = 1 / 0", 1, "broken.py:1: ZeroDivisionError"),
+        ("def f(:", 1, "SyntaxError"),
+    ],
+)
+def test_a_file_that_cannot_be_imported(call, mine, text, code, told):
+    (mine / "broken.py").write_text(text, "utf-8")
+    done = call("compare", "broken.py:f")
+    assert done.exit_code == code
+    assert told in done.stderr
+    assert origin.PREFIX + "broken" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "code", "told"),
+    [
+        ("branch", [], 0, "ControlFlowError"),
+        ("moody", ["--inputs", "mine.py:streams", "--allow-effects"], 4, "Nothing was measured"),
+        ("unmasked", ["--inputs", "mine.py:streams", "--modes", "dynamic,static-pad"], 4, "bool mask"),
+        ("branch", ["--modes", "static"], 5, "Nothing was measured"),
+    ],
+)
+def test_compare_ends_with_what_the_gate_found(call, mine, function, options, code, told):
+    done = call("compare", f"mine.py:{function}", *QUICK, *options)
+    assert done.exit_code == code, done.output
+    assert told in " ".join(done.stdout.split())
+
+
+def test_times_that_cannot_be_told_apart_end_with_3():
+    rows = {arm: {"status": "ok", "reason": None} for arm in ("dynamic", "static-exact")}
+    parity = {"kind": "parity", "workload": "f", "size": "given", "arms": rows}
+    times = [
+        {"kind": "time", "workload": "f", "size": "given", "process": i, "arms": {
+            arm: {"status": "ok", "reason": None, "build": 0.0, "first": 1.0, "blocks": blocks, "compiles": 0}
+            for arm, blocks in (("dynamic", [1.0, 2.0]), ("static-exact", [2.0, 1.0]))
+        }}
+        for i in range(2)
+    ]  # fmt: skip
+    assert own.Result("f", tuple(rows), (parity, *times)).exit_code == 3
+
+
+def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
+    try:
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            monkeypatch.setattr(own, "compare", lambda *_, number=number, **__: signal.raise_signal(number))
+            done = call("compare", "mine.py:loss", *QUICK)
+            assert done.exit_code == code
+            assert "nothing was written" in done.stderr
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):
+    monkeypatch.setattr(memory, "plan", lambda *_: signal.raise_signal(signal.SIGTERM))
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"))
+    assert (done.exit_code, done.stdout) == (143, "")
+    assert done.stderr.strip() == "Stopped."
+
+
+def test_a_file_named_as_a_package_of_ours_is_still_the_users(call, mine):
+    (mine / "static.py").write_text(MINE, "utf-8")
+    done = call("compare", "static.py:loss", *QUICK)
+    assert done.exit_code in (0, 3), done.output
+
+
+@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(call, mine, processes):
+    for name in ("graphs", "compare", "dynamic", "static"):
+        (mine / f"{name}.py").write_text(f"raise RuntimeError('the {name} beside mine.py')", "utf-8")
+    done = call("compare", "mine.py:loss", "--processes", processes, "--seconds", 0.01)
+    assert done.exit_code in (0, 3), done.output
+    assert "failed" not in done.output
+    assert "graphs.py is named as a package of graphduel, so no import of that name finds it; rename it" in done.stderr
+    assert done.stderr.count("is named as a package") == 4
+
+
+# plan
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def table(tmp_path):
+    def make(text):
+        path = tmp_path / "buffers.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return make
+
+
+def test_plan_writes_offsets_to_stdout_and_the_peak_beside_them(call, table):
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\nb,1,4,50\n\nc,3,5,100\n"))
+    assert done.exit_code == 0
+    assert [(row["id"], row["offset"]) for row in rows(done.stdout)] == [("a", "0"), ("b", "100"), ("c", "0")]
+    assert done.stderr == "peak 150, lower bound 150, gap 0.00%\n"
+
+
+def test_plan_writes_a_file_and_aligns(call, table, tmp_path):
+    out = tmp_path / "new" / "offsets.csv"
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\nb,1,4,50\n"), "--out", out, "--alignment", 64)
+    assert done.exit_code == 0
+    assert done.stdout == "peak 192, lower bound 192, gap 0.00%\n"
+    assert {int(row["offset"]) % 64 for row in rows(out.read_text("utf-8"))} == {0}
+
+
+def test_plan_searches_for_as_long_as_it_may(call, table):
+    lines = "".join(f"{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(packed(60, 3, wheels=0.5)))
+    text = table("id,lower,upper,size\n" + lines)
+    assert "gap 0.00%" not in call("plan", text).stderr
+    assert "gap 0.00%" in call("plan", text, "--time-limit", 60).stderr
+    assert call("plan", text, "--time-limit", -1).exit_code == 2
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "x"])
+def test_a_number_of_seconds_is_one(call, table, seconds):
+    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"), f"--time-limit={seconds}")
+    assert done.exit_code == 2
+    assert "'--time-limit'" in done.stderr
+    assert done.stdout == ""
+    assert call("compare", "mine.py:loss", f"--seconds={seconds}").exit_code == 2
+
+
+def test_plan_reads_stdin_and_leaves_other_columns_and_their_order_alone():
+    text = "\ufeffsize, note,upper,id,lower\n7,x,2,a,0\n"
+    done = CliRunner().invoke(graphduel, ["plan", "-"], input=text.encode())
+    assert done.exit_code == 0, done.output
+    assert rows(done.stdout) == [{"id": "a", "lower": "0", "upper": "2", "size": "7", "offset": "0"}]
+
+
+HEAD = "id,lower,upper,size\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "buffers.csv:1: no column id, lower, upper, size"),
+        ("id,lower,size\na,1,2\n", "buffers.csv:1: no column upper"),
+        (HEAD + "a,1,2,3\nb,4,3,1\n", "buffers.csv:3: lower is 4 and upper is 3"),
+        (HEAD + "\n\na,1,2,-3\n", "buffers.csv:4: size is -3"),
+        (HEAD + "a,1,2,x\n", "buffers.csv:2: size is 'x', which is no whole number"),
+        (HEAD + "a,1.5,2,3\n", "buffers.csv:2: lower is '1.5'"),
+        (HEAD + "a,1,2\n", "buffers.csv:2: size is missing"),
+        (HEAD + "a,1,2,\n", "buffers.csv:2: size is ''"),
+        (HEAD + "a,1,2,3\na,1,2,3\n", "buffers.csv:3: id 'a' is that of line 2 too"),
+        (HEAD + "a,1,2,99999999999999999999\n", "does not fit into 64 bits"),
+        (HEAD + f"a,1,2,{2**61}\nb,1,2,{2**61}\n", "buffers.csv:3: the sizes add up"),
+        (b"\xff\xfe\x00\x01", "buffers.csv:1: "),
+        (HEAD + '"a' + "b" * 200000 + '",1,2,3\n', "buffers.csv:2: field larger"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(call, table, text, told):
+    done = call("plan", table(text))
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_plan_of_no_file_and_into_no_folder(call, table, tmp_path):
+    assert call("plan", tmp_path / "none.csv").exit_code == 2
+    done = call("plan", table(HEAD), "--out", tmp_path / "buffers.csv" / "out.csv")
+    assert done.exit_code == 2
+    assert "choose another --out" in done.stderr
+
+
+buffers = st.lists(st.tuples(st.integers(-5, 20), st.integers(0, 10), st.integers(0, 99)), max_size=12)
+
+
+@given(buffers)
+def test_what_is_read_is_what_was_written(found):
+    given = [(lower, lower + length, size) for lower, length, size in found]
+    text = HEAD + "".join(f"b{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(given))
+    back = lifetimes.read(io.StringIO(text), "x")
+    assert [row.buffer for row in back] == given
+    assert memory.plan([row.buffer for row in back]) == memory.plan(given)
+
+
+def test_an_error_of_the_reader_is_ours():
+    with pytest.raises(InputsError, match="x:1"):
+        lifetimes.read(["id\n"], "x")

@@ -1,0 +1,305 @@
+"""The corpus of C1: every program against values found another way, its paths, its rewriting, and the measurement."""
+
+import json
+import sys
+from types import CodeType
+
+import numpy as np
+import pytest
+
+import dynamic
+import graphs
+import static
+from compare.claims.c1_control_flow import measure
+from compare.claims.c1_control_flow.corpus import FAMILIES, programs
+from compare.claims.c1_control_flow.corpus.program import Program, floats
+from compare.claims.c1_control_flow.measure import calls, measured
+from compare.claims.c1_control_flow.rule import EASY_EDIT, MIN_PROGRAMS
+from compare.records import schema
+from compare.report.records import parse
+from tests.helpers.claim_records import program as row
+from tests.helpers.claim_records import regime, said, verdict
+from tests.helpers.corpus_values import VALUES
+
+PROGRAMS = programs()
+GRAPHS = [program for program in PROGRAMS if program.graph is not None]
+APPROXIMATE = {"adaptive_integral": 1e-4}
+"""What a program computes to a tolerance of its own."""
+SILENT = {"running_mean", "stochastic_depth", "warm_up"}
+"""Programs that a trace specialises to its first input, without an error."""
+
+
+@pytest.fixture(scope="module")
+def record():
+    return measure.measure()
+
+
+def each(chosen=PROGRAMS):
+    return pytest.mark.parametrize("program", chosen, ids=lambda program: program.name)
+
+
+def expected(program):
+    values = VALUES[program.name]
+    if program.name == "stochastic_depth":
+        return values(program.inputs)
+    return values if isinstance(values, list) else [values(*args) for args in program.inputs]
+
+
+def check_values(program, found):
+    tolerance = APPROXIMATE.get(program.name, 1e-9)
+    for value, wanted in zip(found, expected(program), strict=True):
+        assert np.shape(value) == np.shape(wanted)
+        np.testing.assert_allclose(np.asarray(value), wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_the_corpus_is_large_and_has_several_of_every_family():
+    names = [program.name for program in PROGRAMS]
+    assert len(set(names)) == len(names) >= MIN_PROGRAMS
+    families = [program.family for program in PROGRAMS]
+    assert set(families) == set(FAMILIES)
+    assert min(map(families.count, FAMILIES)) >= 4
+
+
+@each()
+def test_python_gives_the_values_found_another_way(program):
+    check_values(program, calls(program, program.plain, program.inputs))
+
+
+@each()
+def test_the_dynamic_engine_gives_the_values_and_the_gradients_of_differences(program):
+    measure.check_dynamic(program, measure.reference(program))
+
+
+@each(GRAPHS)
+def test_the_graph_gives_the_values_too_compiled_and_on_arrays(program):
+    inputs = program.graph_inputs or program.inputs
+    compiled = static.jit(program.graph, limit=None)
+    check_values(program, calls(program, compiled, inputs))
+    check_values(program, calls(program, program.graph, inputs))
+
+
+@each([program for program in GRAPHS if program.graph is not program.plain])
+def test_a_rewriting_that_takes_the_same_arguments_is_compiled_once_for_all_values(program):
+    """So that no path is chosen while it is traced."""
+    if program.graph_inputs is None and all(isinstance(leaf, np.ndarray) for leaf in _leaves(program)):
+        compiled = static.jit(program.graph, limit=None)
+        calls(program, compiled, program.inputs)
+        kinds = {tuple(np.shape(leaf) for leaf in graphs.tree.leaves(args)) for args in program.inputs}
+        assert compiled.stats.compiles == len(kinds)
+
+
+def _leaves(program):
+    return graphs.tree.leaves(list(program.inputs))
+
+
+@each()
+def test_the_inputs_take_different_paths_and_reach_every_line(program):
+    """What Python decides in C (a maximum, a heap, a slice) shows in the ops that are recorded."""
+    paths = [path(program, index) for index in range(len(program.inputs))]
+    if program.reset is None:
+        recorded = [str(dynamic.record(program.plain, *args)) for args in program.inputs]
+        assert len(set(zip(paths, recorded, strict=True))) > 1
+    reached = {line for steps in paths for _, line, _ in steps}
+    assert lines(program.plain.__code__) <= reached
+
+
+@each([program for program in PROGRAMS if program.reset])
+def test_what_a_program_keeps_is_put_back_and_makes_a_difference(program):
+    first, again = (calls(program, program.plain, program.inputs) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    alone = [calls(program, program.plain, [args])[0] for args in program.inputs]
+    assert not np.array_equal(first, alone)
+
+
+def path(program, index):
+    """The instructions of the program's file that run for one input, as (function, line, place)."""
+    calls(program, program.plain, program.inputs[:index])
+    file, steps = program.plain.__code__.co_filename, []
+
+    def tracer(frame, event, arg):
+        if frame.f_code.co_filename != file:
+            return None
+        frame.f_trace_opcodes = True
+        steps.append((frame.f_code.co_name, frame.f_lineno, frame.f_lasti))
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        program.plain(*program.inputs[index])
+    finally:
+        sys.settrace(before)
+    return tuple(steps)
+
+
+def lines(code):
+    """The lines of a function and of those inside it."""
+    inner = (lines(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return {line for _, _, line in code.co_lines() if line}.union(*inner)
+
+
+# The measurement, on programs made to end in each way --------------------------------------------------------------
+
+
+def doubled(x):
+    return x * 2
+
+
+def signed(x):
+    if graphs.sum(x) > 0:
+        return x * 2
+    return x * 3
+
+
+def signed_graph(x):
+    return graphs.where(graphs.sum(x) > 0, x * 2, x * 3)
+
+
+def signed_wrongly(x):
+    return x * 2
+
+
+def gradient_lost(x):
+    return x * float(graphs.sum(x))
+
+
+def crash(x):
+    raise ZeroDivisionError("there is no such value")
+
+
+def swallowed(x):
+    try:
+        return x * (2 if float(graphs.sum(x)) > 0 else 3)
+    except RuntimeError:
+        return x * 2
+
+
+INPUTS = ((floats(1, 2),), (floats(-1, -2),), (floats(3, 4),))
+
+
+def test_a_program_that_traces_rightly_is_unchanged():
+    found = measured(Program(doubled, doubled, INPUTS))
+    assert (found["dynamic"], found["static"], found["trace"], found["edit"]) == (True, "unchanged", "right", 0)
+    assert found["compiles"] == 1
+    assert found["reason"] is found["trace_reason"] is None
+
+
+def test_a_program_that_is_refused_counts_by_its_rewriting():
+    found = measured(Program(signed, signed_graph, INPUTS))
+    assert (found["dynamic"], found["static"], found["trace"]) == (True, "rewritten", "refused")
+    assert 0 < found["edit"] < 1
+    assert "Python `if`" in found["trace_reason"]
+    assert found["reason"] is None
+
+
+def test_a_program_without_a_graph_is_refused_for_its_reason():
+    found = measured(Program(signed, None, INPUTS, "because"))
+    assert (found["static"], found["reason"], found["edit"], found["static_seconds"]) == (
+        "refused",
+        "because",
+        None,
+        None,
+    )
+
+
+def test_a_rewriting_that_is_wrong_does_not_count():
+    found = measured(Program(signed, signed_wrongly, INPUTS))
+    assert found["static"] == "refused"
+    assert found["reason"].startswith("input 1: off by")
+
+
+def test_a_trace_right_on_the_first_path_alone_is_wrong():
+    found = measured(Program(swallowed, signed_graph, INPUTS))
+    assert (found["dynamic"], found["static"], found["trace"]) == (True, "rewritten", "wrong")
+    assert found["trace_reason"].startswith("input 1: off by")
+
+
+def test_a_gradient_that_the_tape_does_not_see_counts_against_dynamic():
+    found = measured(Program(gradient_lost, None, INPUTS, "because"))
+    assert not found["dynamic"]
+    assert "central differences" in found["reason"]
+
+
+def test_a_program_that_crashes_is_a_result():
+    found = measured(Program(crash, None, INPUTS, "because"))
+    assert (found["dynamic"], found["static"], found["trace"]) == (False, "refused", "failed")
+    assert found["reason"].startswith("ZeroDivisionError: there is no such value")
+
+
+def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
+    with pytest.raises(ValueError, match="doubled has 2 inputs"):
+        Program(doubled, doubled, INPUTS[:2])
+    for graph, cannot in ((None, ""), (doubled, "because")):
+        with pytest.raises(ValueError, match="give a graph, or say"):
+            Program(doubled, graph, INPUTS, cannot)
+
+
+# The record, and the verdict on it ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_record_keeps_the_schema_and_has_every_program(record):
+    assert schema.violation(record) is None
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert parse([record]).unreadable == 0
+    assert [found["program"] for found in record["programs"]] == [program.name for program in PROGRAMS]
+
+
+@pytest.mark.slow
+def test_every_program_ends_as_the_corpus_says(record):
+    for program, found in zip(PROGRAMS, record["programs"], strict=True):
+        same = "unchanged" if program.graph is program.plain else "rewritten"
+        assert found["dynamic"], f"{program.name}: {found['reason']}"
+        assert found["static"] == ("refused" if program.graph is None else same), found["reason"]
+    assert {found["program"] for found in record["programs"] if found["trace"] == "wrong"} == SILENT
+    assert not [found for found in record["programs"] if found["trace"] == "failed"]
+
+
+@pytest.mark.slow
+def test_the_verdict_is_computed_from_the_record(record):
+    found, rows = verdict("C1", [record]), record["programs"]
+    hard = [r for r in rows if r["static"] != "unchanged" and (r["edit"] is None or r["edit"] > EASY_EDIT)]
+    assert found["effect"]["value"] == pytest.approx(len(hard) / len(rows))
+    low, high = found["interval"]
+    assert found["verdict"] == ("supported" if low > 0.5 else "refuted" if high < 0.1 else "depends")
+    assert {regime["name"] for regime in found["regimes"]} == set(FAMILIES)
+    assert said(found, f"{len(rows)} programs, of which dynamic runs 100% unchanged")
+    assert said(found, "wrong for another input: " + ", ".join(sorted(SILENT)))
+
+
+def test_what_was_not_tested_is_told():
+    told = " ".join(verdict("C1", [])["not_tested"])
+    for words in ("AutoGraph", "the shares hang on that", "only the function is counted", "padded to a largest size"):
+        assert words in told
+
+
+def lines_of(*rows):
+    return [{"kind": "program", "claim": "C1", "programs": list(rows)}]
+
+
+def test_the_worst_of_several_measurements_of_a_program_counts_and_counts_once():
+    rows = [row(f"p{i}", "unchanged") for i in range(60)]
+    worse = row("p0", "refused", runs=False)
+    once, twice = lines_of(worse, *rows[1:]), lines_of(*rows) + lines_of(worse)
+    assert verdict("C1", once) == verdict("C1", twice) == verdict("C1", twice[::-1])
+    assert verdict("C1", lines_of(*rows)) == verdict("C1", lines_of(*rows) * 2)
+
+
+def test_a_verdict_names_what_failed_and_tells_the_times():
+    rows = [
+        row("lost", "refused", runs=False),
+        row("hidden", "rewritten", trace="wrong", edit=0.3),
+        row("plain", "unchanged", family="state", dynamic_seconds=8e-4),
+    ]
+    found = verdict("C1", lines_of(*rows))
+    assert said(found, "in static 1 run unchanged, 1 once rewritten (in the median 30% of their tokens), 1 not at all")
+    assert said(found, "if up to 50% of the tokens counted as easy, 33% would be hard")
+    for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same: lost"):
+        assert said(found, words)
+    assert said(found, "dynamic takes 4 times static's time")
+    assert regime(found, "state")["value"] == 0
+
+
+@pytest.mark.parametrize(("edit", "hard"), [(0.0, 0), (EASY_EDIT, 0), (EASY_EDIT + 1e-9, 1)])
+def test_a_rewriting_is_easy_up_to_the_threshold(edit, hard):
+    assert verdict("C1", lines_of(row("p", "rewritten", edit=edit)))["effect"]["value"] == hard

@@ -1,0 +1,270 @@
+"""What a user's function does besides its result: found before timing, with the line, and refused unless allowed."""
+
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compare
+import graphs as g
+from compare.cli.command import graphduel
+from compare.errors import EffectsError
+from compare.own.effects import Effect, effects_of
+from compare.own.fingerprint import fingerprint
+from tests.helpers import own_functions as own
+
+X = np.ones(3, np.float32)
+QUICK = {"processes": 0, "seconds": 0.01}
+COUNT, LOG, STATE = 0, [], {"n": np.zeros(2)}
+GENERATOR = np.random.default_rng(0)
+PYTHON = random.Random(0)
+
+
+class Holder:
+    n = 0
+
+    def __init__(self):
+        self.seen = []
+
+
+HOLDER = Holder()
+
+
+def here(f, text):
+    """The line of a function in this file on which a text stands, as messages name it."""
+    code = f.__code__
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    (found,) = [n for n in range(code.co_firstlineno, len(lines)) if text in lines[n - 1]][:1]
+    return f"{__name__.rpartition('.')[2]}.py:{found}"
+
+
+def prints(x):
+    y = x * 2
+    print("loss", y)
+    return g.sum(y)
+
+
+def tells_stderr(x):
+    sys.stderr.write("loss")
+    return g.sum(x)
+
+
+def draws(x):
+    noise = random.random()
+    return g.sum(x) * noise
+
+
+def draws_numpy(x):
+    noise = np.random.rand(3)  # noqa: NPY002  (what users still write)
+    return g.sum(x * noise)
+
+
+def draws_own(x):
+    return g.sum(x * GENERATOR.random(3))
+
+
+def draws_python(x):
+    return g.sum(x * PYTHON.random())
+
+
+def counts(x):
+    global COUNT  # noqa: PLW0603  (the subject)
+    COUNT += 1
+    return g.sum(x)
+
+
+def logs(x):
+    y = g.sum(x)
+    LOG.append(1)
+    return y
+
+
+def writes_array(x):
+    STATE["n"][0] += 1
+    return g.sum(x)
+
+
+def holds(x):
+    HOLDER.seen.append(1)
+    return g.sum(x)
+
+
+def of_class(x):
+    Holder.n += 1
+    return g.sum(x)
+
+
+def by_helper(x):
+    return g.sum(x) + helper()
+
+
+def helper():
+    LOG.append(2)
+    return 0
+
+
+def of_module(x):
+    own.COUNTED = getattr(own, "COUNTED", 0) + 1
+    return g.sum(x)
+
+
+def default(x, calls=[]):  # noqa: B006  (the subject)
+    calls.append(1)
+    return g.sum(x)
+
+
+def attribute(x):
+    attribute.calls = getattr(attribute, "calls", 0) + 1
+    return g.sum(x)
+
+
+def argument(x):
+    x[0] = 3.0
+    return g.sum(x)
+
+
+def container(params):
+    params["w"] = params["w"] * 2
+    return g.sum(params["w"])
+
+
+def nothing(x):
+    g.sum(x)
+
+
+def closure():
+    count = 0
+
+    def closed(x):
+        nonlocal count
+        count += 1
+        return g.sum(x)
+
+    return closed
+
+
+@pytest.mark.parametrize(
+    ("f", "what", "text"),
+    [
+        (prints, "writes to stdout", "print("),
+        (tells_stderr, "writes to stderr", "sys.stderr"),
+        (draws, "changes the state of Python's random", "random.random()"),
+        (draws_numpy, "changes the state of np.random", "np.random.rand"),
+        (draws_own, "changes the global `GENERATOR`", "GENERATOR.random"),
+        (draws_python, "changes the global `PYTHON`", "PYTHON.random"),
+        (counts, "changes the global `COUNT`", "COUNT += 1"),
+        (logs, "changes the global `LOG`", "LOG.append"),
+        (writes_array, "changes the global `STATE`", "STATE["),
+        (holds, "changes the global `HOLDER`", "HOLDER.seen"),
+        (of_class, "changes the global `Holder`", "Holder.n"),
+        (of_module, "changes the global `own.COUNTED`", "own.COUNTED"),
+        (default, "changes a default argument of default", "calls.append"),
+        (attribute, "changes an attribute of attribute", "attribute.calls ="),
+        (argument, "changes its argument 0", "x[0] = 3.0"),
+        (nothing, "returns None", "def nothing"),
+    ],
+)
+def test_an_effect_is_found_with_its_line(f, what, text):
+    assert effects_of(f, (X,)) == [Effect(what, here(f, text))]
+    assert list(X) == [1.0, 1.0, 1.0]
+
+
+def test_what_it_calls_closes_over_and_is_bound_to_is_looked_at_too():
+    assert effects_of(by_helper, (X,)) == [Effect("changes the global `LOG`", here(helper, "LOG.append"))]
+    assert effects_of(closure(), (X,)) == [Effect("changes the outer variable `count`", here(closure, "count += 1"))]
+    ((found,),) = [effects_of(own.Moody(), (X,))]
+    assert found.what == "changes the object that it is a method of"
+    assert found.line.startswith("own_functions.py:")
+
+
+def test_a_container_among_the_arguments_that_is_changed_is_found():
+    params = {"w": X}
+    assert effects_of(container, (params,)) == [Effect("changes its argument 0", here(container, "params["))]
+    assert params["w"] is X
+
+
+@pytest.mark.parametrize(
+    ("f", "example"),
+    [
+        (own.loss, (own.PARAMS, own.X)),
+        (own.branch, (own.PARAMS, own.X)),
+        (own.outputs, (own.X,)),
+        (lambda x: g.sum(g.print(x, "x")), (X,)),
+        (lambda x: g.sum(x * np.random.default_rng(0).random(3)), (X,)),
+        (lambda x: g.sum(g.log(x * np.float32(warnings.warn("once", stacklevel=1) or 1))), (X,)),
+        (lambda x: g.sum(x * len(LOG) * COUNT), (X,)),
+    ],
+)
+def test_what_only_gives_a_result_has_none(f, example, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert effects_of(f, example) == []
+
+
+def test_random_states_and_streams_are_as_before():
+    before = states()
+    effects_of(draws, (X,))
+    effects_of(draws_numpy, (X,))
+    with pytest.raises(KeyError):
+        effects_of(own.wrong, (own.PARAMS, own.X))
+    assert states() == before
+
+
+def states():
+    shared = str(np.random.get_state())  # noqa: NPY002  (what is looked after)
+    return random.getstate(), shared, sys.stdout, sys.stderr, sys.gettrace()
+
+
+def test_effects_are_refused_before_anything_is_timed_unless_allowed():
+    with pytest.raises(
+        EffectsError, match=r"^prints does more than give a result: writes to stdout \(test_effects_of"
+    ) as told:
+        compare.compare(prints, [(X,)], **QUICK)
+    assert told.value.exit_code == 1
+    assert "--allow-effects (allow_effects=True)" in str(told.value)
+    with pytest.raises(
+        EffectsError, match=r"^nothing returns None \(.*\), so that there is nothing to compare; return"
+    ):
+        compare.compare(nothing, [(X,)], **QUICK)
+    found = compare.compare(prints, [(X,)], **QUICK, allow_effects=True)
+    assert found.verdict.steady.outcome != "not measured"
+    assert found.records[0]["settings"]["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]
+    assert "besides its result, prints writes to stdout" in repr(found)
+
+
+def test_the_command_refuses_with_1_and_the_line(tmp_path, monkeypatch):
+    text = "import numpy as np\nimport graphs as g\ndef noisy(x):\n    print('here')\n    return g.sum(x)\n"
+    (tmp_path / "noisy_file.py").write_text(text + "inputs = [(np.ones(3),)]\n", "utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    command = ["compare", f"{tmp_path}/noisy_file.py:noisy", "--processes", "0", "--seconds", "0.01"]
+    done = CliRunner().invoke(graphduel, command)
+    assert done.exit_code == 1
+    assert "writes to stdout (noisy_file.py:4)" in done.stderr
+    assert done.stdout == ""
+    assert CliRunner().invoke(graphduel, [*command, "--allow-effects"]).exit_code in (0, 3)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(values, values)
+def test_a_fingerprint_stays_while_a_value_does_and_tells_a_change_at_any_depth(value, other):
+    outer = {"a": [value], "b": np.arange(3.0)}
+    before = fingerprint(outer)
+    assert fingerprint(outer) == before
+    outer["a"][0] = [other, value]
+    assert fingerprint(outer) != before
+    outer["a"][0] = value
+    assert fingerprint(outer) == before
+    outer["b"][1] = -0.0
+    assert fingerprint(outer) != before

@@ -1,0 +1,343 @@
+"""Where jobs run: any executor, hosts one job at a time, machines that are not alike, and workers that are lost."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from compare import report, workloads
+from compare.cli.command import graphduel
+from compare.errors import CompareError
+from compare.records import machines, results, schema
+from compare.run import executors
+from compare.run import settings as presets
+from compare.run import stages as runs
+from compare.run.executors import Cluster, Pool, Serial
+from compare.run.job import Budget, Job
+from compare.run.progress import Reporter
+from compare.run.settings import Settings
+from tests.compare.test_run import Machine, plain
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = Settings(processes=3, only="[ts]*y*")
+
+
+@pytest.fixture(autouse=True)
+def two_workloads(monkeypatch):
+    sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
+    monkeypatch.setattr(workloads, "_sources", sources)
+    monkeypatch.setattr(report, "write", lambda directory: [])
+
+
+def answer(job, timeout):
+    """As a worker would, in any process."""
+    return Machine()(job, timeout)
+
+
+def go(directory, executor=None, execute=answer, at_once=1, **kwargs):
+    options = {"execute": execute, "executor": executor, "at_once": at_once, **kwargs}
+    outcome = runs.run(directory, SETTINGS, Reporter(), **options)
+    return outcome, results.read(directory / results.RESULTS)
+
+
+def without_run(records):
+    return sorted((r for r in records if r["kind"] != "run"), key=lambda r: str(results.key(r)))
+
+
+# Any executor
+
+
+@pytest.mark.parametrize("make", [Serial, lambda: ThreadPoolExecutor(2), lambda: ProcessPoolExecutor(2)])
+def test_every_executor_leaves_the_records_that_none_leaves(tmp_path, make):
+    _, expected = go(tmp_path / "alone")
+    with make() as executor:
+        outcome, found = go(tmp_path / "pooled", executor, at_once=2)
+    assert outcome.exit_code == 0
+    assert without_run(found) == without_run(expected)
+
+
+class Watch:
+    """Answers slowly, and notes how many jobs were under way, on which lanes."""
+
+    def __init__(self):
+        self.lock, self.now, self.most, self.order = threading.Lock(), [], 0, []
+
+    def __call__(self, job, timeout):
+        with self.lock:
+            assert job.lane not in self.now
+            self.now.append(job.lane)
+            self.order.append(job.kind)
+            self.most = max(self.most, len(self.now))
+        time.sleep(0.005)
+        with self.lock:
+            self.now.remove(job.lane)
+        return answer(job, timeout)
+
+
+def test_jobs_at_once_have_lanes_of_their_own_and_stages_do_not_mix(tmp_path):
+    watch = Watch()
+    with ThreadPoolExecutor(3) as executor:
+        go(tmp_path, executor, watch, at_once=3)
+    assert watch.most == 3
+    assert watch.order == ["environment", *["parity"] * 2, *["time"] * 6, *["memory"] * 4]
+
+
+def test_all_arms_of_a_memory_job_are_measured_where_it_is_submitted():
+    seen = []
+    pool = Pool(Serial(), lambda job, timeout: seen.append(job.arms) or plain(job))
+    record = pool.submit(Job("memory", "tiny", "small", arms=("dynamic", "static-exact")), 1.0).result()
+    assert seen == [("dynamic",), ("static-exact",)]
+    assert list(record["arms"]) == ["dynamic", "static-exact"]
+
+
+def test_every_record_names_its_host_but_not_by_its_name(tmp_path):
+    _, records = go(tmp_path)
+    assert {r["host"] for r in records} == {machines.label()}
+    assert os.uname().nodename not in str(records)
+    assert list(map(schema.violation, records)) == [None] * len(records)
+
+
+class Breaking(Executor):
+    def __init__(self, error):
+        self.error = error
+
+    def submit(self, fn, execute, job, timeout):
+        future = Future()
+        if job.kind == "time" and job.process == 1:
+            future.set_exception(self.error)
+        else:
+            future.set_result(fn(execute, job, timeout))
+        return future
+
+
+def test_a_job_that_the_executor_loses_is_a_failure_and_runs_again_on_resume(tmp_path):
+    outcome, records = go(tmp_path, Breaking(OSError("gone")))
+    assert [r["error"].split(" (")[0] for r in records if r["kind"] == "failure"] == ["OSError: gone"] * 2
+    assert outcome.exit_code == 1
+    assert go(tmp_path, resume=True)[0].exit_code == 0
+
+
+def test_a_broken_executor_ends_the_run_and_keeps_what_is_done(tmp_path):
+    with pytest.raises(CompareError, match="the executor broke: no pool; every finished job is kept, go on with"):
+        go(tmp_path, Breaking(BrokenExecutor("no pool")))
+    assert [r["kind"] for r in results.read(tmp_path / results.RESULTS)].count("time") == 2
+
+
+# The command
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--executor", "dask"], "--executor dask and --scheduler ADDRESS go together"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "--executor dask and --scheduler ADDRESS go together"),
+        (["--at-once", "2"], "--at-once is for --executor thread and process; local has one job a host"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, options, said):
+    done = CliRunner().invoke(graphduel, ["run", "--out", str(tmp_path / "new"), *options])
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["thread", "process"])
+def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(runs, "_run_job", answer)
+    out = tmp_path / "run"
+    options = ["--executor", kind, "--at-once", "2", "--processes", "3", "--only", "tiny"]
+    done = CliRunner().invoke(graphduel, ["run", "--out", str(out), *options])
+    assert done.exit_code == 0, done.output
+    assert [r["kind"] for r in results.read(out / results.RESULTS)] == ["run", "parity", *["time"] * 3, "memory"]
+
+
+def test_without_dask_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CompareError, match=r"needs dask.distributed: pip install 'graphduel\[cluster\]'"):
+        Cluster("tcp://127.0.0.1:1")
+
+
+# Machines
+
+
+ENVIRONMENT = {
+    "cpu": "one", "machine": "x86_64", "python": "CPython 3.11.7", "numpy": "2.4.6", "commit": "a", "malloc": {},
+    "blas": {"name": "openblas", "version": "1", "loaded": [{"architecture": "Haswell", "num_threads": 1}]},
+    "load": 3.0, "affinity": [1], "memory": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"cpu": "two"}, ["cpu one and two"]),
+        ({"numpy": "2.0.0", "commit": "b"}, ["numpy 2.4.6 and 2.0.0", "commit a and b"]),
+        ({"blas": {"name": "mkl", "version": "1"}}, ["blas ['openblas', '1', 'Haswell'] and ['mkl', '1']"]),
+        ({"malloc": {"MALLOC_ARENA_MAX": "1"}}, ["malloc {} and {'MALLOC_ARENA_MAX': '1'}"]),
+        ({"load": 9.0, "affinity": [0], "memory": 6, "more": 1}, []),
+    ],
+)
+def test_machines_are_alike_by_what_decides_how_fast_a_job_is(change, told):
+    one, other = machines.fingerprint(ENVIRONMENT), machines.fingerprint({**ENVIRONMENT, **change})
+    assert machines.differences(one, other) == told
+
+
+def test_a_label_is_the_same_for_one_host_and_hides_its_name():
+    assert machines.label("node7") == machines.label("node7") != machines.label("node8")
+    assert "node7" not in machines.label("node7")
+    assert machines.label() == machines.label()
+
+
+class Client:
+    """A cluster of workers that tell this of themselves."""
+
+    def __init__(self, *told):
+        self.told = {f"tcp://127.0.0.{i}:1": one for i, one in enumerate(told, 1)}
+
+    def nthreads(self):
+        return dict.fromkeys(self.told, 1)
+
+    def submit(self, there, call, *, workers, **kwargs):
+        future = Future()
+        future.set_result({**call(), **self.told[workers[0]]})
+        return future
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"code": "0123"}, "code [0-9a-f]{16} in this command and 0123 in its workers"),
+        ({"tape": "none"}, "tape (compiled|python) in this command and none in its workers"),
+        ({"cpu": "another"}, "cpu .* and another"),
+    ],
+)
+def test_workers_that_are_another_graphduel_are_refused(monkeypatch, told, said):
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, told))
+    with pytest.raises(CompareError, match=f"the hosts are not alike, and their numbers cannot be pooled: {said}"):
+        Cluster("tcp://127.0.0.9:1")
+    monkeypatch.setattr(executors, "_client", lambda scheduler: Client({}, {}))
+    assert Cluster("tcp://127.0.0.9:1").at_once == 2
+
+
+# A real cluster, on loopback
+
+
+class Loopback:
+    """A scheduler, and workers as processes of their own; 127.0.0.1 and 127.0.0.2 stand for two hosts."""
+
+    def __init__(self, folder):
+        self.folder, self.processes, self.env = folder, [], {**os.environ, "PYTHONPATH": str(ROOT)}
+        contact = folder / "scheduler.json"
+        self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", contact)
+        self.wait_until(contact.exists)
+        self.address = json.loads(contact.read_text())["address"]
+
+    def start(self, what, *options, **env):
+        command = [sys.executable, "-m", "distributed.cli.dask_" + what, *map(str, options)]
+        log = (self.folder / f"{what}{len(self.processes)}.log").open("w")
+        made = subprocess.Popen(command, env={**self.env, **env}, cwd=self.folder, stdout=log, stderr=log)
+        log.close()
+        self.processes.append(made)
+        return made
+
+    def worker(self, host="127.0.0.1", **env):
+        options = ("--host", host, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        return self.start("worker", self.address, *options, **env)
+
+    def wait_for_workers(self, count):
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=30)
+
+    def wait_until(self, true, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < deadline, "took too long"
+            time.sleep(0.02)
+
+    def end(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def loopback(tmp_path):
+    pytest.importorskip("distributed")
+    made = Loopback(tmp_path)
+    yield made
+    made.end()
+
+
+QUICK = replace(presets.PRESETS["quick"], budget=Budget(2, 1, 0.01, 1e-5), more_seconds=-1.0, memory=0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the client's event loop, when a worker dies
+def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypatch, loopback):
+    monkeypatch.setattr(presets, "PRESETS", {"quick": QUICK})
+    victim, _ = loopback.worker("127.0.0.1"), loopback.worker("127.0.0.2")
+    loopback.wait_for_workers(2)
+    heard, out = [], tmp_path / "run"
+    reporter = Reporter()
+    reporter.notice = heard.append
+    finish = reporter.finish
+
+    def killing(error=None):
+        finish(error)
+        if reporter.pace.done == 1:  # the gate has let the cell through, and its processes begin
+            threading.Timer(0.3, victim.kill).start()
+
+    reporter.finish = killing
+    with executors.opened("dask", 1, loopback.address, heard.append) as (cluster, at_once):
+        assert at_once == 2
+        outcome = runs.run(
+            out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=at_once
+        )
+    assert outcome.exit_code == 0, outcome.failures
+    records = results.read(out / results.RESULTS)
+    keys = [results.key(r) for r in records if r["kind"] != "run"]
+    assert len(keys) == len(set(keys)) == 1 + 2 + 1
+    assert {r["host"] for r in records} == {machines.label("127.0.0.1"), machines.label("127.0.0.2")}
+    assert [text for text in heard if "was lost; its job is run again elsewhere" in text]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_hosts_have_one_job_at_a_time_and_unlike_ones_are_refused(loopback):
+    with pytest.raises(CompareError, match="the scheduler has no workers; start one on each host: dask worker"):
+        Cluster(loopback.address)
+    loopback.worker()
+    loopback.worker()
+    loopback.wait_for_workers(2)
+    heard = []
+    with executors.opened("dask", 1, loopback.address, heard.append) as (cluster, at_once):
+        assert at_once == 1  # two workers, one host
+        spans = [future.result() for future in [cluster.submit(interval) for _ in range(4)]]
+        ends = sorted((start, end) for start, end in spans)
+        assert all(before[1] <= after[0] for before, after in pairwise(ends))
+        loopback.worker("127.0.0.2", MALLOC_ARENA_MAX="1")
+        loopback.wait_until(lambda: len(cluster.client.nthreads()) == 3)  # as this client hears of it
+        assert cluster.submit(interval).result()
+        assert any("has joined and is not used, as it is not alike: malloc" in text for text in heard)
+    with pytest.raises(CompareError, match="the hosts are not alike, and their numbers cannot be pooled: malloc"):
+        Cluster(loopback.address)
+
+
+def interval():
+    start = time.time()
+    time.sleep(0.05)
+    return start, time.time()

@@ -1,0 +1,196 @@
+"""C3: the corpus of seeded faults, the scripted debugger that looks for them, and how it is scored."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from compare.claims.c3_debugging import debugger, measure
+from compare.claims.c3_debugging.base import Fault, Place, draw, mean_square
+from compare.claims.c3_debugging.catalogue import corpus
+from compare.claims.c3_debugging.dynamic_tools import DynamicTools
+from compare.claims.c3_debugging.static_tools import StaticTools
+from compare.claims.c3_debugging.tools import Attempt, Event, Report, same, same_results
+from compare.records import schema
+from graphs.spec import TensorSpec
+from tests.helpers.claim_records import LABELS, regime, said, verdict
+
+ENGINES = {"dynamic": DynamicTools(), "static": StaticTools()}
+FAULTS = {fault.name: fault for fault in corpus()}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return measure.measure()
+
+
+def row(record, fault, engine):
+    return next(r for r in record["faults"] if (r["fault"], r["engine"]) == (fault, engine))
+
+
+# The corpus
+
+
+def test_there_are_enough_faults_of_every_family_each_with_one_marked_line():
+    assert len(FAULTS) >= 60
+    assert min(Counter(fault.family for fault in corpus()).values()) >= 4
+    for fault in corpus():
+        wrong = [f for f in (fault.faulty, fault.faulty_update, fault.faulty_examples) if f]
+        assert len(wrong) == 1
+        assert fault.place.line > wrong[0].__code__.co_firstlineno
+
+
+def test_a_fault_without_a_mark_or_with_two_is_refused():
+    def unmarked(p, x):
+        return mean_square(x)
+
+    def twice(p, x):
+        x = x + 1  # fault
+        return mean_square(x)  # fault
+
+    for function, count in ((unmarked, 0), (twice, 2)):
+        with pytest.raises(ValueError, match=f"{count} lines"):
+            _ = Fault("one", "family", unmarked, {}, ((draw(0, 2),),), function).place
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_healthy_programs_agree_across_engines_and_no_tool_complains_of_them(name):
+    program = FAULTS[name].program(faulty=False)
+    runs = [tools.attempt(program) for tools in ENGINES.values()]
+    assert same_results(*runs)
+    for tools in ENGINES.values():
+        assert [tool(program) for tool in (tools.run, tools.check, tools.reach, tools.train)] == [None] * 4
+
+
+# What the debugger finds, checked by hand
+
+
+@pytest.mark.parametrize(
+    ("fault", "engine", "when", "named", "tool"),
+    [
+        ("missing transpose", "dynamic", "forward", True, "run"),
+        ("missing transpose", "static", "trace", True, "run"),
+        ("batch flattened", "dynamic", "forward", False, "run"),
+        ("softmax over the batch", "static", "never", False, ""),
+        ("log of zero", "dynamic", "forward", True, "check"),
+        ("log of zero", "static", "forward", True, "check"),
+        ("gradient of a length at zero", "dynamic", "backward", True, "check"),
+        ("gradient of a length at zero", "static", "backward", True, "check"),
+        ("stopped", "dynamic", "forward", True, "reach"),
+        ("stopped", "static", "trace", True, "reach"),
+        ("rounded", "static", "backward", False, "reach"),
+        ("uphill", "dynamic", "step", False, "train"),
+        ("one past the end", "static", "forward", False, "run"),
+        ("changed in place", "dynamic", "backward", True, "run"),
+        ("changed in place", "static", "cannot happen", True, ""),
+        ("if on a value", "static", "trace", True, "run"),
+        ("if on a value", "dynamic", "cannot happen", True, ""),
+        ("counted in Python", "dynamic", "cannot happen", True, ""),
+        ("counted in Python", "static", "never", False, ""),
+        ("doubles", "static", "call", False, "run"),
+        ("doubles", "dynamic", "never", False, ""),
+    ],
+)
+def test_known_faults(record, fault, engine, when, named, tool):
+    found = row(record, fault, engine)
+    assert (found["when"], found["names_line"], found["tool"]) == (when, named, tool)
+    assert found["detected"] == (when != "never")
+
+
+def test_ops_that_ran_before_are_counted(record):
+    assert row(record, "missing transpose", "dynamic")["ops_before"] == 3
+    assert row(record, "missing transpose", "static")["ops_before"] == 0
+    assert row(record, "log of zero", "static")["ops_before"] == 2
+    assert row(record, "state explodes", "dynamic")["ops_before"] == 56
+
+
+def test_steps_are_tools_then_probes_then_lines(record):
+    assert row(record, "missing transpose", "static")["steps"] == 1
+    assert row(record, "log of zero", "dynamic")["steps"] == 2
+    found = row(record, "batch flattened", "dynamic")
+    assert found["distance"] == 2
+    assert found["steps"] == 1 + 1 + 3  # one tool, the healthy run, and a bisection of seven values
+    for engine in ENGINES:
+        assert row(record, "wrong sign", engine)["steps"] > 4 + 1
+
+
+def test_the_engines_need_as_many_steps_for_a_wrong_value(record):
+    steps = {engine: [r["steps"] for r in record["faults"] if r["engine"] == engine and r["family"] == "wrong value"]
+             for engine in ENGINES}  # fmt: skip
+    assert steps["dynamic"] == steps["static"]
+
+
+def test_messages_say_what_is_wrong(record):
+    assert "it stops at greater (gradients.py:" in row(record, "step function", "static")["message"]
+    assert "nothing of it reaches the loss" in row(record, "bias never used", "dynamic")["message"]
+    assert "arg1: compiled for f32[6,3], got float64" in row(record, "doubles", "static")["message"]
+
+
+def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(record):
+    assert schema.violation(record) is None
+    found = verdict("C3", [record])
+    assert found["verdict"] in LABELS - {"not measured yet"}
+    assert said(found, f"of {len(FAULTS)} faults")
+    assert said(found, "static: ")
+    assert regime(found, "shape")["verdict"] == "refuted"  # found before any op runs, by the same message
+    assert found == verdict("C3", [record, record])
+
+
+# The scoring, on made-up runs
+
+
+def events(*values, file="model.py"):
+    return tuple(Event("add", f"{file}:{10 + i}", np.array(float(v))) for i, v in enumerate(values))
+
+
+@pytest.mark.parametrize("wrong", range(13))
+def test_bisection_ends_at_the_first_difference(wrong):
+    healthy = events(*range(13))
+    faulty = events(*range(wrong), *range(100, 113 - wrong))
+    found = debugger.bisected(healthy, Attempt(faulty, ()), None)
+    assert found.place == Place("model.py", 10 + wrong)
+    assert 3 <= found.probes <= 4
+
+
+def test_bisection_goes_on_to_the_error_where_all_values_before_it_agree():
+    report = Report("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2)
+    found = debugger.bisected(events(1, 2, 3), Attempt(events(1, 2), None, ValueError()), report)
+    assert found.place == Place("model.py", 12)
+    assert debugger.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
+
+
+def test_a_value_that_comes_back_does_not_mislead_the_bisection():
+    assert debugger.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == Place("model.py", 11)
+
+
+def test_lines_between():
+    assert debugger.off(Place("a.py", 3), Place("a.py", 5)) == 2
+    assert debugger.off(Place("b.py", 5), Place("a.py", 5)) is None
+    assert debugger.off(None, Place("a.py", 5)) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ("ShapeError: add: no, f32[3] (model.py:12); try", Place("model.py", 12)),
+        ("changed in place (a.py:7); in the gradient of exp (b.py:8)", Place("a.py", 7)),
+        ("no line at all (really)", None),
+    ],
+)
+def test_the_line_that_a_message_names(message, place):
+    assert Report("forward", message, 0).place == place
+
+
+def test_values_are_the_same_by_spec_and_to_rounding():
+    one = np.float32([1, np.nan])
+    assert same(one, one * np.float32(1 + 1e-6))
+    assert not same(one, one.astype(np.float64))
+    assert not same(one, one[:1])
+    assert not same(one, np.float32([1, 2]))
+    assert same(one, TensorSpec((2,), "float32"))
+    assert not same(one, TensorSpec((3,), "float32"))
+
+
+def test_an_attempt_that_ended_in_an_error_is_like_no_other():
+    failed = Attempt((), None, ValueError())
+    assert not same_results(failed, failed)

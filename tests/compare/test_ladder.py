@@ -1,0 +1,205 @@
+"""The ladder: which rungs there are, what they must have in common, and what a waterfall makes of their times."""
+
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+import dynamic
+import graphs as g
+import static
+from compare.engines import arms
+from compare.engines.arms import CompiledStep
+from compare.instruments.ladder import figure
+from compare.instruments.ladder.measure import differences, measure_rungs
+from compare.instruments.ladder.rungs import REPLAY, RUNGS, TAPE, Rung
+from compare.instruments.ladder.waterfall import waterfalls
+from compare.instruments.time.rounds import paired_rounds
+from compare.records import schema
+from compare.report.records import parse
+from compare.report.summary import summarise
+from compare.run import jobs
+from compare.run.job import Budget
+from compare.run.settings import Cell, Settings
+from static.passes import pipeline
+from tests.helpers import fake_workloads
+
+BUDGET = Budget(rounds=2, least=2, seconds=0.01, block_seconds=1e-5)
+
+
+def job(**fields):
+    return fake_workloads.job("ladder", "TINY", process=0, budget=BUDGET, **fields)
+
+
+def climb(rungs, case=None):
+    return {**job().head, **measure_rungs(job(), case or fake_workloads.make_tiny(), rungs)}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return climb(RUNGS)
+
+
+# Climbing
+
+
+def test_every_rung_is_timed_and_keeps_the_schema(record):
+    assert list(record["rungs"]) == list(RUNGS)
+    assert {row["status"] for row in record["rungs"].values()} == {"ok"}
+    assert len({len(row["blocks"]) for row in record["rungs"].values()}) == 1
+    assert schema.violation(record) is None
+
+
+def test_tape_pool_and_replay_call_the_same_kernels_of_the_same_graph(record):
+    kernels = {name: record["rungs"][name]["kernels"] for name in (TAPE, "pool", REPLAY)}
+    assert kernels[TAPE] == kernels["pool"] == kernels[REPLAY] == record["traced"]
+    assert kernels[TAPE]["matmul"] == 2  # forward, and the gradient of the weights
+    assert (record["same_graph"], record["unequal"]) == (True, {})
+
+
+def test_only_rungs_with_an_arena_have_a_plan(record):
+    planned = [name for name, row in record["rungs"].items() if "arena" in row]
+    assert planned == ["plan", "restructure", "fuse", "contract"]
+    assert all(record["rungs"][name]["live"] <= record["rungs"][name]["arena"] for name in planned)
+
+
+def test_the_rungs_add_up_to_all_passes():
+    step = RUNGS["contract"].build(fake_workloads.make_tiny())
+    (executable,) = step.executables()
+    assert [s.name for s in executable.steps] == [one.__name__ for one in pipeline.DEFAULT]
+
+
+def with_loss(loss):
+    def build(case):
+        return CompiledStep(replace(case, static_loss=loss), passes=pipeline.REPLAY, arena=False)
+
+    return {TAPE: RUNGS[TAPE], REPLAY: Rung(TAPE, "another loss", build)}
+
+
+def test_kernels_that_differ_are_told():
+    def by_product(params, x):
+        y = g.tanh(x @ params["w"])
+        return g.sum(y * y)
+
+    found = climb(with_loss(by_product))
+    assert found["rungs"][REPLAY]["status"] == "ok"
+    assert found["unequal"][REPLAY] == differences(found["rungs"][TAPE]["kernels"], found["rungs"][REPLAY]["kernels"])
+    assert found["unequal"][REPLAY]["square"] == -1
+    assert differences({"add": 2, "exp": 1}, {"add": 1, "exp": 1, "log": 1}) == {"add": -1, "log": 1}
+
+
+def test_a_rung_that_gives_something_else_is_not_timed():
+    row = climb(with_loss(lambda params, x: g.sum(g.tanh(x @ params["w"]))))["rungs"][REPLAY]
+    assert row["status"] == "disagree"
+    assert "off from the tape's result" in row["reason"]
+    assert "blocks" not in row
+
+
+def test_what_static_refuses_is_a_row_with_the_reason():
+    found = climb({TAPE: RUNGS[TAPE], REPLAY: RUNGS[REPLAY]}, fake_workloads.make_branch())
+    assert found["rungs"][REPLAY]["status"] == "unsupported"
+    assert found["same_graph"] is None
+    assert found["unequal"] == {}
+
+
+def test_graphs_with_another_kernel_are_not_isomorphic():
+    def graph_of(engine_graph, engine, op):
+        def loss(w, x):
+            return g.sum(op(x @ w))
+
+        return engine_graph(engine.value_and_grad(loss), fake_workloads.W, fake_workloads.X)
+
+    tape = graph_of(dynamic.record, dynamic, g.tanh)
+    assert g.isomorphic(tape, graph_of(static.trace, static, g.tanh))
+    assert not g.isomorphic(tape, graph_of(static.trace, static, g.sin))
+
+
+def test_a_stream_is_taken_at_its_median_length_with_one_function_in_both_engines():
+    case = replace(fake_workloads.make_stream(), static_loss=lambda params, x: g.sum(x * params["s"]))
+    alone = arms.alone(case)
+    assert alone.lengths == (5,)
+    assert len(alone.examples[0][0]) == 5
+    assert alone.loss is case.static_loss
+
+
+# Blocks that run in a context
+
+
+def test_a_block_runs_in_its_context_and_warm_calls_are_not_timed():
+    now, told = [0], []
+
+    @contextmanager
+    def context():
+        told.append("in")
+        now[0] += 10**9
+        yield
+        told.append("out")
+
+    def call():
+        told.append("call")
+        now[0] += 1000 if told[-2] in ("in", "call") and told[-1] == "call" else 0
+
+    budget = Budget(rounds=2, least=2, seconds=1e9, block_seconds=1e-9, width=math.inf)
+    rounds = paired_rounds({"a": call}, budget, Random(0), lambda: now[0], within={"a": context}, warm=2)
+    assert rounds.blocks["a"] == [1e-6, 1e-6]
+    assert told == ["in", "call", "out", *["in", "call", "call", "call", "out"] * 2]
+
+
+# Waterfalls
+
+
+def made(seconds, process=0, **fields):
+    rungs = {
+        name: {"base": RUNGS[name].base, "status": "ok", "reason": None, "blocks": list(blocks), "peak": 1000}
+        for name, blocks in seconds.items()
+    }
+    head = {"kind": "ladder", "workload": "tiny", "size": "small", "process": process}
+    return {**head, "rungs": rungs, "same_graph": True, "unequal": {}, "traced": None, "off_core": 0.0, **fields}
+
+
+def test_a_waterfall_has_the_ratio_to_the_base_and_to_the_tape():
+    noise = np.array([1.0, 3.0, 2.0])  # shared by the rungs of a round, so that it cancels
+    record = made({TAPE: 4 * noise, "pool": 3 * noise, REPLAY: 2 * noise, "simplify": noise})
+    (found,) = waterfalls([record, *(made({TAPE: 4 * noise, "simplify": noise}, process=i) for i in (1, 2))])
+    steps = {landing.rung: landing.step and landing.step.estimate for landing in found.landings}
+    assert steps == pytest.approx({TAPE: None, "pool": 0.75, REPLAY: 0.5, "simplify": 0.5})
+    simplify = found.landings[-1]
+    assert simplify.total.estimate == pytest.approx(0.25)
+    assert simplify.total.bounds() == pytest.approx([0.25, 0.25])
+    assert found.fastest == simplify
+
+
+def test_a_rung_that_is_missing_is_named_with_the_reason():
+    record = made({TAPE: [1.0, 1.0]})
+    record["rungs"][REPLAY] = {"base": TAPE, "status": "unsupported", "reason": "a branch"}
+    (found,) = waterfalls([record])
+    assert found.missing == {REPLAY: "unsupported: a branch"}
+    assert found.fastest.rung == TAPE
+
+
+def test_the_figure_tells_ratios_and_unequal_kernels():
+    record = made({TAPE: [4.0, 4.0], REPLAY: [2.0, 2.0]}, unequal={REPLAY: {"add": -1}})
+    few, drawing = (figure.draw(summarise(parse([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
+    assert drawing.figure is not None
+    row = next(row for row in drawing.table.rows if row[2] == REPLAY)
+    assert row[5:7] == ("0.5×", "[0.5, 0.5]")
+    assert next(row for row in few.table.rows if row[2] == REPLAY)[5:7] == ("0.5×", "(no interval)")
+    assert row[-2:] == ("no: add -1", "yes")
+    assert figure.draw(summarise(parse([]))).figure is None
+
+
+# Where ladders are climbed
+
+
+def test_a_quick_run_climbs_some_ladders_and_a_full_one_all():
+    def kinds(preset, cell):
+        return [job.kind for _, job in jobs.closer_jobs([cell], Settings(preset))]
+
+    assert kinds("quick", Cell("tiny_mlp", "small")) == [*["ladder", "parts"] * 3, "ledger"]
+    assert kinds("quick", Cell("rnn_text", "small")) == []
+    assert kinds("full", Cell("rnn_text", "medium")) == [*["ladder", "parts"] * 3, "ledger"]
+    assert kinds("full", Cell("rnn_text", "large")) == []
+    assert kinds("full", Cell("big_matmul", "medium")) == []

@@ -1,0 +1,134 @@
+"""Timing: orders, calibration and the record, with values and never a time."""
+
+import gc
+from collections import Counter
+from itertools import islice
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.engines import arms
+from compare.instruments.time import measure as timing
+from compare.instruments.time import rounds
+from compare.run.job import Budget
+from tests.helpers import fake_workloads
+from tests.helpers.fake_workloads import job
+
+MILLISECOND = 1_000_000
+
+
+class Clock:
+    """A clock that only moves when told to."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        return self.now
+
+    def call(self, nanoseconds):
+        def run():
+            self.now += nanoseconds
+
+        return run
+
+
+def drawn(names, count, seed):
+    """The orders of so many rounds."""
+    return list(islice(rounds.orders(names, Random(seed)), count))
+
+
+@given(st.integers(1, 6), st.integers(0, 30), st.integers())
+def test_every_round_runs_every_arm_once(count, several, seed):
+    names = tuple("abcdef"[:count])
+    assert all(sorted(order) == list(names) for order in drawn(names, several, seed))
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.integers())
+def test_each_arm_takes_each_place_equally_often(count, groups, seed):
+    names = tuple("abcdef"[:count])
+    draw = drawn(names, groups * count, seed)
+    places = Counter((place, arm) for order in draw for place, arm in enumerate(order))
+    assert set(places.values()) == {groups}
+
+
+def test_orders_follow_the_seed_and_are_not_one_rotation():
+    names = ("a", "b", "c", "d")
+    draw = [drawn(names, 40, seed) for seed in (1, 1, 2)]
+    assert draw[0] == draw[1] != draw[2]
+    assert len(set(draw[0])) > len(names)
+
+
+@pytest.mark.parametrize(("nanoseconds", "least"), [(MILLISECOND, 4), (5 * MILLISECOND, 1), (40_000, 100), (1, 4e6)])
+def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
+    clock = Clock()
+    count, each = rounds.calibrate(clock.call(nanoseconds), 0.004, clock)[-1]
+    assert each == pytest.approx(nanoseconds / 1e9)
+    assert least <= count <= 1.1 * least + 1
+
+
+def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():
+    ticks = Clock()
+    coarse = lambda: ticks.now // MILLISECOND * MILLISECOND  # noqa: E731
+    assert rounds.calibrate(ticks.call(1000), 0.004, coarse)[-1][0] >= 3000
+
+
+def test_blocks_are_seconds_per_call_and_paired_by_round():
+    clock = Clock()
+    calls = {"fast": clock.call(MILLISECOND), "slow": clock.call(3 * MILLISECOND)}
+    blocks, counts = timing.steady_blocks(calls, Budget(rounds=7, seconds=9), Random(0), clock)
+    assert blocks == {"fast": [0.001] * 7, "slow": [0.003] * 7}
+    assert counts["fast"] >= 4
+    assert counts["slow"] >= 2
+
+
+def test_a_spent_budget_ends_between_rounds_after_the_least():
+    clock = Clock()
+    calls = {"a": clock.call(10 * MILLISECOND), "b": clock.call(10 * MILLISECOND)}
+    blocks, _ = timing.steady_blocks(calls, Budget(rounds=50, least=3, seconds=0.001), Random(0), clock)
+    assert {len(b) for b in blocks.values()} == {3}
+
+
+def test_no_collection_inside_a_block_and_the_setting_comes_back():
+    with rounds.collected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with rounds.collected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
+    case = fake_workloads.make_stream()
+    steps = {"a": arms.Step(lambda *_: None, None, case.examples), "b": arms.Step(len, None, case.examples)}
+    steps["b"].function = lambda *_: None
+    epoch = timing.first_epoch(steps, case, Random(0))
+    for calls in epoch.values():
+        assert [call["length"] for call in calls] == [3, 5, 3, 8]
+        assert [call["new"] for call in calls] == [True, True, False, True]
+        assert not any(call["compiled"] for call in calls)
+
+
+def test_the_time_record_has_what_the_schema_says():
+    record = timing.measure(job("time", "STREAM", process=0, arms=("dynamic",), budget=Budget(3, 1, 1, 1e-5)))
+    assert {k: record[k] for k in ("kind", "workload", "size", "process")} == {
+        "kind": "time", "workload": "stream", "size": "small", "process": 0,
+    }  # fmt: skip
+    row = record["arms"]["dynamic"]
+    assert row["status"] == "ok"
+    assert len(row["blocks"]) == 3
+    assert len(row["stream"]) == 4
+    assert row["calls_per_block"] % 4 == 0
+    assert (row["useful"], row["computed"], row["compiles"]) == (19, 19, 0)
+    assert row["first"] == row["stream"][0]["seconds"] > 0
+
+
+def test_a_fixed_input_has_no_stream():
+    record = timing.measure(job("time", "TINY", process=0, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5)))
+    assert record["arms"]["dynamic"]["stream"] is None

@@ -1,0 +1,93 @@
+"""Memory: what is counted, and that the classes add up."""
+
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compare.engines import arms
+from compare.instruments.memory import measure as memory
+from compare.instruments.memory.tracing import numpy_memory
+from tests.helpers import fake_workloads
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_only_numpy_memory_is_counted_and_the_peak_is_exact():
+    with numpy_memory():
+        lists = [[i] for i in range(100_000)]
+        held = np.ones(1_000_000)
+        tracemalloc.reset_peak()
+        sum_of_both = held + held
+        del sum_of_both
+        current, peak = tracemalloc.get_traced_memory()
+    assert len(lists) == 100_000
+    assert (current, peak) == (8_000_000, 16_000_000)
+    assert not tracemalloc.is_tracing()
+
+
+def test_tracing_twice_is_refused():
+    with numpy_memory(), pytest.raises(RuntimeError, match="stop it first"), numpy_memory():
+        pass
+
+
+def test_a_step_of_known_size_has_that_peak(monkeypatch):
+    case = fake_workloads.make_stream()
+
+    def step(params, x):
+        temporary = np.ones(len(x) * 100_000)
+        return temporary.sum(), {"s": np.zeros(1000)}
+
+    monkeypatch.setattr(arms, "build", lambda arm, case: arms.Step(step, case.params, case.examples))
+    monkeypatch.setattr(memory, "tape_stats", lambda case, index: (7, 500, 1000))
+    row = memory.measure_arm("dynamic", case)
+    assert row["peak"] == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
+    assert row["held"] == pytest.approx(0, abs=200)
+    classes = row["classes"]
+    assert classes["gradients"] == 8000
+    assert classes["gradients"] + classes["saved"] + classes["workspace"] == row["peak"]
+    assert (classes["parameters"], classes["structure"], row["nodes"]) == (4, 500, 7)
+
+
+def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
+    case = fake_workloads.make_tiny()
+
+    def build(arm, case):
+        arena = np.ones(10**6)
+        return arms.Step(lambda params, x: (arena[0], {"w": params["w"] * 2}), case.params, case.examples)
+
+    monkeypatch.setattr(arms, "build", build)
+    monkeypatch.setattr(memory, "tape_stats", lambda case, index: (0, 0, 0))
+    row = memory.measure_arm("dynamic", case)
+    assert row["held"] == pytest.approx(8 * 10**6, abs=1000)
+    assert row["peak"] < 1000
+    assert row["classes"]["caches"] == row["held"]
+
+
+GROWTH = """
+import numpy as np
+from compare.engines import arms
+from compare.instruments.memory import measure as memory
+from tests.helpers import fake_workloads
+
+case = fake_workloads.make_tiny()
+step = lambda *_: np.ones(64 << 20, np.uint8).sum()
+arms.build = lambda arm, case: arms.Step(step, case.params, case.examples)
+print(memory.resident_growth("dynamic", case))
+"""
+
+
+def test_resident_growth_sees_large_arrays():
+    # In a process of its own, as in a run: one that was larger before has memory to spare, and does not grow.
+    ran = subprocess.run([sys.executable, "-c", GROWTH], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(ran.stdout.split()[-1]) > 0.9 * (64 << 20)
+
+
+def test_the_tape_of_a_case_is_counted():
+    nodes, structure, saved = memory.tape_stats(fake_workloads.make_tiny(), 0)
+    assert nodes >= 3
+    assert structure > 0
+    assert saved > 0

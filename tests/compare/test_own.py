@@ -1,0 +1,479 @@
+"""A user's own function: what is made of it, what is measured, what is refused, and the verdict on it."""
+
+import json
+import os
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compare
+import dynamic
+from compare.claims.base import SMALLEST_EFFECT
+from compare.engines import arms
+from compare.errors import CompareError, InputsError
+from compare.instruments.parity import measure as parity
+from compare.own import bundle, measure, origin, show
+from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
+from compare.own.claims import OWN, judge
+from compare.own.result import Result
+from compare.own.verdict import verdict
+from compare.records import results, schema
+from compare.report import tables
+from compare.run.job import Budget, Job
+from tests.helpers import own_functions as own
+from tests.helpers.claim_records import BASE, KEYS, cell, memory
+
+QUICK = {"processes": 0, "seconds": 0.01}
+STREAM = own.stream()
+MASKS = own.masks()
+
+
+def zeros(*shape):
+    return np.zeros(shape, np.float32)
+
+
+# Modes and inputs
+
+
+def test_static_is_static_exact_and_a_mode_counts_once():
+    assert arms_of(["dynamic", "static", "static-exact"]) == ("dynamic", "static-exact")
+    assert arms_of("static-pad") == ("static-pad",)
+
+
+@pytest.mark.parametrize(("modes", "told"), [(["dinamic"], "did you mean 'dynamic'"), ([], "modes is empty")])
+def test_modes_that_are_none(modes, told):
+    with pytest.raises(InputsError, match=told):
+        arms_of(modes)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ([], "a tuple of arguments each"),
+        (own.X, "a tuple of arguments each"),
+        ([own.X], r"inputs\[0\] is a ndarray; .* write \(x,\)"),
+        ([(own.X,), (own.X, own.X)], r"inputs\[1\] has 2 arguments and inputs\[0\] has 1"),
+        ([([1.0, 2.0],)], "holds no NumPy array"),
+        ([()], "holds no NumPy array"),
+    ],
+)
+def test_inputs_that_cannot_be_used(inputs, told):
+    with pytest.raises(InputsError, match=told):
+        case_of(own.square, inputs, None, None)
+
+
+def test_a_number_of_workers_is_not_negative():
+    with pytest.raises(InputsError, match="processes"):
+        compare.compare(own.square, STREAM, processes=-1)
+
+
+# What is differentiated
+
+
+@pytest.mark.parametrize(
+    ("f", "example", "expected"),
+    [
+        (own.loss, (own.PARAMS, own.X), True),
+        (own.square, (zeros(3),), True),
+        (own.square, (np.arange(3),), False),
+        (own.outputs, (zeros(2, 3),), False),
+        (lambda x: x * 2, (zeros(1),), False),
+        (lambda p, x: own.square(x), ({"w": zeros(2), "n": 3}, zeros(2)), False),
+        (lambda p, x: own.square(x), ({}, zeros(2)), False),
+        (lambda x: 3.0, (zeros(2),), False),
+    ],
+)
+def test_gradients_are_those_of_floats_in_argument_0_of_one_float(f, example, expected):
+    assert differentiates(f, example, None) is expected
+    assert differentiates(f, example, gradient=False) is False
+
+
+@pytest.mark.parametrize(("f", "x", "told"), [(own.outputs, zeros(2, 3), "one float"), (own.square, np.arange(3), "0")])
+def test_gradients_that_cannot_be_had(f, x, told):
+    with pytest.raises(InputsError, match=told):
+        differentiates(f, (x,), gradient=True)
+
+
+@pytest.mark.parametrize(
+    ("f", "inputs"), [(own.loss, own.inputs), (own.square, STREAM), (own.masked, MASKS), (own.outputs, [(own.X,)])]
+)
+@pytest.mark.parametrize("mode", MODES[:3])
+def test_a_step_is_the_function_and_its_gradients_in_argument_0(f, inputs, mode):
+    case = case_of(f, inputs, None, None)
+    step = arms.build(mode, case)
+    for call, example in zip(inputs, step.examples, strict=True):
+        value, gradients = step(*example)
+        if f is own.outputs:
+            expected = arms.transformed(dynamic, f, None)(*call)
+        else:
+            expected = dynamic.value_and_grad(f)(*call)
+        assert parity.tree_error((value, gradients), tuple(expected)) < 1e-5
+
+
+def test_the_same_argument_0_in_every_call_is_the_parameters():
+    one = np.array(0.5, np.float32)
+    shared = case_of(own.masked, [(one, *rest) for _, *rest in MASKS], None, None)
+    assert shared.params is one
+    assert shared.argnum == 0
+    apart = case_of(own.square, STREAM, None, None)
+    assert (apart.params, apart.argnum) == ((), 1)
+
+
+# Which axes vary
+
+
+@pytest.mark.parametrize(
+    ("examples", "expected"),
+    [
+        ([(zeros(2, 3),), (zeros(2, 3),)], None),
+        ([(zeros(2, 3),), (zeros(4, 3),)], (("d0", None),)),
+        ([(zeros(2, 3), zeros(2)), (zeros(4, 3), zeros(4))], (("d0", None), ("d0",))),
+        ([(zeros(2, 3), zeros(3)), (zeros(4, 5), zeros(5))], (("d0", "d1"), ("d1",))),
+        ([({"w": zeros(2, 2), "b": zeros(2)}, zeros(n)) for n in (1, 3)], (None, ("d0",))),
+        ([([zeros(2), zeros(3)],), ([zeros(4), zeros(3)],)], None),
+        ([([zeros(2)],), ([zeros(2), zeros(2)],)], None),
+        ([(zeros(2),), (zeros(2, 2),)], None),
+        ([(zeros(2), 3), (zeros(4), 4)], (("d0",), None)),
+    ],
+)
+def test_axes_that_vary_together_share_a_name(examples, expected):
+    assert varying_axes(tuple(examples)) == expected
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 4)] * 3), min_size=1, max_size=5))
+def test_two_axes_share_a_name_exactly_when_their_sizes_do(sizes):
+    found = varying_axes(tuple((zeros(a, b), zeros(c)) for a, b, c in sizes))
+    columns = list(zip(*sizes, strict=True))
+    varies = [len(set(column)) > 1 for column in columns]
+    assert (found is None) == (not any(varies))
+    if found:
+        names = [name for axes, n in zip(found, (2, 1), strict=True) for name in (axes or (None,) * n)]
+        assert [name is not None for name in names] == varies
+        for i, one in enumerate(names):
+            assert all((one == other) == (columns[i] == columns[j]) for j, other in enumerate(names) if one and other)
+
+
+def test_the_useful_size_is_that_of_the_one_axis_that_varies():
+    examples = tuple((zeros(n, 3), zeros(n)) for n in (2, 5))
+    assert lengths(examples, varying_axes(examples)) == (2, 5)
+    assert lengths(examples, None) == (8, 20)
+
+
+# Workers
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=2) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(plain)
+def test_a_plain_container_reaches_the_worker_as_it_is(value):
+    arrays = []
+    told = json.loads(json.dumps(bundle._encoded(value, arrays)))
+    back = bundle._decoded(told, arrays)
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_a_bundle_gives_the_same_case(tmp_path):
+    found = origin.origin_of(own.masked)
+    source = bundle.write(tmp_path, found, MASKS, True, (None, ("T",), ("T",)))
+    here = case_of(own.masked, MASKS, True, (None, ("T",), ("T",)))
+    there = getattr(bundle, source.partition(":")[2]).case(bundle.SIZE)
+    assert there.dims == here.dims
+    assert there.argnum == here.argnum
+    assert parity.tree_error(there.examples, here.examples) == 0
+
+
+def test_the_same_array_is_one_array_in_the_worker(tmp_path):
+    one = np.array(0.5, np.float32)
+    calls = [(one, *rest) for _, *rest in MASKS]
+    bundle.write(tmp_path, origin.origin_of(own.masked), calls, True, None)
+    assert getattr(bundle, str(tmp_path)).case(bundle.SIZE).argnum == 0
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, np.array([None])])
+def test_what_is_no_plain_container_is_not_sent(value):
+    with pytest.raises(InputsError, match="processes=0"):
+        bundle._encoded([value], [])
+
+
+def test_only_what_another_process_can_find_has_an_origin():
+    assert origin.origin_of(own.loss) == origin.Origin("tests.helpers.own_functions", "loss", None)
+    assert origin.origin_of(own.loss).load() is own.loss
+    assert origin.origin_of(lambda x: x) is None
+    assert origin.origin_of(own.Moody()) is None
+
+
+def test_workers_that_are_asked_for_and_cannot_be_had():
+    with pytest.raises(InputsError, match="imported by name"):
+        compare.compare(lambda x: x, STREAM, processes=2)
+    with pytest.raises(InputsError, match="a set among the inputs"):
+        compare.compare(own.unmasked, [(np.float32(1), own.X), (np.float32(1), {1})], processes=1)
+
+
+@pytest.mark.slow
+def test_fresh_workers_measure_a_function_of_a_module():
+    found = compare.compare(own.masked, MASKS, ["dynamic", "static"], seconds=0.01, processes=1)
+    assert found.records[0]["settings"]["where"] == "fresh workers"
+    assert [record["kind"] for record in found.records] == ["run", "parity", "time", "memory"]
+    assert "resident_growth" in found.records[-1]["arms"]["dynamic"]
+
+
+# The result
+
+
+@pytest.fixture(scope="module")
+def found():
+    modes = ["dynamic", "static", "static-symbolic", "static-bucket", "static-pad"]
+    return compare.compare(own.masked, MASKS, modes, name="mine <b>", **QUICK)
+
+
+def test_every_mode_that_agrees_is_measured(found):
+    assert set(found.verdict.steady.values) == set(MODES)
+    assert found.verdict.refused == {}
+    assert found.verdict.compiles == {
+        "dynamic": 0, "static-exact": 3, "static-symbolic": 1, "static-bucket": 3, "static-pad": 1,
+    }  # fmt: skip
+    assert set(found.verdict.memory.values) == set(MODES)
+    assert all(value > 0 for value in found.verdict.memory.values.values())
+
+
+def test_records_are_those_of_a_run(found):
+    kinds = [record["kind"] for record in found.records]
+    assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "memory"]
+    assert [schema.violation(record) for record in found.records] == [None] * len(kinds)
+    assert "resident_growth" not in found.records[-1]["arms"]["dynamic"]
+
+
+def test_to_dict_is_json_with_a_version(found):
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (told["schema"], told["kind"], told["function"]) == (1, "comparison", "mine <b>")
+    assert told["verdict"]["sentence"] == str(found.verdict)
+    assert Result(told["function"], tuple(told["modes"]), tuple(told["records"])).verdict == found.verdict
+
+
+def test_repr_is_a_table_and_the_sentence(found):
+    lines = repr(found).splitlines()
+    assert lines[0] == "mine <b>: value and gradients over 4 inputs; 5 × one process, built anew each time"
+    assert lines[2].split()[:3] == ["mode", "a", "call,"]
+    assert [line.split()[0] for line in lines[3:8]] == list(MODES)
+    assert " ".join(found.verdict.sentence.split()) in " ".join(repr(found).split())
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_notebook_shows_the_same_and_escapes_it(found):
+    class Reader(HTMLParser):
+        seen, text = [], []
+        handle_starttag = lambda self, tag, attrs: self.seen.append(tag)  # noqa: E731
+        handle_data = lambda self, data: self.text.append(data)  # noqa: E731
+
+    reader = Reader()
+    reader.feed(found._repr_html_())
+    assert set(reader.seen) <= {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert "mine <b>: value and gradients" in "".join(reader.text)
+    assert found.verdict.sentence in "".join(reader.text)
+
+
+@pytest.mark.slow
+def test_save_writes_a_report_and_never_over_another(found, tmp_path):
+    page = found.save(tmp_path / "a" / "b")
+    folder = page.parent
+    assert {"results.jsonl", "verdicts.json", "report.html", "report.md", "plots"} <= {p.name for p in folder.iterdir()}
+    assert results.read(folder / results.RESULTS, strict=True)[0]["settings"]["function"] == "mine <b>"
+    judged = json.loads((folder / results.VERDICTS).read_text("utf-8"))
+    assert [entry["claim"] for entry in judged] == list(OWN)
+    assert "<b>" not in page.read_text("utf-8")
+    with pytest.raises(CompareError, match="not empty"):
+        found.save(folder)
+
+
+def test_the_process_is_as_it_was_before(found):
+    if hasattr(os, "sched_getaffinity"):
+        before = os.sched_getaffinity(0)
+        with measure._pinned():
+            assert len(os.sched_getaffinity(0)) == 1
+        assert os.sched_getaffinity(0) == before
+
+
+# Refusals and disagreement
+
+
+def test_a_refusal_is_a_result_with_its_reason():
+    found = compare.compare(own.branch, own.inputs, **QUICK)
+    assert list(found.verdict.refused) == ["static-exact"]
+    assert "ControlFlowError" in found.verdict.refused["static-exact"]
+    assert "own_functions.py" in found.verdict.refused["static-exact"]
+    assert found.verdict.steady.outcome == "alone"
+    assert "Only dynamic was measured; not timed: static-exact (unsupported)." in repr(found)
+    assert found.exit_code == 0
+    assert {v["verdict"] for v in judge(found.records)} == {"inconclusive"}
+
+
+@pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
+def test_padding_needs_axes_that_vary(mode):
+    found = compare.compare(own.loss, own.inputs, ["dynamic", mode], **QUICK)
+    assert "which axes vary" in found.verdict.refused[mode]
+
+
+def test_what_disagrees_is_marked_and_not_timed():
+    found = compare.compare(own.unmasked, [(s, x) for s, x, _ in MASKS], ["dynamic", "static-pad"], **QUICK)
+    assert found.verdict.disagree
+    assert found.exit_code == 4
+    assert "bool mask" in found.verdict.refused["static-pad"]
+    timings = [record for record in found.records if record["kind"] == "time"]
+    assert timings
+    assert all("blocks" not in record["arms"]["static-pad"] for record in timings)
+
+
+def test_nothing_is_timed_when_the_reference_is_not_right():
+    found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
+    assert found.verdict.disagree
+    assert [record["kind"] for record in found.records] == ["run", "parity"]
+    assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
+    assert found.exit_code == 4
+
+
+def test_what_the_function_raises_is_raised():
+    with pytest.raises(KeyError, match="nothing"):
+        compare.compare(own.wrong, own.inputs, **QUICK)
+
+
+def test_a_measurement_that_fails_is_a_record(monkeypatch):
+    monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
+    found = compare.compare(own.loss, own.inputs, **QUICK)
+    assert [r["error"] for r in found.records if r["kind"] == "failure"]
+    assert found.verdict.memory.outcome == "not measured"
+    assert "failed: ZeroDivisionError" in repr(found)
+    assert found.exit_code == 1
+
+
+# The verdict, from made-up records
+
+
+def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
+    arms = {
+        "dynamic": {"seconds": BASE * dynamic, "noise": noise},
+        "static-exact": {"seconds": BASE * static, "build": build, "noise": noise},
+    }
+    arms |= {
+        arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
+    }
+    return verdict(cell("mine", arms, "given"))
+
+
+def test_a_winner_is_beyond_the_smallest_effect():
+    found = judged(2, 1)
+    assert (found.steady.outcome, found.steady.leaders) == ("wins", ("static-exact",))
+    assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
+    assert found.of_dynamic["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
+    assert "Once warm, static-exact wins: dynamic takes 2" in found.sentence
+
+
+def test_a_tie_and_what_cannot_be_told():
+    assert judged(1 + SMALLEST_EFFECT / 3, 1).steady.outcome == "tie"
+    noisy = judged(1 + SMALLEST_EFFECT, 1, noise=0.6)
+    assert noisy.steady.outcome == "cannot tell"
+    assert noisy.break_even.verdict == "cannot tell"
+    assert "cannot be told apart" in noisy.sentence
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_name_no_winner_and_end_with_3(processes):
+    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
+    records = cell("mine", arms, "given", processes=processes)
+    found = verdict(records)
+    assert found.steady.outcome == found.first.outcome == "cannot tell"
+    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
+    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
+    json.dumps(found.to_dict(), allow_nan=False)
+    settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
+    result = Result("mine", tuple(arms), ({"kind": "run", "settings": settings}, *records))
+    assert result.exit_code == 3
+    assert "0.2× (no interval)" in repr(result)
+    entry = judge(records)[0]
+    assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
+    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
+    assert tables.value(entry).endswith(" (no interval)")
+    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
+
+
+def test_two_modes_may_lead_together():
+    found = judged(3, 1, static_symbolic=1.01)
+    assert found.steady.outcome == "tie"
+    assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
+    assert "tie within 5%, and dynamic takes 3" in found.sentence
+    assert found.break_even.verdict == "after"
+
+
+def test_break_even_is_the_build_over_the_gain():
+    found = judged(2, 1, build=0.1)
+    assert found.first.leaders == ("dynamic",)
+    assert found.break_even.runs == pytest.approx(0.1 / BASE, rel=0.02)
+    assert "static-exact has paid back after" in found.sentence
+
+
+def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
+    found = judged(1, 2)
+    assert found.break_even.verdict == "at once"
+    assert found.steady.leaders == found.first.leaders == ("dynamic",)
+    assert "paid back" not in found.sentence
+
+
+def test_memory_is_counted_so_a_ratio_is_enough():
+    records = [*cell("mine", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, "given")]
+    records += memory("mine", 1000, 2000, size="given")[1:]
+    found = verdict(records)
+    assert found.memory.leaders == ("dynamic",)
+    assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
+    assert "in memory, dynamic wins: static-exact takes 2× as much." in found.sentence
+    entries = {entry["claim"]: entry for entry in judge(records)}
+    assert all(set(entry) == KEYS for entry in entries.values())
+    assert entries["F3"]["verdict"] == "supported"
+    assert entries["F3"]["interval"] is None
+    assert entries["F1"]["verdict"] == "refuted"
+
+
+def test_no_records_no_verdict():
+    found = verdict([])
+    assert found.steady.outcome == found.memory.outcome == "not measured"
+    assert found.sentence == "Nothing was measured."
+    assert {entry["verdict"] for entry in judge([])} == {"not measured yet"}
+
+
+def test_a_run_with_no_time_left_still_has_its_rounds():
+    job = Job("time", "mine", bundle.SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
+    record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
+    assert len(record["arms"]["dynamic"]["blocks"]) == 2
+
+
+def test_compare_is_a_function_of_the_package():
+    assert compare.compare.__module__ == "compare.own"
+    with pytest.raises(AttributeError, match="no attribute 'contrast'"):
+        compare.contrast  # noqa: B018
+
+
+def test_a_result_by_a_tape_in_python_says_so():
+    found = compare.compare(own.square, [(own.X,)], **QUICK)
+    assert "in Python" not in repr(replace_tape(found, "compiled"))
+    slow = replace_tape(found, "python")
+    assert repr(slow).startswith(show.heading(slow) + "\n")
+    assert show.heading(slow).endswith("; with the tape in Python")
+    for told in (repr(slow), slow._repr_html_()):
+        assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
+
+
+def replace_tape(found, tape):
+    start, *rest = found.records
+    return replace(found, records=({**start, "environment": {**start["environment"], "tape": tape}}, *rest))

@@ -1,0 +1,224 @@
+"""The parity gate: right arms pass, wrong ones are caught, refusals are told from faults."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import graphs
+import static
+from compare.engines import arms
+from compare.errors import UnsupportedError
+from compare.instruments.parity import measure as parity
+from compare.workloads import Case
+from graphs.errors import ControlFlowError, ShapeError, VerificationError
+from tests.helpers import fake_workloads
+from tests.helpers.fake_workloads import job
+
+
+@pytest.fixture
+def tiny():
+    return fake_workloads.make_tiny()
+
+
+def altered(monkeypatch, arm, change):
+    """Let one arm give `change(loss, gradients)`."""
+    honest = arms.build
+
+    def build(name, case):
+        step = honest(name, case)
+        if name == arm and case.params["w"].dtype == np.float32:
+            function = step.function
+            step.function = lambda *args: change(*function(*args))
+        return step
+
+    monkeypatch.setattr(arms, "build", build)
+
+
+# Errors, scaled
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0),
+        ([1.0, 2.2], [1.0, 2.0], 0.1),
+        ([0.0, -8.0], [4.0, -8.0], 0.5),
+        ([0.0], [0.0], 0),
+        ([1e-9], [0.0], math.inf),
+        ([1.0], [1.0, 1.0], math.inf),
+        ([np.nan, 1.0], [np.nan, 1.0], 0),
+        ([np.inf], [np.inf], 0),
+        ([np.inf], [-np.inf], math.inf),
+        ([np.nan], [1.0], math.inf),
+        ([1.0], [np.nan], math.inf),
+        ([], [], 0),
+        (3.0, 2.0, 0.5),
+    ],
+)
+def test_the_error_is_the_largest_difference_over_the_scale(actual, expected, error):
+    assert parity.scaled_error(np.array(actual), np.array(expected)) == pytest.approx(error)
+
+
+def test_a_gradient_that_is_zero_but_for_rounding_is_scaled_by_the_others():
+    expected = {"a": np.array([100.0]), "b": np.array([0.0])}
+    assert parity.tree_error({"a": np.array([100.0]), "b": np.array([1e-6])}, expected) == pytest.approx(1e-6)
+    assert parity.tree_error({"a": np.array([100.0]), "b": np.array([1.0])}, expected) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("actual", [{}, {"a": np.zeros(1), "b": np.zeros(1)}, [np.zeros(1)]])
+def test_another_structure_is_infinitely_wrong(actual):
+    assert parity.tree_error(actual, {"a": np.zeros(1)}) == math.inf
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 10))
+def test_the_examples_checked_span_the_lengths(lengths, most):
+    chosen = parity.sample(lengths, most)
+    assert chosen == sorted(set(chosen))
+    assert 1 <= len(chosen) <= most
+    if most > 1 or len(lengths) == 1:
+        assert {lengths[i] for i in chosen} >= {min(lengths), max(lengths)}
+
+
+# The gate
+
+
+def test_both_engines_agree_on_one_graph(tiny):
+    record = parity.check(tiny, ("dynamic", "static-exact"))
+    assert record["agree"]
+    assert {row["status"] for row in record["arms"].values()} == {"ok"}
+    assert all(0 <= row["gradient_error"] <= row["tolerance"] for row in record["arms"].values())
+    assert record["kernel_calls"]["dynamic"] == record["kernel_calls"]["static"]
+    assert record["kernel_calls"]["dynamic"]["tanh"] == 1
+
+
+def test_every_policy_agrees_on_a_stream():
+    record = parity.measure(job("parity", "STREAM"))
+    assert set(record["arms"]) == {"dynamic", "static-exact", "static-bucket", "static-pad"}
+    assert {row["status"] for row in record["arms"].values()} == {"ok"}
+
+
+@pytest.mark.parametrize("factor", [1.001, -1, 0])
+@pytest.mark.parametrize("arm", ["dynamic", "static-exact"])
+def test_a_wrong_gradient_is_caught_in_either_engine(monkeypatch, tiny, arm, factor):
+    altered(monkeypatch, arm, lambda loss, grads: (loss, {"w": grads["w"] * factor}))
+    record = parity.check(tiny, ("dynamic", "static-exact"))
+    row = record["arms"][arm]
+    assert not record["agree"]
+    assert row["status"] == "disagree"
+    assert row["gradient_error"] == pytest.approx(abs(1 - factor), rel=0.01)
+    assert row["reason"].startswith("a gradient is off by")
+
+
+def test_one_wrong_element_is_caught(monkeypatch, tiny):
+    def change(loss, grads):
+        wrong = grads["w"].copy()
+        wrong[2, 1] += 0.01 * np.abs(wrong).max()
+        return loss, {"w": wrong}
+
+    altered(monkeypatch, "static-exact", change)
+    assert parity.check(tiny, ("static-exact",))["arms"]["static-exact"]["status"] == "disagree"
+
+
+def test_a_wrong_output_is_caught_and_named(monkeypatch, tiny):
+    altered(monkeypatch, "static-exact", lambda loss, grads: (loss + 0.5, grads))
+    row = parity.check(tiny, ("static-exact",))["arms"]["static-exact"]
+    assert row["reason"].startswith("the output is off by")
+    assert row["gradient_error"] <= row["tolerance"]
+
+
+def test_an_error_without_a_size_is_null_in_json(monkeypatch, tiny):
+    altered(monkeypatch, "static-exact", lambda loss, grads: (np.float32(np.nan), grads))
+    row = parity.check(tiny, ("static-exact",))["arms"]["static-exact"]
+    assert (row["status"], row["output_error"]) == ("disagree", None)
+
+
+def test_control_flow_on_values_is_unsupported_with_the_line_and_no_fault():
+    record = parity.measure(job("parity", "BRANCH"))
+    row = record["arms"]["static-exact"]
+    assert row["status"] == "unsupported"
+    assert "fake_workloads.py" in row["reason"]
+    assert record["agree"]
+    assert record["same_graph"] is None
+
+
+def test_a_graph_with_a_loop_inside_has_no_tape_to_be_equal_to():
+    def loss(params, x):
+        loops = graphs.while_loop(lambda y: graphs.sum(y) < 100, lambda y: y * 2, x * params["w"])
+        return graphs.sum(loops)
+
+    case = Case(loss, {"w": np.ones(2, np.float32)}, ((np.ones(2, np.float32),),), (2,))
+    record = parity.check(case, ("dynamic", "static-exact"))
+    assert record["same_graph"] is None
+    assert record["agree"]
+    assert "multiply" in record["kernel_calls"]["dynamic"]
+
+
+def test_padding_without_a_masked_loss_is_unsupported(tiny):
+    row = parity.check(tiny, ("static-pad",))["arms"]["static-pad"]
+    assert row["status"] == "unsupported"
+    assert "no masked loss" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arm", "error", "refused"),
+    [
+        ("static-exact", ControlFlowError("x"), True),
+        ("static-exact", UnsupportedError("x"), True),
+        ("static-symbolic", ShapeError("x"), True),
+        ("static-exact", ShapeError("x"), False),
+        ("static-exact", VerificationError("x"), False),
+        ("dynamic", ZeroDivisionError("x"), False),
+    ],
+)
+def test_a_refusal_is_told_from_a_fault(arm, error, refused):
+    assert arms.refuses(arm, error) is refused
+
+
+def test_a_fault_in_one_arm_leaves_the_others(monkeypatch, tiny):
+    monkeypatch.setattr(static, "compile", lambda *_: 1 / 0)
+    record = parity.check(tiny, ("dynamic", "static-exact"))
+    assert record["arms"]["static-exact"]["status"] == "failed"
+    assert record["arms"]["static-exact"]["reason"].startswith("ZeroDivisionError: division by zero (test_parity.py:")
+    assert record["arms"]["dynamic"]["status"] == "ok"
+    assert not record["agree"]
+
+
+def test_another_graph_is_not_the_same_graph(monkeypatch, tiny):
+    other = fake_workloads.make_tiny()
+    plain = static.trace
+    monkeypatch.setattr(static, "trace", lambda f, p, x: plain(static.value_and_grad(other_loss), p, x))
+    import graphs
+
+    def other_loss(params, x):
+        return graphs.sum(graphs.tanh(x @ params["w"]))
+
+    assert parity.same_graph(other)[0] is False
+
+
+# The arms
+
+
+def test_padding_waste_is_counted_over_an_epoch():
+    case = fake_workloads.make_stream()
+    computed = {}
+    for arm in ("dynamic", "static-exact", "static-bucket", "static-pad"):
+        step = arms.build(arm, case)
+        for example in step.examples:
+            step(*example)
+        computed[arm] = (step.computed(case.lengths), step.compiles)
+    assert computed == {
+        "dynamic": (19, 0),
+        "static-exact": (19, 3),
+        "static-bucket": (4 + 8 + 4 + 8, 2),
+        "static-pad": (4 * 8, 1),
+    }
+
+
+def test_a_signature_tells_shapes_and_static_values_apart():
+    a, b = np.zeros(3), np.ones(3)
+    assert arms.signature((a, (1, "x"))) == arms.signature((b, (1, "x")))
+    others = [(np.zeros(4), (1, "x")), (a.astype(np.float32), (1, "x")), (a, (2, "x")), (a, 1, "x")]
+    assert arms.signature((a, (1, "x"))) not in {arms.signature(o) for o in others}

@@ -1,0 +1,101 @@
+"""Registration: jobs, workers, the schema and the page find a claim by its object, and an instrument by its own."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from compare.claims import CLAIMS
+from compare.instruments import INSTRUMENTS
+from compare.records.schema.kinds import KINDS, OTHERS, REGISTERED
+from compare.report.plots import figures
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECKS = {claim.check.name: claim for claim in CLAIMS.values() if claim.check}
+
+
+def test_no_two_register_one_kind():
+    instruments = [kind for instrument in INSTRUMENTS for kind in instrument.kinds]
+    assert len(REGISTERED) == len(OTHERS) + len(instruments) + len(CHECKS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+def test_a_claim_reads_kinds_that_are_written(claim):
+    assert claim.reads
+    assert set(claim.reads) <= KINDS.keys()
+    assert claim.check is None or claim.check.name in claim.reads
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+def test_a_rule_sees_no_kind_that_its_claim_does_not_name(claim):
+    other = [{"kind": kind} for kind in KINDS if kind not in claim.reads]
+    assert claim.judge(other).finding == claim.judge([]).finding
+
+
+@pytest.mark.parametrize("kind", [kind for kind in REGISTERED.values() if kind.measure], ids=lambda kind: kind.name)
+def test_what_measures_a_kind_is_there(kind):
+    module, _, function = kind.measure.partition(":")
+    assert callable(getattr(import_module(module), function))
+
+
+def test_every_figure_can_be_drawn_from_nothing():
+    assert len(set(figures())) == len(figures()) == 10
+    assert all(callable(import_module(module).draw) for module in figures())
+
+
+# "gradients" are also a class of bytes, and the page tells each failed check of them.
+@pytest.mark.parametrize("name", sorted(CHECKS.keys() - {"gradients"}))
+def test_no_room_but_claims_names_the_kind_of_a_check(name):
+    files = [path for path in (ROOT / "compare").rglob("*.py") if "claims" not in path.parts]
+    nodes = [(path.name, node) for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    assert not [file for file, node in nodes if isinstance(node, ast.Constant) and node.value == name]
+
+
+NEW_CLAIM = """
+from typing import TypedDict
+
+import compare.claims
+from compare.claims import Claim, Finding
+from compare.records.kind import Kind
+
+
+class Haste(TypedDict):
+    claim: str
+    haste: float
+
+
+def find(records):
+    return Finding("supported" if records[0]["haste"] > 1 else "refuted", ("it is so",))
+
+
+NEW = Claim(
+    "C9", "Haste", "Haste makes waste.", "It does not.", "Haste.", "More than 1.", find, ("haste",),
+    check=Kind("haste", Haste, "builtins:dict"), figures=("compare.claims.c9_haste.figure",),
+)
+compare.claims.CLAIMS = {**compare.claims.CLAIMS, "C9": NEW}  # as the one list has it
+
+from compare.records import schema
+from compare.report import plots, records
+from compare.run import executors, jobs, worker
+from compare.run.settings import Settings
+
+job = jobs.check_jobs(Settings())[-1]
+assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")
+assert worker.handler(job) is dict
+assert executors.measured(lambda job, timeout: job.head, job, 1)["claim"] == "C9"
+line = {"schema": 1, "kind": "haste", "claim": "C9", "haste": 2.0}
+assert schema.violation(line) is None
+assert schema.violation({**line, "haste": "great"}) == "haste is no float"
+assert records.parse([line]).unreadable == 0
+assert plots.figures()[-1] == "compare.claims.c9_haste.figure"
+assert compare.claims.judge([line])[-1]["verdict"] == "supported"
+assert compare.claims.judge([{**line, "haste": 0.5}])[-1]["verdict"] == "refuted"
+"""
+
+
+def test_a_claim_in_the_list_is_known_everywhere():
+    done = subprocess.run([sys.executable, "-c", NEW_CLAIM], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

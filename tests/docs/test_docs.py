@@ -1,0 +1,187 @@
+"""The documentation is true: its programs run and print what it says, and its links, names and commands exist."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+import graphs
+from compare import errors
+from compare.claims import CLAIMS
+from compare.cli.command import graphduel
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+FILE = re.compile(r"`((?:[\w.]+/)+[\w.-]*|[\w-]+\.md)`")
+NAME_IN_FILE = re.compile(r"`([\w.]+)` in\s+`([\w/]+)\.py`")
+COMMAND = re.compile(r"^\| `graphduel (\w+)[^`]*` \|(.*)\|([^|]*)\|$", re.MULTILINE)
+CODE = re.compile(r"^\| (\d+) \|", re.MULTILINE)
+
+# The blocks of a page are one program: each goes on where the one before it stopped.
+PROGRAM = """
+import contextlib, io, json, sys
+namespace, printed = {"__name__": "model"}, []
+for block in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(block, "model.py", "exec"), namespace)
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def programs(page):
+    """Each Python block with the text block that follows it at once: what it prints, or None."""
+    text = page.read_text("utf-8")
+    fences = list(FENCE.finditer(text))
+    for fence, following in zip_longest(fences, fences[1:]):
+        if fence[1] == "python":
+            told = following and following[1] == "text" and not text[fence.end() : following.start()].strip()
+            yield fence[3], following[3] if told else None
+
+
+def python(arguments, folder, text=None):
+    command = [sys.executable, "-W", "error", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def slugs(page):
+    """The anchors that headings have on the usual forges."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(programs(p))], ids=lambda page: page.name)
+def test_programs_print_what_the_page_says(page, tmp_path):
+    blocks, told = zip(*programs(page), strict=True)
+    printed = json.loads(python(["-c", PROGRAM], tmp_path, json.dumps(blocks)))
+    assert [out for out, text in zip(printed, told, strict=True) if text] == [text for text in told if text]
+
+
+@pytest.mark.slow
+def test_a_workload_of_ones_own_is_measured(tmp_path):
+    text = ARCHITECTURE.read_text("utf-8")
+    (saved,) = (fence[3] for fence in FENCE.finditer(text) if "file=mine.py" in fence[2])
+    (tmp_path / "mine.py").write_text(saved, "utf-8")
+    command = "mine.py run --only mine --out reports/mine"
+    assert command in " ".join(text.split())
+    python([*command.split(), "--processes", "1"], tmp_path)
+    report = (tmp_path / "reports/mine/report.md").read_text("utf-8")
+    assert "mine" in report
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        assert not anchor or anchor in slugs(found), target
+
+
+@each_page
+def test_files_named_are_there(page):
+    made_by_a_run = {"report.md", "reports/", "reports/quick/report.html", "reports/quick", "plots/", "arrays/N.npy"}
+    named = set(FILE.findall(FENCE.sub("", page.read_text("utf-8")))) - made_by_a_run
+    missing = {name for name in named if not (ROOT / name).exists() and not name.startswith(".venv")}
+    assert not missing
+
+
+def test_every_name_in_the_architecture_is_defined_in_that_file():
+    named = NAME_IN_FILE.findall(ARCHITECTURE.read_text("utf-8"))
+    assert len(named) > 30
+    for name, path in named:
+        value = importlib.import_module(path.removesuffix("/__init__").replace("/", "."))
+        for part in name.split("."):
+            assert hasattr(value, part), f"{name} in {path}.py"
+            value = getattr(value, part)
+
+
+@each_page
+def test_functions_named_exist(page):
+    for package, name in re.findall(r"`(graphs|static|dynamic|compare)\.(\w+)[`(]", page.read_text("utf-8")):
+        module = importlib.import_module(package)
+        assert hasattr(module, name) or (ROOT / package / f"{name}.py").exists(), f"{package}.{name}"
+
+
+def test_ops_said_to_be_missing_are_missing():
+    text = (ROOT / "docs" / "limits.md").read_text("utf-8")
+    sentence = re.sub(r"\s+", " ", text).partition("Not there yet: ")[2].partition(". ")[0]
+    missing = re.findall(r"`(\w+)`", sentence)
+    assert missing
+    assert not [name for name in missing if hasattr(graphs, name)]
+
+
+def test_every_folder_of_the_packages_is_in_the_architecture():
+    text = ARCHITECTURE.read_text("utf-8")
+    folders = [
+        path.parent.relative_to(ROOT)
+        for package in ("graphs", "static", "dynamic", "compare")
+        for path in (ROOT / package).rglob("__init__.py")
+    ]
+    missing = [str(f) for f in folders if f"`{f.as_posix()}/`" not in text and f.name not in ("data", "plots")]
+    assert not missing
+
+
+def test_the_commands_are_those_of_the_tool():
+    told = {name: row for name, row, _ in COMMAND.findall(README.read_text("utf-8"))}
+    assert set(told) == set(graphduel.commands)
+    for name, row in told.items():
+        shown = CliRunner().invoke(graphduel, [name, "--help"], terminal_width=200)
+        assert shown.exit_code == 0
+        assert all(option in shown.output for option in re.findall(r"--\w+", row)), name
+
+
+def test_the_exit_codes_are_those_of_the_tool():
+    text = README.read_text("utf-8")
+    told = {int(code) for code in CODE.findall(text)}
+    used = {int(code) for _, _, codes in COMMAND.findall(text) for code in codes.split(",")}
+    raised = {error.exit_code for error in vars(errors).values() if hasattr(error, "exit_code")}
+    assert raised | used <= told
+
+
+def test_the_claims_are_those_of_the_tool():
+    section = README.read_text("utf-8").partition("## What is measured")[2]
+    assert re.findall(r"^\| (C\d) ", section, re.MULTILINE) == list(CLAIMS)
+
+
+def test_the_glossary_defines_each_word_once_and_in_order():
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    sections = [re.findall(r"^\*\*(.+?)\*\*", part, re.MULTILINE) for part in text.split("\n## ")]
+    words = [word for section in sections for word in section]
+    assert len(words) == len(set(words))
+    assert all(section == sorted(section, key=str.lower) for section in sections)
+
+
+def test_the_picture_is_a_picture():
+    root = ET.parse(ROOT / "docs" / "house.svg").getroot()
+    names = [element.text for element in root.iter() if element.get("class") == "name"]
+    assert names[1:] == ["compare/", "static/", "dynamic/", "graphs/"]
+
+
+def test_the_verdicts_of_the_readme_are_those_of_the_reference_report():
+    def table(page):
+        text = page.read_text("utf-8")
+        return text[text.index("| claim | verdict | effect") :].split("\n\n")[0]
+
+    assert table(ROOT / "README.md") == table(ROOT / "reports/reference/report.md")

@@ -1,0 +1,250 @@
+"""Every op of the registry: samples, kernel, spec, cost, rules and gradients, and the same in both engines."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+
+import numpy as np
+import pytest
+
+import graphs
+import static
+from graphs import GraphError
+from graphs.op import registered
+from graphs.spec import spec_of
+from graphs.testing import check_grads, samples
+from tests.helpers.engines import ENGINES, gradients, run
+
+OPS = {name: op for name, op in registered().items() if op.family not in ("source", "control")}
+DTYPES = ("float64", "float32", "int64", "int32", "int8", "uint8", "bool")
+
+
+def samples_of(name):
+    try:
+        return samples(name)
+    except GraphError:
+        return []  # test_has_samples names the op
+
+
+SAMPLES = [sample for name in OPS for sample in samples_of(name)]
+DIFFERENTIABLE = [sample for sample in SAMPLES if sample.differentiable]
+
+each_op = pytest.mark.parametrize("name", OPS)
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
+each_differentiable = pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+def kernel(sample, out=None):
+    inputs, attrs = sample.prepared()
+    with np.errstate(all="ignore"):  # small ints overflow and zero divides: here only the type of the result counts
+        return sample.op.kernel(*inputs, out=out, **attrs)
+
+
+def inferred(sample):
+    inputs, attrs = sample.prepared()
+    return sample.op.infer(*map(spec_of, inputs), **attrs)
+
+
+def accepted(sample):
+    """The sample in every dtype that the op takes."""
+    for dtype in DTYPES:
+        other = sample.cast(dtype)
+        try:
+            inferred(other)
+        except graphs.DTypeError:
+            with pytest.raises(TypeError):
+                kernel(other)
+        else:
+            yield other
+
+
+# The registry -------------------------------------------------------------------------------------
+
+
+@each_op
+def test_has_samples(name):
+    assert samples(name)
+
+
+@each_op
+def test_has_a_docstring(name):
+    assert OPS[name].__doc__.endswith(".")
+
+
+@each_op
+def test_some_sample_checks_each_rule(name):
+    checked = {i for sample in samples_of(name) for i in sample.differentiable}
+    arity = OPS[name].arity or 1
+    assert {i for i in range(arity) if OPS[name].rule(i)} <= checked
+
+
+def test_samples_are_the_same_every_time():
+    first, second = samples("matmul"), samples("matmul")
+    assert [s.title for s in first] == [s.title for s in second]
+    for a, b in zip(first, second, strict=True):
+        for x, y in zip(a.arrays, b.arrays, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_an_op_without_samples_is_named():
+    with pytest.raises(GraphError, match="op 'input' has no samples"):
+        samples("input")
+
+
+# Kernels, specs and costs -------------------------------------------------------------------------
+
+
+@each_sample
+def test_kernel_gives_the_inferred_spec(sample):
+    for call in accepted(sample):
+        assert spec_of(np.asarray(kernel(call))) == inferred(call), call.arrays
+
+
+@each_sample
+def test_out_reaches_the_kernel(sample):
+    for call in accepted(sample):
+        spec = inferred(call)
+        buffer = np.full(spec.shape, 7, spec.dtype)
+        expected = kernel(call)
+        assert kernel(call, out=buffer) is buffer
+        np.testing.assert_array_equal(buffer, expected)
+
+
+@each_sample
+def test_kernel_changes_no_input(sample):
+    before = [np.array(a) for a in sample.arrays]
+    kernel(sample, out=np.empty(inferred(sample).shape, inferred(sample).dtype))
+    for array, copy in zip(sample.arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@each_sample
+def test_only_views_share_memory_with_their_input(sample):
+    shares = any(np.shares_memory(kernel(sample), array) for array in sample.arrays)
+    assert sample.op.view or not shares
+
+
+@each_sample
+def test_takes_read_only_inputs(sample):
+    for array in sample.arrays:
+        array.flags.writeable = False
+    kernel(sample)
+
+
+@each_sample
+def test_cost_is_a_count(sample):
+    inputs, attrs = sample.prepared()
+    cost = sample.op.cost(*map(spec_of, inputs), out=inferred(sample), **attrs)
+    assert isinstance(cost, int)
+    assert cost >= 0
+
+
+@each_sample
+def test_symbolic_sizes_infer_as_numbers_do(sample):
+    """An op that infers with the first axis of each input named gives the number's spec back."""
+    inputs, attrs = sample.prepared()
+    names = {size: f"n{size}" for array in inputs for size in array.shape if size > 1}
+    specs = [graphs.TensorSpec([names.get(s, s) for s in a.shape], a.dtype) for a in inputs]
+    try:
+        spec = sample.op.infer(*specs, **attrs)
+    except GraphError:
+        return  # attributes hold numbers, which then contradict the names
+    values = {name: size for size, name in names.items()}
+    assert tuple(graphs.dims.evaluate(s, values) for s in spec.shape) == inferred(sample).shape
+    assert spec.dtype == inferred(sample).dtype
+
+
+# Rules --------------------------------------------------------------------------------------------
+
+
+def code_of(function):
+    """The syntax of a function, found in its module by its line."""
+    lines = inspect.getsource(inspect.getmodule(function))
+    for node in ast.walk(ast.parse(lines)):
+        if isinstance(node, (ast.Lambda, ast.FunctionDef)) and node.lineno == function.__code__.co_firstlineno:
+            yield node
+
+
+def numpy_calls(function, seen):
+    """The NumPy names used by a rule or a helper of it; a number made from constants is no array work."""
+    if function in seen:
+        return
+    seen.add(function)
+    for tree in code_of(function):
+        constants = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call) and _constant_arguments(n)}
+        for node in ast.walk(tree):
+            found = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np"
+            if found and id(node) not in constants:
+                yield ast.unparse(node)
+    for name in function.__code__.co_names:
+        helper = function.__globals__.get(name)
+        if isinstance(helper, types.FunctionType) and helper.__module__.startswith("graphs.ops"):
+            yield from numpy_calls(helper, seen) if helper.__module__ != "graphs.ops.shapes" else ()
+
+
+def _constant_arguments(call):
+    return call.args and all(isinstance(a, ast.Constant) for a in call.args)
+
+
+@each_op
+def test_rules_are_written_in_ops_and_never_in_numpy(name):
+    used = [n for rule in OPS[name].rules if rule for n in numpy_calls(rule.apply, set())]
+    assert not used
+
+
+def test_the_search_for_numpy_in_rules_finds_it():
+    assert list(numpy_calls(lambda g: np.multiply(g, 2), set())) == ["np.multiply"]
+    assert list(numpy_calls(lambda g: graphs.multiply(g, np.log(2.0)), set())) == []
+
+
+@each_op
+def test_rules_of_movement_hold_no_floating_value(name):
+    """What only moves elements needs shapes and indices, never the elements."""
+    op = OPS[name]
+    held = {s for rule in op.rules if rule for s in rule.sources if s is not None}
+    if op.family == "movement" or name in ("add", "subtract", "negative", "sum", "mean", "cumulative_sum"):
+        assert held <= {i for i, rule in enumerate(op.rules) if rule is None}
+
+
+# Gradients and engines ----------------------------------------------------------------------------
+
+
+@each_engine
+@each_differentiable
+def test_gradients_equal_finite_differences(engine, sample):
+    for pattern in sample.patterns():
+        check_grads(sample, sample.arrays, engine=ENGINES[engine], argnums=pattern)
+
+
+@each_engine
+@each_differentiable
+def test_second_order_equals_finite_differences(engine, sample):
+    check_grads(sample, sample.arrays, order=2, engine=ENGINES[engine])
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.arrays], ids=str)
+def test_static_equals_dynamic(sample):
+    for call in (sample, sample.cast("float32")):
+        eager, compiled = (run(engine, call, *call.arrays) for engine in ENGINES)
+        assert spec_of(compiled) == spec_of(eager)
+        np.testing.assert_array_equal(compiled, eager)
+    rearranged = static.compile(call, *call.arrays)(*call.arrays)  # with every pass there is
+    np.testing.assert_allclose(rearranged, eager, rtol=1e-6, atol=1e-6)
+
+
+@each_differentiable
+def test_static_gradients_equal_dynamic_ones(sample):
+    call = sample.cast("float32")
+
+    def loss(*floats):
+        arrays = dict(enumerate(call.arrays)) | dict(zip(call.differentiable, floats, strict=True))
+        return graphs.sum(call(*arrays.values()))
+
+    floats = [call.arrays[i] for i in call.differentiable]
+    eager, compiled = (gradients(engine, loss, *floats) for engine in ENGINES)
+    for e, c, array in zip(eager, compiled, floats, strict=True):
+        assert spec_of(e) == spec_of(c) == spec_of(array)
+        np.testing.assert_allclose(c, e, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,224 @@
+"""Saved graphs that would take more than they may, or that no call fits: refused before anything is made of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphs
+import static
+from graphs import TensorSpec
+from graphs.errors import ArtifactError
+from static.call import archive
+from tests.fuzz import artifacts
+from tests.fuzz.artifacts import members
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: Any) -> bytes:
+    path = tmp_path_factory.mktemp("graphs") / "model.graph"
+    static.compile(lambda p, x: (graphs.tanh(x @ p["w"] + ONES), x), {"w": np.ones((2, 3))}, np.ones((4, 2))).save(path)
+    return path.read_bytes()
+
+
+ONES = np.full(3, 1.5)
+PLACE = "arrays/0.npy"
+
+
+def load(folder: Path, data: bytes) -> Any:
+    (folder / "other.graph").write_bytes(data)
+    return static.load(folder / "other.graph")
+
+
+def sealed(files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip of these with a digest that fits."""
+    rest = {name: data for name, data in files.items() if name != "digest.txt"}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as zipped:
+        for name, data in {**rest, "digest.txt": archive.digest(rest).encode()}.items():
+            zipped.writestr(name, data)
+    return buffer.getvalue()
+
+
+def changed(saved: bytes, change: Any) -> bytes:
+    """The file with a document that `change` has changed."""
+    files = members(saved)
+    document = json.loads(files["graph.json"])
+    change(document)
+    return sealed(files | {"graph.json": json.dumps(document).encode()})
+
+
+def refused(folder: Path, data: bytes, match: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArtifactError, match=match):
+            load(folder, data)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(data) + 4 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+# Bombs --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bomb_is_refused_before_it_is_inflated(saved, tmp_path):
+    bomb = sealed(members(saved) | {PLACE: bytes(40 * MIB)})
+    assert len(bomb) < MIB
+    refused(tmp_path, bomb, r"other\.graph: .* bytes would inflate to 41,")
+
+
+def test_many_members_of_the_same_bytes_count_each(saved, tmp_path):
+    files = members(saved) | {f"arrays/{i}.npy": bytes(MIB) for i in range(32)}
+    refused(tmp_path, sealed(files), "would inflate to 33,")
+
+
+@pytest.mark.parametrize("declared", [0, 10, 100_000])
+def test_a_member_that_lies_about_its_size_is_refused(saved, tmp_path, declared):
+    data = bytearray(sealed(members(saved) | {PLACE: bytes(8 * MIB)}))
+    at = data.rindex(PLACE.encode()) - 46  # its head in the central directory
+    assert data[at : at + 4] == b"PK\1\2"
+    assert int.from_bytes(data[at + 24 : at + 28], "little") == 8 * MIB
+    data[at + 24 : at + 28] = declared.to_bytes(4, "little")
+    refused(tmp_path, bytes(data), r"other\.graph")
+
+
+def test_what_compresses_too_well_is_stored_as_it_is(tmp_path):
+    zeros = np.zeros(3 * MIB)
+    exe = static.compile(lambda x: x + zeros[0] * x + graphs.sum(graphs.asarray(zeros) * x[0]), np.ones(2), passes=())
+    exe.save(tmp_path / "m.graph")
+    assert (tmp_path / "m.graph").stat().st_size > zeros.nbytes
+    np.testing.assert_array_equal(static.load(tmp_path / "m.graph")(np.ones(2)), exe(np.ones(2)))
+
+
+def npy(header: str, body: bytes = b"", version: int = 1) -> bytes:
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2, "little") + text + body
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", bytes(24)), "in 24 bytes"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", bytes(24)), "in 24 bytes"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }", bytes(24)), "in 24 bytes"),
+        (npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", bytes(24)), "pickle"),
+        (npy("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", bytes(48)), "no number"),
+        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (3,", bytes(24)), "damaged"),
+        (npy("", bytes(24), version=3), "version"),
+        (b"PK\3\4" + bytes(100), "magic"),
+        (b"PK\5\6" + bytes(18), "magic"),
+        (b"", "magic|EOF"),
+    ],
+)
+def test_arrays_that_are_none_are_refused(saved, tmp_path, data, match):
+    refused(tmp_path, sealed(members(saved) | {PLACE: data}), rf"other\.graph: .*{match}")
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6.0).reshape(2, 3).T, np.arange(3, dtype=">f4"), np.zeros((0, 3)), np.ones(())]
+)
+def test_arrays_come_back(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    found = archive.array_of(buffer.getvalue())
+    np.testing.assert_array_equal(found, array)
+    assert found.dtype.isnative
+    assert found.flags.writeable
+    assert found.flags.owndata
+
+
+@pytest.mark.parametrize("name", ["graph.json", "arrays/00.npy", "arrays/-1.npy", "../x", "setup.py"])
+def test_strange_members_and_doubled_ones_are_refused(saved, tmp_path, name):
+    buffer = io.BytesIO(saved)
+    with zipfile.ZipFile(buffer, "a") as zipped, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a name is there twice is what is tested
+        zipped.writestr(name, b"x")
+    refused(tmp_path, buffer.getvalue(), "it holds")
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(saved, tmp_path, compression):
+    refused(tmp_path, sealed(members(saved), compression), "compressed in another way")
+
+
+# Documents ----------------------------------------------------------------------------------------------------------
+
+
+def constant(document: Any) -> Any:
+    return next(node for node in document["nodes"] if node["op"] == "constant")
+
+
+LAYOUTS = {
+    "fewer results": lambda d: d.update(results={"tuple": [0]}),
+    "more results": lambda d: d.update(results={"tuple": [0, 1, 2]}),
+    "results in another order": lambda d: d.update(results={"tuple": [1, 0]}),
+    "results that are no numbers": lambda d: d.update(results={"tuple": ["a", "b"]}),
+    "results that are arrays": lambda d: d.update(results={"tuple": [{"array": 0}, 1]}),
+    "fewer arguments": lambda d: d.update(arguments={"tuple": [0]}),
+    "arguments in no tuple": lambda d: d.update(arguments={"list": [0, 1]}),
+    "one argument": lambda d: d.update(arguments=0),
+    "fewer static values": lambda d: d.update(static=[None]),
+    "a static value for an array": lambda d: d.update(static=[None, 3]),
+    "an array as a static value": lambda d: d.update(static=[None, {"array": 0}]),
+    "a list as a static value": lambda d: d.update(static=[None, {"list": [None]}]),
+    "fewer outputs": lambda d: d["outputs"].pop(),
+    "more outputs": lambda d: d["outputs"].append(0),
+    "an input left out": lambda d: d["inputs"].pop(),
+    "inputs twice": lambda d: d.update(inputs=[0, 0]),
+    "an input without a name": lambda d: d["nodes"][0]["attrs"].update(name=3),
+    "a constant that is a number": lambda d: constant(d)["attrs"].update(value=3),
+    "a node before it is there": lambda d: d["nodes"][-1].update(inputs=[len(d["nodes"])]),
+    "a node counted from the end": lambda d: d["nodes"][-1].update(inputs=[-1]),
+    "a node that is a bool": lambda d: d["nodes"][-1].update(inputs=[True]),
+    "an input too large for any machine": lambda d: d["nodes"][0]["attrs"].update(
+        spec={"spec": [10**12, 2, {"dtype": ["float64"]}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_document_that_no_call_fits_is_refused(saved, tmp_path, name):
+    refused(tmp_path, changed(saved, LAYOUTS[name]), r"other\.graph: ")
+
+
+def test_a_group_over_more_than_any_machine_holds_is_refused(tmp_path):
+    """Its blocks alone would fill the memory."""
+    path = tmp_path / "m.graph"
+    static.compile(lambda x: graphs.tanh(x) * 0.5 + x, TensorSpec((1 << 12, 1 << 10), "float32")).save(path)
+    text = members(path.read_bytes())["graph.json"]
+    assert b'"fused"' in text
+    data = sealed(members(path.read_bytes()) | {"graph.json": text.replace(b"4096", b"4096000000000")})
+    refused(tmp_path, data, "no array is that large")
+
+
+def test_a_call_with_an_attribute_that_no_array_holds_is_an_error_of_ours(saved, tmp_path):
+    """A layout that fits, and a graph that does not run: placed like every error of a kernel."""
+    path = tmp_path / "m.graph"
+    static.compile(lambda x: graphs.sum(x, axis=0), np.ones(4), passes=()).save(path)
+    data = changed(path.read_bytes(), lambda d: d["nodes"][-1]["attrs"].update(keepdims=10**40))
+    loaded = load(tmp_path, data)
+    with pytest.raises(graphs.errors.GraphError, match="sum: OverflowError"):
+        loaded(np.ones(4))
+
+
+# At random ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_files_load_or_are_refused(tmp_path):
+    """A slice of `python -m tests.fuzz.artifacts --count 100000`."""
+    found = artifacts.fuzz(600, seed=3, folder=tmp_path)
+    for way in artifacts.WAYS:
+        assert found[f"{way}: refused"] > 15
+    assert found["document: ran"] > 8
+    assert found.total() == 600

@@ -1,0 +1,133 @@
+"""Graphs that hold subgraphs: saved, counted, printed, compared, and what they cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import graphs as g
+import static
+from graphs.cost import graph_cost
+from tests.helpers.control_flow import LOOPS, ROWS, W, X, Y, captured_two_deep, close, rnn
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# Graphs with subgraphs ------------------------------------------------------------------------------------------
+
+
+def everything(w: Any, xs: Any) -> Any:
+    looped = LOOPS["while in scan"](w, xs)
+    return g.cond(looped > 0, lambda: captured_two_deep(w, xs), lambda: looped) + rnn(w, xs)
+
+
+LOADER = """
+import sys
+import numpy as np
+import static
+
+exe = static.load(sys.argv[1])
+with np.load(sys.argv[2]) as given:
+    for xs in (given["short"], given["long"]):
+        print([np.asarray(r).tolist() for r in exe(given["w"], xs)])
+"""
+
+
+def test_saved_graphs_run_in_another_process(tmp_path):
+    step = static.compile(static.value_and_grad(everything), W, g.TensorSpec(("T", 3), "float64"))
+    step.save(tmp_path / "model.graph")
+    np.savez(tmp_path / "given.npz", w=W, short=ROWS[:2], long=ROWS)
+    command = [sys.executable, "-c", LOADER, str(tmp_path / "model.graph"), str(tmp_path / "given.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = [[np.asarray(r).tolist() for r in step(W, xs)] for xs in (ROWS[:2], ROWS)]
+    assert done.stdout.splitlines() == [str(e) for e in expected]
+
+
+def test_a_saved_jacobian_of_a_loop_holds_its_states(tmp_path):
+    f = static.jacobian(lambda w: g.while_loop(lambda s: (s * s).sum() < 9, lambda s: s * 1.5 + w.sum(0), w[0]))
+    exe = static.compile(f, W)
+    exe.save(tmp_path / "model.graph")
+    close(static.load(tmp_path / "model.graph")(W), exe(W))
+
+
+def test_reports_count_what_bodies_hold():
+    plain = static.compile(lambda w, xs: xs @ w, W, ROWS)
+    looped = static.compile(
+        lambda w, xs: g.scan(lambda s, x: (g.tanh(x @ w + s * np.arange(3.0)) * 2, s), X, xs), W, ROWS
+    )
+    inner = [graph for graph in looped.graph.nested() if graph is not looped.graph]
+    assert len(inner) == 1
+    report = looped.report()
+    assert report.nodes == len(looped.graph) + len(inner[0])
+    assert report.constant_bytes == sum(
+        n.attrs["value"].nbytes for n in (*looped.graph.nodes, *inner[0].nodes) if "value" in n.attrs
+    )
+    assert report.structure_bytes > plain.report().structure_bytes
+    assert looped.arena_bytes == looped.plan.peak >= looped.plan.lower_bound > 0  # with that of the body
+    assert str(report).startswith("<lambda>: ")
+
+
+def test_graphs_print_with_their_bodies():
+    lines = str(static.trace(rnn, W, ROWS)).splitlines()
+    assert "scan(%2, %1, %0, body=<graph body, " in lines[2]
+    assert lines[3].startswith("    graph body(%0 arg0: f64[3], %1 arg1: f64[3], %2 outer0: f64[3,3]) -> f64[3], f64[]")
+    assert "# control_flow.py:" in lines[2]
+    assert "# control_flow.py:" in lines[4]
+    assert any(line.startswith("      return %") for line in lines)
+
+
+def test_graphs_with_different_bodies_differ():
+    def looped(op: Any, index: int) -> Any:
+        def f(x: Any, y: Any) -> Any:
+            return g.switch(index + g.astype(x.sum(), "int64"), [lambda: op(x), lambda: x + y])
+
+        return static.trace(f, X, Y)
+
+    assert g.isomorphic(looped(g.sin, 0), looped(g.sin, 0))
+    assert not g.isomorphic(looped(g.sin, 0), looped(g.cos, 0))
+    scans = [
+        static.trace(lambda x, op=op: g.scan(lambda s, _: (op(s), s), x, length=2), X) for op in (g.sin, g.cos, g.sin)
+    ]
+    assert [g.isomorphic(scans[0], other) for other in scans] == [True, False, True]
+
+
+def test_costs():
+    step = graph_cost(static.trace(lambda s, x, w: g.tanh(s @ w + x), X, X, W))
+    fixed = graph_cost(static.trace(lambda w, xs: g.scan(lambda s, x: (g.tanh(s @ w + x), ()), X, xs)[0], W, ROWS))
+    assert (fixed.flops, fixed.bytes) == (4 * step.flops, 4 * step.bytes)
+    spec = g.TensorSpec(("T", 3), "float64")
+    symbolic = graph_cost(static.trace(lambda w, xs: g.scan(lambda s, x: (g.tanh(s @ w + x), ()), X, xs)[0], W, spec))
+    assert str(symbolic.flops) == f"{step.flops}*T"
+    dear, cheap = (graph_cost(static.trace(f, X)) for f in (lambda x: g.tanh(x) + g.exp(x), lambda x: x * 2))
+    branch = graph_cost(
+        static.trace(lambda p, x: g.cond(p, lambda: g.tanh(x) + g.exp(x), lambda: x * 2), np.array(True), X)
+    )
+    assert branch.flops == dear.flops > cheap.flops
+    assert branch.bytes >= dear.bytes
+    loop = graph_cost(static.trace(lambda x: g.while_loop(lambda s: s.sum() < 5, lambda s: g.tanh(s) + g.exp(s), x), X))
+    assert loop.flops >= dear.flops
+
+
+def test_compiled_code_gives_what_the_graph_gives_node_by_node():
+    exe = static.compile(static.value_and_grad(everything), W, ROWS)
+    close(exe(W, ROWS), exe.graph(W, ROWS))
+
+
+def test_padded_scans_equal_unpadded_ones():
+    def loss(w: Any, xs: Any, mask: Any) -> Any:
+        def step(s: Any, x: Any) -> Any:
+            return g.where(x[1], g.tanh(s @ w + x[0]), s), ()
+
+        return (g.scan(step, X, (xs, mask))[0] ** 2).sum()
+
+    step = static.jit(static.value_and_grad(loss), shapes="bucket", dims=(None, ("T", None), ("T",)))
+    for length in (3, 4, 2):
+        xs, mask = ROWS[:length], np.ones(length, bool)
+        close(step(W, xs, mask), dynamic.value_and_grad(loss)(W, xs, mask))
+    assert step.stats.compiles == 2
