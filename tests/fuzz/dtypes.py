@@ -55,14 +55,13 @@ def scaled(x: Value, sign: str, number: Any, first: bool) -> Value:
     return OPERATORS[sign](number, x) if first else OPERATORS[sign](x, number)
 
 
-def constants(random: Random, x: Array) -> Options:
-    """Two arrays without axes, of any dtype, which a graph folds and moves about."""
+def constants(random: Random, x: Array) -> Options | None:
+    """Two arrays without axes, of any dtype, that a graph folds and moves; none where a sum overflows in float16."""
     values = (np.uint8(100), np.int8(-128), np.bool_(True), np.int64(5), np.float32(1.5), np.float64(0.25))
-    return {
-        "of": drawn(random, list(WITH_CONSTANTS)),
-        "c": np.array(drawn(random, values)),
-        "d": np.array(drawn(random, values)),
-    }
+    of, c, d = drawn(random, list(WITH_CONSTANTS)), np.array(drawn(random, values)), np.array(drawn(random, values))
+    if of == "sums" and np.sum(np.abs(x)) * abs(float(c) * float(d)) > np.finfo(np.float16).max:
+        return None
+    return {"of": of, "c": c, "d": d}
 
 
 WITH_CONSTANTS: dict[str, Any] = {
