@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from dynamic import inplace, mode
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.blocks import Block, Hold, undo_after
@@ -45,7 +45,7 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class _Segment:
-    """One checkpointed call: how to run it again, and the entries that it recorded, in a fixed order."""
+    """One checkpointed call: how to run it again, and the nodes that it recorded, in a fixed order."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.f = f
@@ -53,7 +53,7 @@ class _Segment:
         self.random = _Random(self.arguments)
         self.line = user_line()
         self.start = inplace.clock.tick()
-        self.entries: list[ref[Entry]] = []  # weak, since each entry holds the segment
+        self.nodes: list[ref[Node]] = []  # weak, since each node holds the segment
         self.signatures: list[Signature] = []
         self.leaves: list[Leaf] = []
 
@@ -64,34 +64,34 @@ class _Segment:
         return tuple(a for a in arrays if isinstance(a, np.ndarray))
 
     def let_go(self, result: Any) -> None:
-        """Drop the values that the function's entries have saved."""
+        """Drop the values that the function's nodes have saved."""
         inplace.check_unchanged("checkpoint", self.saved, self.start)
-        entries = _entries_since(self.start, result)
-        self.signatures = [_signature(entry) for entry in entries]
-        self.leaves = [edge for entry in entries for edge in entry.edges if type(edge) is Leaf]
-        self.entries = [ref(entry) for entry in entries]
-        for number, entry in enumerate(entries):
-            entry.saved = _Hole(self, number)
+        nodes = _nodes_since(self.start, result)
+        self.signatures = [_signature(node) for node in nodes]
+        self.leaves = [edge for node in nodes for edge in node.edges if type(edge) is Leaf]
+        self.nodes = [ref(node) for node in nodes]
+        for number, node in enumerate(nodes):
+            node.saved = _Hole(self, number)
 
     def fill(self) -> None:
-        """Run the function again, and give its entries their saved values back."""
+        """Run the function again, and give its nodes their saved values back."""
         again = self._again()
-        found = [_signature(entry) for entry in again]
+        found = [_signature(node) for node in again]
         if found != self.signatures:
             raise NotDifferentiableError(self._difference(found))
-        for number, (held, entry) in enumerate(zip(self.entries, again, strict=True)):
+        for number, (held, node) in enumerate(zip(self.nodes, again, strict=True)):
             original = held()
             if original is not None and _is_hole(original, self, number):
-                original.saved = entry.saved
-                if type(entry.saved) is _Hole:  # of a checkpoint inside this one
-                    entry.saved.belongs_to(original)
+                original.saved = node.saved
+                if type(node.saved) is _Hole:  # of a checkpoint inside this one
+                    node.saved.belongs_to(original)
 
-    def _again(self) -> list[Entry]:
+    def _again(self) -> list[Node]:
         args, kwargs = tree.unflatten(self.structure, self.arguments)
         start = inplace.clock.tick()
         with self.random.restored(), mode.enable_grad(), _requiring(self.leaves):
             try:
-                return _entries_since(start, self.f(*args, **kwargs))
+                return _nodes_since(start, self.f(*args, **kwargs))
             except Exception as error:
                 error.add_note(f"in the second run of the checkpoint at {self.line}")
                 raise
@@ -107,7 +107,7 @@ class _Segment:
 
 
 class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
-    """Stands for what an entry has saved, until backward comes to it.
+    """Stands for what a node has saved, until backward comes to it.
 
     Holds the arrays that are held instead: what may not be changed in place, and counts as saved.
     """
@@ -121,38 +121,38 @@ class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
         return hole
 
     def fill(self) -> None:
-        """Give the entry what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
+        """Give the node what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
         self.segment.fill()
 
-    def belongs_to(self, entry: Entry) -> None:
-        """Let another entry have the values."""
-        self.segment.entries[self.number] = ref(entry)
+    def belongs_to(self, node: Node) -> None:
+        """Let another node have the values."""
+        self.segment.nodes[self.number] = ref(node)
 
 
-def _is_hole(entry: Entry, segment: _Segment, number: int) -> bool:
-    held = entry.saved
+def _is_hole(node: Node, segment: _Segment, number: int) -> bool:
+    held = node.saved
     return type(held) is _Hole and held.segment is segment and held.number == number
 
 
-def _entries_since(start: int, result: Any) -> list[Entry]:
-    """The entries that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
+def _nodes_since(start: int, result: Any) -> list[Node]:
+    """The nodes that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
     outputs = [leaf._edge for leaf in tree.leaves(result) if type(leaf) is Tensor]
-    seen: dict[Entry, None] = {}
+    seen: dict[Node, None] = {}
     stack: list[Any] = outputs[::-1]
     while stack:
-        entry = stack.pop()
-        if type(entry) is Entry and entry.sequence > start and entry not in seen:
-            seen[entry] = None
-            stack += entry.edges
+        node = stack.pop()
+        if type(node) is Node and node.sequence > start and node not in seen:
+            seen[node] = None
+            stack += node.edges
     return list(seen)
 
 
-def _signature(entry: Entry) -> Signature:
-    """What an entry is and has saved: the op and the specs, which two runs of one function must share."""
-    held = entry.saved
+def _signature(node: Node) -> Signature:
+    """What a node is and has saved: the op and the specs, which two runs of one function must share."""
+    held = node.saved
     if type(held) is _Hole:
         return held.segment.signatures[held.number]
-    return entry.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
+    return node.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
 
 
 def _described(signatures: Sequence[Signature], number: int) -> str:
