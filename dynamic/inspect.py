@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic.inplace import owner_of
-from dynamic.node import Edge, Leaf, Node
+from dynamic.node import Leaf, Node
 from dynamic.tapes import history
 from dynamic.tensor import Tensor
 from graphs.spec import TensorSpec, spec_of
@@ -59,8 +59,7 @@ class Tape:
         self.leaves = list(dict.fromkeys([edge for edge in read if type(edge) is Leaf]))
         self.stats: TapeStats = tape_stats(tensor)
         self.spec = spec_of(tensor)
-        edges: list[Edge] = [*self.leaves, *self.nodes]
-        self._number = {edge: number for number, edge in enumerate(edges)}
+        self._number: dict[Any, int] = {edge: number for number, edge in enumerate([*self.leaves, *self.nodes])}
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -92,13 +91,12 @@ class Tape:
         """
         import networkx as nx
 
-        graph = nx.MultiDiGraph()
+        graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         for edge, number in self._number.items():
-            op = "leaf" if type(edge) is Leaf else edge.op.name  # type: ignore[union-attr]
-            saved = () if type(edge) is Leaf else edge.saved or ()  # type: ignore[union-attr]
-            spec = TensorSpec(edge.shape, edge.dtype)  # type: ignore[union-attr]
-            nbytes = sum(value.nbytes for value in saved if isinstance(value, np.ndarray))
-            graph.add_node(number, op=op, spec=spec, attrs=getattr(edge, "attrs", {}), saved_bytes=nbytes)
+            spec = TensorSpec(edge.shape, edge.dtype)
+            nbytes = sum(value.nbytes for value in edge.saved or () if isinstance(value, np.ndarray))
+            op = "leaf" if type(edge) is Leaf else edge.op.name
+            graph.add_node(number, op=op, spec=spec, attrs=edge.attrs, saved_bytes=nbytes)
         for node in self.nodes:
             for position, source in enumerate(node.edges):
                 if source in self._number:
@@ -106,39 +104,10 @@ class Tape:
         return graph
 
     def draw(self, path: str | Path | None = None) -> Any:
-        """A matplotlib figure of the tape, the leaves on top (needs matplotlib); saved where `path` says."""
-        from matplotlib.figure import Figure
+        """A figure of the tape, the leaves on top; saved where `path` says (needs networkx and matplotlib)."""
+        from graphs.drawing import draw
 
-        places = self._places()
-        width = max(x for x, _ in places.values()) + 1
-        height = 1 - min(y for _, y in places.values())
-        figure = Figure(figsize=(1.6 * width, 0.8 * height))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set(xlim=(-0.5, width - 0.5), ylim=(0.5 - height, 0.5))
-        for node in self.nodes:
-            for source in (edge for edge in node.edges if edge in places):
-                axes.annotate("", places[node], places[source], arrowprops={"arrowstyle": "->", "color": "0.6"})
-        for edge, (x, y) in places.items():
-            name = "leaf" if type(edge) is Leaf else edge.op.name  # type: ignore[union-attr]
-            text = f"{name}\n{TensorSpec(edge.shape, edge.dtype)}"  # type: ignore[union-attr]
-            colour = "#dbe9f6" if type(edge) is Leaf else "white"
-            axes.text(x, y, text, ha="center", va="center", fontsize=8, bbox={"boxstyle": "round", "fc": colour})
-        if path is not None:
-            figure.savefig(path)
-        return figure
-
-    def _places(self) -> dict[Edge, tuple[float, float]]:
-        """Where each leaf and node is drawn: below all that it reads, one beside the other."""
-        depth: dict[Edge, int] = {}
-        for edge in self._number:
-            depth[edge] = 1 + max([depth[e] for e in edge.edges if e in depth], default=-1)  # type: ignore[union-attr]
-        taken: dict[int, int] = {}
-        places: dict[Edge, tuple[float, float]] = {}
-        for edge, row in depth.items():
-            places[edge] = (taken.get(row, 0), -row)
-            taken[row] = taken.get(row, 0) + 1
-        return places
+        return draw(self.to_networkx(), path)
 
 
 def tape_of(tensor: Tensor) -> Tape:

@@ -95,6 +95,8 @@ class Leaf:
     __slots__ = ("__weakref__", "closed", "dtype", "hooks", "shape", "tensor")
 
     edges: tuple[Edge, ...] = ()
+    saved: tuple[Any, ...] = ()
+    attrs: Attrs = {}  # noqa: RUF012  (nobody writes to it)
     sequence = 0  # before every node
 
     def __init__(self, tensor: Tensor) -> None:
