@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
 
 class Sample:
-    """An array with a name, which writes down every op that it meets.
+    """An array with a name, which writes down every op that is run on it.
 
     `whole` tells that it has the shape and dtype of the cotangent, however the operands are broadcast.
     """
@@ -100,7 +100,7 @@ _MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the
 
 
 class Instruction(NamedTuple):
-    """A kernel call on values and constants, told by number: or without a kernel, the delivery of one to input `out`.
+    """A kernel call on values and constants by their numbers; or, without a kernel, the delivery of one to input `out`.
 
     `dropped` are the values that nobody reads afterwards. While a pool is on, the kernel may write into one of them
     that is in the bit set `into`.
