@@ -162,8 +162,7 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
         raise NotDifferentiableError(
             located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
         )
-    if edge.sequence < inplace.clock.rewritten:
-        inplace.check_view(output)
+    inplace.check_view(output)
     data = output._data
     if seed is None and data.size == 1:  # a tensor that needs a gradient is floating
         seed = np.ones(data.shape, data.dtype) if data.shape else np.array(1, data.dtype)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic import mode
-from dynamic.node import Edge, Leaf, Node
+from dynamic.node import Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
@@ -165,15 +165,10 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
             )
 
 
-def precedes_change(edge: Edge) -> bool:
-    """Whether something was recorded before a history was changed in place: `check_view` has to look at its tensor."""
-    return type(edge) is Node and edge.sequence < clock.rewritten
-
-
 def check_view(tensor: Tensor) -> None:
     """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
     time = tensor._edge.sequence if tensor._edge is not None else 0
-    change = _change_since(tensor._data, time)
+    change = _change_since(tensor._data, time) if time < clock.rewritten else None
     if change is not None and change.rewritten > time > 0:
         raise InplaceError(
             located(f"this view's base was changed in place at {change.line}; take the view again after the change")

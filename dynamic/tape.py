@@ -30,11 +30,14 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
     """
 
     def run(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-        values = _lifted(op, args)
-        if values is None:
-            return _other_interpreter(args)(op, args, attrs)
-        arrays = [v._data if type(v) is Tensor else v for v in values]
-        edges = [v._edge if type(v) is Tensor else None for v in values]
+        for arg in args:
+            if type(arg) is not Tensor and (other := dispatch.interpreter_of(arg)) is not None:
+                return other(op, args, attrs)
+        try:
+            arrays = [arg._data if type(arg) is Tensor else promotion.typed(arg, args) for arg in args]
+        except GraphError as error:
+            raise dispatch.explained(op, args, error) from None
+        edges = [arg._edge if type(arg) is Tensor else None for arg in args]
         data = dispatch.execute(op, arrays, attrs)
         if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
@@ -61,34 +64,13 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
 bind = interpreter(pullback)
 
 
-def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
-    """The arguments with scalars and lists as arrays; None when another interpreter must see them."""
-    result = []
-    for arg in args:
-        if type(arg) is not Tensor:
-            if dispatch.interpreter_of(arg) is not None:
-                return None
-            try:
-                arg = promotion.typed(arg, args)
-            except GraphError as error:
-                raise dispatch.explained(op, args, error) from None
-        result.append(arg)
-    return result
-
-
-def _other_interpreter(args: Sequence[Any]) -> dispatch.Interpreter:
-    found = (dispatch.interpreter_of(a) for a in args if type(a) is not Tensor)
-    return next(i for i in found if i is not None)
-
-
 def _wanted(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -> int:
     """The inputs that get a gradient, as a bit set: those with an edge and a rule."""
     wanted = 0
     for i, edge in enumerate(edges):
         if edge is None:
             continue
-        if edge.sequence < inplace.clock.rewritten:
-            inplace.check_view(args[i])
+        inplace.check_view(args[i])
         if op.rule(i) is not None:
             wanted |= 1 << i
     return wanted

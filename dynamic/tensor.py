@@ -242,18 +242,6 @@ class Tensor(Surface):
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, key))
 
-    def __iadd__(self, other: Any) -> Self:
-        return self._assign(self + other)
-
-    def __isub__(self, other: Any) -> Self:
-        return self._assign(self - other)
-
-    def __imul__(self, other: Any) -> Self:
-        return self._assign(self * other)
-
-    def __itruediv__(self, other: Any) -> Self:
-        return self._assign(self / other)
-
     def add_(self, other: Any, alpha: float = 1) -> Self:
         """Add `alpha * other` in place."""
         return self._assign(self + (other if alpha == 1 else other * alpha))
@@ -269,6 +257,11 @@ class Tensor(Surface):
     def div_(self, other: Any) -> Self:
         """Divide in place."""
         return self._assign(self / other)
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
 
     def copy_(self, other: Any) -> Self:
         """Take the values of another tensor, broadcast to this one's shape."""
