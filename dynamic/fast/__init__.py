@@ -20,7 +20,7 @@ from dynamic import inplace, mode, tape
 from dynamic import walk as textbook
 from dynamic.fast import loops
 from dynamic.fast.loops import watchers
-from dynamic.fast.programs import Typed
+from dynamic.fast.programs import Typed, by_rules
 from dynamic.fast.pullbacks import Compiled, pullback
 from dynamic.fast.records import install, operators
 from dynamic.node import Edge, Leaf, Node
@@ -116,7 +116,7 @@ def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, A
     """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`."""
     reached: dict[Any, Any] = {}
     is_plain = not way.create_graph and way.useful is None
-    if is_plain and loops.walk(nodes, cotangents, reached, way.wanted, way.retain, _attend, textbook.hooked, _carry):
+    if is_plain and loops.walk(nodes, cotangents, reached, way.wanted, way.retain, _attend, textbook.hooked, by_rules):
         return reached
     return reached | textbook.walk(nodes, cotangents, way)
 
@@ -126,13 +126,6 @@ def _attend(node: Node, cotangents: dict[Any, Any]) -> None:
     textbook.prepare(node)
     if node.hooks:
         cotangents[node] = textbook.hooked(node, cotangents.pop(node))
-
-
-def _carry(node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
-    """Carry a cotangent to the inputs of a node by the rules, where ops are observed."""
-    for edge, contribution in textbook.carry(node, cotangents.pop(node), Way(retain=keep)):
-        reverse.arrive(cotangents, edge, contribution)
-        del contribution  # while the next rule runs, nothing but `cotangents` holds it
 
 
 def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynamic.fast import loops
-from graphs import dispatch, promotion
+from dynamic.node import Node
+from dynamic.walk import Way, carry
+from graphs import dispatch, promotion, reverse
 from graphs.errors import GraphError
 from graphs.op import Attrs, Op
 from graphs.ops.movement import permute_dims
@@ -132,7 +135,7 @@ def program(pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: 
         for i, step in enumerate(code)
     ]
     return loops.Program(
-        otherwise=pullback.by_rules,  # type: ignore[attr-defined]  # of the compiled tape
+        otherwise=by_rules,
         constants=tuple(constants),
         typed=typed,
         conforms=pullback.op.broadcasts,
@@ -141,6 +144,14 @@ def program(pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: 
         inputs=pullback.count,
         code=tuple(code),
     )
+
+
+def by_rules(node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
+    """Carry the cotangent of a node to its inputs by the rules; the node is released unless it is to be kept."""
+    reverse.accumulate([node], cotangents, functools.partial(carry, way=_KEEPING if keep else _RELEASING))
+
+
+_KEEPING, _RELEASING = Way(retain=True), Way()
 
 
 def _instructions(

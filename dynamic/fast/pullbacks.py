@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from dynamic.fast import loops
-from dynamic.fast.programs import Call, Sample, Trace, Typed, program, traced
+from dynamic.fast.programs import Call, Sample, Trace, Typed, by_rules, program, traced
 from dynamic.node import Node
-from graphs import reverse
 from graphs.errors import GraphError
 from graphs.op import OUTPUT, Op
 from graphs.ops.linalg import matmul
@@ -41,7 +40,7 @@ class Compiled(Pullback):
 
     def _compile(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = by_hand.get(self.op) or self._foreseen() or self.by_rules
+        self.apply = by_hand.get(self.op) or self._foreseen() or by_rules
         self.apply(node, keep, cotangents)
 
     def _foreseen(self) -> Code | None:
@@ -49,15 +48,6 @@ class Compiled(Pullback):
         if self.op.family == "custom" or not all(step.rule.is_ours for step in self.steps):
             return None
         return _program(self) or _learned(self)
-
-    def by_rules(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
-        """Carry the cotangent of a node to its inputs by the rules."""
-        edges, saved = node.taken(keep)
-        values = [*saved, cotangents.pop(node)]
-        del saved  # `pull` drops each value after its last reader
-        for edge, contribution in self.pull(edges, values):
-            reverse.arrive(cotangents, edge, contribution)
-            del contribution  # while the next rule runs, nothing but `cotangents` holds it
 
 
 by_hand: dict[Op, Code] = {}
@@ -124,9 +114,9 @@ def _learned(pullback: Compiled) -> Code | None:
         try:
             return _read_for(pullback, node, cotangent, typed=not reads_arrays)
         except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
-            return pullback.by_rules
+            return by_rules
 
-    return loops.Learned(learn=learn, otherwise=pullback.by_rules, at_once=not reads_arrays)
+    return loops.Learned(learn=learn, otherwise=by_rules, at_once=not reads_arrays)
 
 
 def _read_for(pullback: Compiled, node: Node, cotangent: Any, *, typed: bool) -> Code:
