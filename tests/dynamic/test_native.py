@@ -28,7 +28,7 @@ from compare.run import processes
 from compare.run.environment import environment
 from compare.run.job import Job
 from dynamic import functional, inplace, tapes
-from dynamic.entry import Entry
+from dynamic.node import Node
 from dynamic.options import has_options
 from dynamic.pool import _allocator
 from dynamic.tape import bind
@@ -489,7 +489,7 @@ def _is_piecewise(one: op.Op) -> bool:
 
 # What is held -----------------------------------------------------------------------------------------------------
 
-SINGLES = (None, True, Entry, dynamic.Tensor, np.ndarray, np.dtype(np.float32), np.dtype(np.float64))
+SINGLES = (None, True, Node, dynamic.Tensor, np.ndarray, np.dtype(np.float32), np.dtype(np.float64))
 
 
 def growth(step: Callable[[], Any], count: int = 100) -> dict[str, int]:
@@ -497,7 +497,7 @@ def growth(step: Callable[[], Any], count: int = 100) -> dict[str, int]:
 
     The least of three readings: what the interpreter keeps for later use grows now and then.
     """
-    lent = [*SINGLES, g.sin, g.add.kernel, Entry.__slots__, *list(promotion.numbers.values())[:8]]
+    lent = [*SINGLES, g.sin, g.add.kernel, Node.__slots__, *list(promotion.numbers.values())[:8]]
     for _ in range(50):
         step()
     gc.collect()
@@ -957,13 +957,13 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _step(args=(9,)), ValueError),
     (lambda: _step(args=("a",)), TypeError),
     (lambda: _step(dropped=(9,)), ValueError),
-    (lambda: _program()(Entry(), False), TypeError),
+    (lambda: _program()(Node(), False), TypeError),
     (lambda: _program()(1, False, {}), TypeError),
-    (lambda: _program()(Entry(), False, None), TypeError),
+    (lambda: _program()(Node(), False, None), TypeError),
     (lambda: loops.Learned(learn=print), TypeError),
-    (lambda: _learned()(Entry(), False), TypeError),
+    (lambda: _learned()(Node(), False), TypeError),
     (lambda: _learned()(1, False, {}), TypeError),
-    (lambda: _learned()(Entry(), False, None), TypeError),
+    (lambda: _learned()(Node(), False, None), TypeError),
     (lambda: loops.arguments((_X,)), TypeError),
     (lambda: loops.arguments(None, [0]), TypeError),
     (lambda: loops.arguments((_X,), (0,)), TypeError),

@@ -34,7 +34,7 @@ def test_slots_that_hold_anything_crash_nothing() -> None:
 
 SETTING = """
 import numpy as np, dynamic, graphs as g
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node as TapeNode
 
 w, x = np.ones((2, 3)), dynamic.tensor([1.0, 2.0, 3.0], requires_grad=True)
 y = g.sum(g.tanh(x) * 2.0)
@@ -125,7 +125,7 @@ COMPILED: dict[str, tuple[str, str]] = {
     "a tensor that says it is deferred": ("pretending() * 2", "AttributeError"),
     "a node without inputs": ("loops.awaited([Node.__new__(Node)])", "AttributeError"),
     "a view of nothing": ("loops.located([View.__new__(View)])", "AttributeError"),
-    "entries that are none": ("loops.history([Entry.__new__(Entry)])", "AttributeError"),
+    "nodes of no tape": ("loops.history([TapeNode.__new__(TapeNode)])", "AttributeError"),
     "edges that are none": ("loops.walk([], {5: 6}, {}, set(), True, None, None, None)", "TypeError"),
 }
 MORE = """

@@ -12,7 +12,7 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic import tapes
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node
 from dynamic.tape import history
 from graphs import dispatch, op, promotion
 from graphs.spec import spec_of
@@ -31,7 +31,7 @@ def described(tensor: dynamic.Tensor) -> Any:
     """All that is kept of a result."""
     edge = tensor._edge
     history_of = None
-    if isinstance(edge, Entry):
+    if isinstance(edge, Node):
         saved = [v.tobytes() if isinstance(v, np.ndarray) else v for v in edge.saved or ()]
         kinds = [type(e).__name__ for e in edge.edges]
         history_of = (

@@ -145,7 +145,7 @@ def _integral(value: float) -> str:
 def grad_fn_name(op_name: str, attrs: Attrs) -> str:
     """PyTorch's name for the backward of an op, such as `SumBackward1` for `sum` with `axis=0`.
 
-    `attrs` are the op's attributes. Where PyTorch's choice hangs on the inputs, `attrs["ndims"]` may give one
+    `attrs` are the op's attributes. Where PyTorch's choice depends on the inputs, `attrs["ndims"]` may give one
     entry per input: its number of axes, or None for a Python number. An op without a name of its own gets
     `<Name>Backward0`.
     """

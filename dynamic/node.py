@@ -1,4 +1,4 @@
-"""The entries of the tape: recorded ops, and the leaves where gradients end."""
+"""The nodes of the tape: recorded ops, and the leaves where gradients end."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
 from graphs.op import Attrs, Op
 from graphs.pullback import Pullback
+from graphs.torch.printing import grad_fn_name
 
 if TYPE_CHECKING:
     from dynamic.tensor import Tensor
 
-Edge = Union["Entry", "Leaf", None]
+Edge = Union["Node", "Leaf", None]
 Hook = Callable[[Any], Any]
 
 
-class Entry:
+class Node:
     """One recorded op.
 
     pullback     the op, and how a cotangent passes back through it
     attrs        its attributes
-    edges        for each input, the entry that made it, the leaf that it is, or None where no gradient flows
+    edges        for each input, the node that made it, the leaf that it is, or None where no gradient flows
     saved        what the VJP rules need; None once backward has used and freed it
     shape, dtype of the result, and so of its cotangent
     sequence     when it was recorded
@@ -71,8 +72,6 @@ class Entry:
 
     def name(self) -> str:
         """PyTorch's name for the op's backward: `MulBackward0`."""
-        from dynamic.printing import grad_fn_name
-
         ndims = {} if self.pullback.ndims is None else {"ndims": self.pullback.ndims}
         return grad_fn_name(self.op.name, {**self.attrs, **ndims})
 
@@ -96,7 +95,9 @@ class Leaf:
     __slots__ = ("__weakref__", "closed", "dtype", "hooks", "shape", "tensor")
 
     edges: tuple[Edge, ...] = ()
-    sequence = 0  # before every entry
+    saved: tuple[Any, ...] = ()
+    attrs: Attrs = {}  # noqa: RUF012  (nobody writes to it)
+    sequence = 0  # before every node
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = weakref.ref(tensor)

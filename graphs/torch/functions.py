@@ -8,6 +8,31 @@ from typing import Any
 from graphs import ops
 from graphs.torch_names import axis_words
 
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "cat",
+    "cross",
+    "cummax",
+    "cummin",
+    "log_softmax",
+    "logcumsumexp",
+    "logsumexp",
+    "mean",
+    "mm",
+    "mul",
+    "neg",
+    "prod",
+    "scatter_reduce",
+    "softmax",
+    "stack",
+    "sub",
+    "sum",
+    "unsqueeze",
+]
+
 all = axis_words(ops.all)
 any = axis_words(ops.any)
 argmax = axis_words(ops.argmax)
