@@ -6,7 +6,6 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from dynamic import mode
-from dynamic.batching import compiled
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.switch import defer
@@ -53,7 +52,5 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
             batch.run()
             batch.close()
 
-
-compiled.connect()
 
 __all__ = ["Batch", "BatchStats", "batched", "cell"]

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import ref
 
 from dynamic import mode
-from dynamic.batching import groups, loops
+from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
 from dynamic.batching.memory import part
@@ -49,16 +49,6 @@ class BatchStats:
 class Batch:
     """Ops that wait to run together, until somebody needs a value or the block ends."""
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "calls",
-        "cells",
-        "known",
-        "signatures",
-        "values",
-    )  # what compiled loops look at
-
     def __init__(self, strategy: str) -> None:
         if strategy not in SCHEDULES:
             raise ValueError(f"batched: the strategy is one of {', '.join(SCHEDULES)}, not {strategy!r}")
@@ -75,7 +65,6 @@ class Batch:
         self._kept: list[Any] = []
         self._constant_kinds: dict[Kind, Kind] = {}
         self.signatures: dict[Hashable, Signature] = {}
-        self.calls: dict[Hashable, Signature] = {}  # the same by options as they were given: see `sign`
         self._bundles: dict[Hashable, Bundle] = {}
         self.gathered: dict[Hashable, Tensor] = {}  # by what it is made of, while ops run
         self.cells: dict[Hashable, Any] = {}  # what `cells` knows of the functions that were called
@@ -121,13 +110,6 @@ class Batch:
             node.line = user_line()
         return deferred(node, signature.out, self.values)
 
-    def sign(self, op: Op, values: Sequence[Deferred], attrs: Attrs) -> Signature:
-        """The signature of an op on deferred values."""
-        key: list[Any] = [op, mode.now().recording, *[value.kind for value in values]]
-        if attrs:
-            key.append(frozen(attrs))
-        return self.signatures.get(tuple(key)) or self._signature(op, values, attrs, tuple(key))
-
     def row(self, value: Deferred, index: int) -> Deferred:
         """value[index] for an index from 0 on: some of its elements, and no op."""
         kind = self.row_kind(value.kind)
@@ -150,10 +132,7 @@ class Batch:
 
     def _forget_values(self) -> None:
         """Let go of values that nobody else holds; soon, since memory that is used again is in the cache."""
-        if loops.compiled is not None:
-            self.values = loops.compiled.held(self.values)
-        else:
-            self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
+        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
         self._many = 2 * len(self.values) + 1024
 
     def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
@@ -239,7 +218,7 @@ class Batch:
                     groups.run(group)
         except Exception:
             self._failed = True
-            self.signatures, self.calls = {}, {}  # so that the next op asks for one
+            self.signatures = {}  # so that the next op asks for one
             raise
         groups.let_go(group)  # what has been read last is free, as it would be without a batch
         stats, call = self.stats, signature.call

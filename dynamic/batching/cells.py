@@ -9,10 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from dynamic import mode
-from dynamic.batching import loops
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.groups import RUNNERS, blame, column_of, input_of
+from dynamic.batching.groups import RUNNERS, blame, column_of
 from dynamic.batching.memory import Indices, gathered, located, part, places
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
@@ -81,10 +80,6 @@ class _Joined:
 
 
 def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    if loops.compiled is not None:
-        returned = loops.compiled.defer_call(batch, f, args, options)
-        if returned is not NotImplemented:
-            return returned
     leaves, structure = tree.flatten_as_inserted((args, options))
     key: list[Any] = [f, structure, mode.is_grad_enabled()]
     inputs: list[Run] = []
@@ -142,7 +137,7 @@ def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -
 def _run(group: list[Node]) -> None:
     signature: Any = group[0].signature
     plan: Plan = signature.call
-    columns = [column_of(input_of(group, j), kind) for j, kind in enumerate(signature.kinds)]
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
     lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
     rows = [_segments(np.array(each)) for each in lengths]

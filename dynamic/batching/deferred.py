@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from dynamic.batching import loops
 from dynamic.batching.nodes import Kind, Run, View
 from dynamic.tensor import Tensor
 from graphs import ops
@@ -65,8 +64,6 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
         return cast("Self", super().__getitem__(key))
 
     def __iter__(self) -> Iterator[Self]:
-        if loops.compiled is not None and self.shape:
-            return iter(loops.compiled.rows(self))
         return iter([self[i] for i in range(len(self))])
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from dynamic.batching import loops
 from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Node, Run
 from dynamic.tensor import Tensor
@@ -20,9 +19,6 @@ _WORTH_CUTTING = 1 << 28
 
 def arrange(groups: list[list[Node]]) -> None:
     """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
-    if loops.compiled is not None:
-        loops.compiled.arrange(groups, _PLACES)
-        return
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
@@ -36,12 +32,9 @@ def arrange(groups: list[list[Node]]) -> None:
 def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
     """Tell the nodes of a group where in its result they lie."""
     block = Block(result)
-    if loops.compiled is not None:
-        loops.compiled.place(group, block, starts)
-    else:
-        for node, start in zip(group, starts, strict=True):
-            node.block = block
-            node.start = start
+    for node, start in zip(group, starts, strict=True):
+        node.block = block
+        node.start = start
     if block.size * result.dtype.itemsize * len(group) > _WORTH_CUTTING and starts[-1]:
         pieces = [list(nodes) for _, nodes in groupby(group, key=lambda node: node.read // _PLACES)]
         if len(pieces) * block.size * result.dtype.itemsize > _WORTH_CUTTING:

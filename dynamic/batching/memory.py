@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.batching import loops
 from dynamic.batching.moves import EVERY, Move, gather, section
 from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
@@ -78,9 +77,6 @@ class Places(NamedTuple):
 
 def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
     """Where some runs are, as few stretches; None where they are many."""
-    if loops.compiled is not None:
-        told = loops.compiled.spans(runs, sizes, _FEW)
-        return None if told is None else Spans(*told)
     numbers: dict[Block, int] = {}
     found: list[Span] = []
     for run, size in zip(runs, repeat(sizes) if isinstance(sizes, int) else sizes, strict=False):
@@ -96,8 +92,6 @@ def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
 
 def are_one(runs: list[Run]) -> bool:
     """Whether all runs are the same elements."""
-    if loops.compiled is not None:
-        return loops.compiled.are_one(runs)
     first = runs[0]
     return all(run.block is first.block and run.start == first.start for run in runs)
 
@@ -110,9 +104,6 @@ def located(runs: list[Run], sizes: int | list[int]) -> Spans | Places:
 def places(runs: list[Run], sizes: int | list[int]) -> Places:
     """Where each run is."""
     each = sizes if isinstance(sizes, int) else np.array(sizes)
-    if loops.compiled is not None:
-        blocks, owners, starts = loops.compiled.located(runs)
-        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp), each)
     numbers: dict[Block, int] = {}
     found = [numbers.setdefault(run.block, len(numbers)) for run in runs]
     return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp), each)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from dynamic.batching import loops
 from dynamic.batching.nodes import Level, Node
 from dynamic.batching.signatures import Bundle
 
@@ -92,9 +91,6 @@ class _Agenda:
 
 def _awaited(nodes: list[Node]) -> set[Level]:
     """The levels of what some nodes read that have not run."""
-    if loops.compiled is not None:
-        found: set[Level] = loops.compiled.awaited(nodes)
-        return found
     return {level for node in nodes for run in node.inputs if not (level := run.level).ran}
 
 

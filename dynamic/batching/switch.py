@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet, ref
+from weakref import ref
 
 from dynamic import mode
-from dynamic.batching import loops
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.options import attributes, has_options, may_remember
+from dynamic.options import has_options
 from graphs import dispatch
 from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.op import Attrs, Op
@@ -64,16 +62,8 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
 
 def install(op: Op) -> None:
     """Give an op its shortcut for deferred values, if it can have one."""
-    if op in _tried:
-        return
-    _tried.add(op)
-    if not has_options(op):
+    if Deferred not in op.shortcuts and not has_options(op):
         op.shortcuts[Deferred] = _shortcut(op)
-    elif loops.compiled is not None and may_remember(op):
-        op.shortcuts.update(_compiled(loops.compiled, op))
-
-
-_tried: WeakSet[Op] = WeakSet()
 
 
 def _shortcut(op: Op) -> Callable[..., Any]:
@@ -85,28 +75,7 @@ def _shortcut(op: Op) -> Callable[..., Any]:
         batch = mode.now().batch
         return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
 
-    general = defer_two if op.arity == 2 else defer
-    if loops.compiled is None or op.arity not in (1, 2):
-        return general
-    made: Callable[..., Any] = loops.compiled.Deferral(op=op, general=general, arity=op.arity)
-    return made
-
-
-def _compiled(loops: ModuleType, op: Op) -> dict[type, Callable[..., Any]]:
-    """The same for any op with options, also one whose inputs are a sequence, of which the first is deferred."""
-    from dynamic.fast.records import install as install_record
-
-    worked_out = attributes(op)
-
-    def sign(batch: Batch, values: Sequence[Deferred], *args: Any, **options: Any) -> Any:
-        inputs = [told for value in values for told in (value.shape, value.dtype.num)]
-        return batch.sign(op, values, worked_out(inputs, *args, **options))
-
-    if op.arity is not None:
-        return {Deferred: loops.Deferral(op=op, general=op.general, arity=op.arity, sign=sign)}
-    install_record(op)  # else that would later take the place of what is put before it here
-    general = op.shortcuts.get(list, op.general)
-    return dict.fromkeys([list, tuple], loops.Deferral(op=op, general=general, arity=-1, sign=sign))
+    return defer_two if op.arity == 2 else defer
 
 
 _NO_OPTIONS: Attrs = {}
