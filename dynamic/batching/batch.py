@@ -14,7 +14,7 @@ from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
 from dynamic.batching.memory import part
-from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
+from dynamic.batching.nodes import NEVER, Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
 from dynamic.batching.switch import install, running
@@ -71,44 +71,49 @@ class Batch:
 
     # Deferring ----------------------------------------------------------------------------------------------
 
-    def defer(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
+    def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
         """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
-        key: list[Any] = [op, mode.now().recording]
+        key: list[Any] = [op, recording]
         inputs: list[Run] = []
-        depth = 0
         for arg in args:
-            if type(arg) is not Deferred:
-                arg = self.constant(op, arg, args)
-            key.append(arg.kind)
-            inputs.append(run := arg.run)
-            if run.level.depth > depth:
-                depth = run.level.depth
+            value = arg if type(arg) is Deferred else self.constant(op, arg, args)
+            key.append(value.kind)
+            inputs.append(value.run)
         if attrs:
             key.append(frozen(attrs))
         signature = self.signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
         if signature.view is not None:
             return deferred(View(inputs[0], signature.view), signature.out, self.values)
-        return self._note(signature, tuple(inputs), depth)
+        depth = 0
+        for run in inputs:
+            if run.level.depth > depth:
+                depth = run.level.depth
+        return self.note(signature, inputs, depth)
 
-    def defer_two(self, op: Op, x: Any, y: Any) -> Deferred:
+    def defer_two(self, recording: bool, op: Op, x: Any, y: Any) -> Deferred:
         """The same for an op of two inputs that has no view of them, as most are: in three quarters of the time."""
         if type(x) is not Deferred:
             x = self.constant(op, x, (x, y))
         if type(y) is not Deferred:
             y = self.constant(op, y, (x, y))
-        key = (op, mode.now().recording, x.kind, y.kind)
+        key = op, recording, x.kind, y.kind
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
         depth, other = u.level.depth, v.level.depth
-        return self._note(signature, (u, v), max(other, depth))
+        return self.note(signature, (u, v), other if other > depth else depth)
 
-    def _note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
+    def note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
+        """A new node of a signature, and its value; `depth` is that of its inputs."""
         level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
-        node = Node(level, signature, inputs)
+        node = _new(Node)  # the lines of its `__init__` and of `deferred`, without the calls
+        node.level, node.signature, node.inputs, node.read = level, signature, inputs, NEVER
         level.nodes.append(node)
         if signature.risky:
             node.line = user_line()
-        return deferred(node, signature.out, self.values)
+        value = _new(Deferred)
+        value.run, value.kind, value.shape = node, signature.out, signature.out.shape
+        self.values.append(value)
+        return value
 
     def row(self, value: Deferred, index: int) -> Deferred:
         """value[index] for an index from 0 on: some of its elements, and no op."""
@@ -141,6 +146,11 @@ class Batch:
             arg = self._typed(op, arg, args)
         held = self.known.get(id(arg))
         return self._known(op, arg, args) if held is None else held
+
+    def value_of(self, array: Any) -> Deferred:
+        """What stands for a tensor or an array that a cell is called with."""
+        held = self.known.get(id(array))
+        return self.constant(identity, array, (array,)) if held is None else held
 
     def _typed(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
         if dispatch.interpreter_of(arg) is not None:
@@ -252,4 +262,5 @@ class Batch:
 
 
 _NOTHING: Attrs = {}
+_new: Any = object.__new__
 _UNHELD = 3  # references to a value that nobody holds: the list's, the loop's, and getrefcount's own

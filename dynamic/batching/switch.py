@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from dynamic import mode
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.options import has_options
+from dynamic.batching.nodes import Node
+from dynamic.options import has_options, may_remember
 from graphs import dispatch
-from graphs.blocks import Block, Hold, enter, undo_after
-from graphs.op import Attrs, Op
+from graphs.blocks import Block, Hold, enter, innermost, undo_after
+from graphs.op import Attrs, Op, Shortcut
 from graphs.ops.elementwise import add, multiply, subtract
 from graphs.ops.linalg import matmul
 
@@ -46,41 +47,70 @@ def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
     """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
 
     def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-        batch = mode.now().batch
-        return interpreter(op, args, attrs) if batch is None else batch.defer(op, args, attrs)
+        recording, _, batch = mode.now()
+        return interpreter(op, args, attrs) if batch is None else batch.defer(recording, op, args, attrs)
 
     return bind
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
-    batch = mode.now().batch
+    recording, _, batch = mode.now()
     if batch is None:
         return op.apply([settled(arg) for arg in args], attrs)
-    return batch.defer(op, args, attrs)
+    return batch.defer(recording, op, args, attrs)
 
 
 def install(op: Op) -> None:
     """Give an op its shortcut for deferred values, if it can have one."""
-    if Deferred not in op.shortcuts and not has_options(op):
-        op.shortcuts[Deferred] = _shortcut(op)
+    if not has_options(op):
+        op.shortcuts[Deferred] = _two(op) if op.arity == 2 else _any(op)
+    elif op.arity == 1 and may_remember(op):
+        op.shortcuts[Deferred] = _with_options(op)
 
 
-def _shortcut(op: Op) -> Callable[..., Any]:
+def _any(op: Op) -> Shortcut:
     def defer(*args: Any) -> Any:
-        batch = mode.now().batch
-        return _bind(op, args, _NO_OPTIONS) if batch is None else batch.defer(op, args, _NO_OPTIONS)
+        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        return _bind(op, args, {}) if batch is None else batch.defer(recording, op, args, {})
 
-    def defer_two(x: Any, y: Any) -> Any:
-        batch = mode.now().batch
-        return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
-
-    return defer_two if op.arity == 2 else defer
+    return defer
 
 
-_NO_OPTIONS: Attrs = {}
+def _two(op: Op) -> Shortcut:
+    def defer(x: Any, y: Any) -> Any:
+        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        return _bind(op, (x, y), {}) if batch is None else batch.defer_two(recording, op, x, y)
+
+    return defer
+
+
+def _with_options(op: Op) -> Shortcut:
+    """Remember what `prepare` makes of options that are plain values: that takes longer than all else."""
+
+    def defer(x: Deferred, /, *args: Any, **options: Any) -> Any:
+        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        given = (*args, *options.values())
+        types = (*map(type, given),)  # 1, 1.0 and True are equal
+        if batch is None or not _PLAIN.issuperset(types):
+            return op.general(x, *args, **options)
+        key = op, recording, x.kind, types, (*options,), given
+        signature = batch.signatures.get(key)
+        if signature is not None:
+            return batch.note(signature, (x.run,), x.run.level.depth)
+        result = op.general(x, *args, **options)
+        node = result.run if type(result) is Deferred else None
+        if type(node) is Node and node.signature and node.signature.call.op is op and node.inputs[0] is x.run:
+            batch.signatures[key] = node.signature
+        return result
+
+    return defer
+
+
+_PLAIN = {int, bool, str, type(None)}
+_OUTSIDE = mode.Mode()
 
 dispatch.interpret(Deferred, _bind)
 # Of these a model calls more than of all others together.
 for _name, _op in {"__add__": add, "__sub__": subtract, "__mul__": multiply, "__matmul__": matmul}.items():
-    setattr(Deferred, _name, _shortcut(_op))
+    setattr(Deferred, _name, _two(_op))
