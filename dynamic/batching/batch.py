@@ -99,8 +99,10 @@ class Batch:
         key = op, recording, x.kind, y.kind
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
-        depth, other = u.level.depth, v.level.depth
-        return self.note(signature, (u, v), other if other > depth else depth)
+        depth = u.level.depth
+        if v.level.depth > depth:
+            depth = v.level.depth
+        return self.note(signature, (u, v), depth)
 
     def note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
         """A new node of a signature, and its value; `depth` is that of its inputs."""

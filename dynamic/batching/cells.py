@@ -12,7 +12,7 @@ from dynamic import mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.memory import Indices, gathered, located, part, places
+from dynamic.batching.memory import Indices, gathered, located, part
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
@@ -193,10 +193,7 @@ def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
     with mode.set_grad_enabled(join.recording):
-        if not any(offsets):
-            return gathered(located(runs, each), shape)
-        found = places(runs, each)
-        return gathered(found._replace(starts=found.starts + np.array(offsets)), shape)
+        return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
 
 
 def _blame(node: Node) -> None:

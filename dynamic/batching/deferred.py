@@ -60,7 +60,7 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
     def __getitem__(self, key: Any) -> Self:
         shape = self.shape
         if type(key) is int and shape and -shape[0] <= key < shape[0]:  # by far the commonest, and no op is needed
-            return cast("Self", self.run.level.batch.row(self, key % shape[0]))
+            return self.run.level.batch.row(self, key % shape[0])  # type: ignore[return-value]
         return cast("Self", super().__getitem__(key))
 
     def __iter__(self) -> Iterator[Self]:

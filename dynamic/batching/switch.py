@@ -100,7 +100,7 @@ def _with_options(op: Op) -> Shortcut:
             return batch.note(signature, (x.run,), x.run.level.depth)
         result = op.general(x, *args, **options)
         node = result.run if type(result) is Deferred else None
-        if type(node) is Node and node.signature and node.signature.call.op is op and node.inputs[0] is x.run:
+        if type(node) is Node and node is not x.run and node.signature.call.op is op and node.inputs[0] is x.run:
             batch.signatures[key] = node.signature
         return result
 

@@ -578,11 +578,18 @@ def test_what_is_gathered_of_runs_is_what_they_hold(drawn, in_a_row, with_views)
     assert memory.are_one(runs) == (len({(run.block, run.start) for run in runs}) == 1)
 
 
-def test_runs_in_few_stretches_are_told_by_these():
+def stretches(runs, sizes):
+    blocks, *numbers = memory.located(runs, sizes)
+    return blocks, list(zip(*[each.tolist() for each in numbers], strict=True))
+
+
+def test_runs_that_follow_each_other_are_one_stretch():
     first, second, third = BLOCKS
-    found = memory.spans([memory_of(1, start, block) for block in BLOCKS[:2] for start in (4, 6, 8)], 2)
+    found = stretches([memory_of(1, start, block) for block in BLOCKS[:2] for start in (4, 6, 8)], 2)
     assert found == ([first, second], [(0, 4, 6), (1, 4, 6)])
-    assert memory.spans([memory_of(1, 50 - i, third) for i in range(40)], 1) is None
+    assert stretches([memory_of(1, start, third) for start in (5, 8, 11)], 3) == ([third], [(0, 5, 9)])
+    assert stretches([memory_of(1, start, third) for start in (5, 8, 9)], [3, 1, 2]) == ([third], [(0, 5, 6)])
+    assert stretches([memory_of(1, start, third) for start in (5, 5)], 3) == ([third], [(0, 5, 3), (0, 5, 3)])
     assert memory.are_one([memory_of(1, 4, first), memory_of(1, 4, first)])
     assert not memory.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
 
