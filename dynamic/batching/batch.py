@@ -201,10 +201,7 @@ class Batch:
 
     def run(self) -> None:
         """Run all that is pending."""
-        levels = sorted(self._levels, key=attrgetter("depth"))
-        self._levels = []
-        for level in levels:
-            level.bundle.levels = {}
+        levels = self._taken()
         self._forget_values()
         plan = [
             group
@@ -219,6 +216,13 @@ class Batch:
         self.gathered = {}
         for level in levels:
             level.finish()
+
+    def _taken(self) -> list[Level]:
+        """All that is pending, the lowest first, which then no more ops join."""
+        levels, self._levels = sorted(self._levels, key=attrgetter("depth")), []
+        for level in levels:
+            level.bundle.levels = {}
+        return levels
 
     def _run(self, group: list[Node], recording: bool) -> None:
         signature = group[0].signature
@@ -255,7 +259,7 @@ class Batch:
 
     def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
-        self.known, self._kept = {}, []
+        self.known, self.cells, self._kept = {}, {}, []
         with mode.redirected(None), mode.enable_grad():
             separate([value.run for value in values])
         for value in values:

@@ -102,7 +102,7 @@ def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[R
         if kind is Deferred:
             key.append(value.kind)
             inputs.append(value.run)
-        elif isinstance(value, _ARRAYS):
+        elif kind is Tensor or isinstance(value, _ARRAYS):
             constant = known.get(id(value))
             if constant is None:
                 constant = batch.value_of(value)
@@ -127,7 +127,8 @@ def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[R
 def _sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
     """The signature of a call, for which `f` is run once. What it does may run with other calls, of whatever cell."""
     leaves, structure = tree.flatten_as_inserted((args, options))
-    recording = Recording(f, [_stand_in(batch, leaf) for leaf in leaves], structure)
+    recorder = batch.cells.get(RecordingBatch) or batch.cells.setdefault(RecordingBatch, RecordingBatch())
+    recording = Recording(recorder, f, [_stand_in(batch, leaf) for leaf in leaves], structure)
     found = outline(recording)
     plan = plan_of(found)
     where = (plan, mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))

@@ -64,7 +64,10 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
         return cast("Self", super().__getitem__(key))
 
     def __iter__(self) -> Iterator[Self]:
-        return iter([self[i] for i in range(len(self))])
+        if not self.shape:
+            return super().__iter__()
+        batch = self.run.level.batch
+        return iter([cast("Self", batch.row(self, i)) for i in range(self.shape[0])])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_alone()  # before setitem makes views that nobody else sees
