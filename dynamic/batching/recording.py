@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 class RecordingBatch(Batch):
-    """The ops of a cell, which never run as they are. What it knows of tensors and ops serves one cell after another."""
+    """The ops of a cell, which never run as they are. What it knows of tensors serves one cell after another."""
 
     def __init__(self) -> None:
         super().__init__("depth")
