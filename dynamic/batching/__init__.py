@@ -43,7 +43,7 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
         if batch is not None:
             collector.pause(hold)
             defer(batch, hold)
-        return batch or outer  # type: ignore[return-value]  # one of them is there
+        return batch or outer
 
     def finish(self, kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
         """Run what is pending, unless an error ends the block."""

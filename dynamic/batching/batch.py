@@ -17,7 +17,7 @@ from dynamic.batching.memory import part
 from dynamic.batching.nodes import NEVER, Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
-from dynamic.batching.switch import install, running
+from dynamic.batching.switch import install, redirected, running
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
@@ -95,7 +95,8 @@ class Batch:
         if type(x) is not Deferred:
             x = self.constant(op, x, (x, y))
         if type(y) is not Deferred:
-            y = self.constant(op, y, (x, y))
+            held = self.known.get(id(y))  # a parameter as a rule
+            y = self.constant(op, y, (x, y)) if held is None else held
         key = op, recording, x.kind, y.kind
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
@@ -249,7 +250,7 @@ class Batch:
         if not value.run.level.ran:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
-        with mode.redirected(None), mode.enable_grad():
+        with redirected(None), mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
@@ -260,7 +261,7 @@ class Batch:
     def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
         self.known, self.cells, self._kept = {}, {}, []
-        with mode.redirected(None), mode.enable_grad():
+        with redirected(None), mode.enable_grad():
             separate([value.run for value in values])
         for value in values:
             if value.run.level.ran:

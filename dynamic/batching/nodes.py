@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamic.tensor import Tensor
 from graphs.spec import TensorSpec
-
-if TYPE_CHECKING:
-    from dynamic.batching.batch import Batch
-    from dynamic.batching.signatures import Bundle, Signature
 
 NEVER = 1 << 62  # later than all who read anything
 
@@ -54,9 +50,9 @@ class Level:
 
     __slots__ = ("batch", "bundle", "depth", "nodes", "ran", "rank", "users", "waiting")
 
-    def __init__(self, batch: Batch, bundle: Any, depth: int) -> None:
+    def __init__(self, batch: Any, bundle: Any, depth: int) -> None:
         self.batch, self.depth = batch, depth
-        self.bundle: Bundle = bundle  # None for constants
+        self.bundle = bundle  # None for constants
         self.nodes: list[Node] = []
         self.ran = bundle is None
         self.users: list[Level] = []
@@ -87,7 +83,7 @@ class Node:
 
     def __init__(self, level: Level, signature: Any, inputs: Sequence[Run]) -> None:
         self.level = level
-        self.signature: Signature = signature  # None for a constant
+        self.signature = signature  # None for a constant
         self.inputs = inputs
         self.read = NEVER
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn, cast
 
-from dynamic import mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.nodes import Kind, Node, Run, View
+from dynamic.batching.switch import redirected
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import ControlFlowError, located
@@ -65,7 +65,7 @@ class Recording:
         self.kinds: list[Kind] = []
         self.outputs: list[Node] = []
         args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
-        with mode.redirected(batch):
+        with redirected(batch):
             returned, found = tree.flatten_as_inserted(f(*args, **options))
         self.build = _builder(found, len(returned))
         self.nodes = batch.taken()

@@ -91,7 +91,7 @@ class _Agenda:
 
 def _awaited(nodes: list[Node]) -> set[Level]:
     """The levels of what some nodes read that have not run."""
-    return {level for node in nodes for run in node.inputs if not (level := run.level).ran}
+    return {level for level in {run.level for node in nodes for run in node.inputs} if not level.ran}
 
 
 SCHEDULES: dict[str, Schedule] = {"path": by_path, "agenda": by_agenda, "depth": by_depth}
