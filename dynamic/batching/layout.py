@@ -37,7 +37,7 @@ def _read_by(group: list[Node]) -> Iterable[Run]:
 
 
 def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
-    """Tell the nodes of a group where in its result they lie."""
+    """Note where in the result of a group its nodes lie."""
     block = Block(result)
     for node, start in zip(group, starts, strict=True):
         node.block = block

@@ -116,9 +116,9 @@ def _of_block(rows: Indices, count: int) -> tuple[slice | Indices, bool]:
     found = _as_slice(rows)
     if isinstance(found, slice):
         return found, True
-    met = np.zeros(count, bool)
-    met[rows] = True
-    return rows, np.count_nonzero(met) == len(rows)
+    moved = np.zeros(count, bool)
+    moved[rows] = True
+    return rows, np.count_nonzero(moved) == len(rows)
 
 
 def _as_slice(indices: Indices) -> slice | Indices:

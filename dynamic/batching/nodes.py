@@ -91,17 +91,14 @@ class Node:
 class View:
     """Some elements of another run, from an offset on: what reshaping or indexing gives, for which no op need run.
 
-    `owner` is the node that computes them; `block` and `start` are known once that has run, and then kept, since a view
-    is often read more than once.
+    `owner` is the node that computes them; they are somewhere once that has run.
     """
 
-    __slots__ = ("block", "level", "node", "offset", "owner", "start")
+    __slots__ = ("level", "node", "offset", "owner")
 
     node: Node | Part
     owner: Node
     offset: int
-    block: Block
-    start: int
 
     def __init__(self, run: Run, offset: int) -> None:
         node = run.node if isinstance(run, View) else run
@@ -111,11 +108,15 @@ class View:
         self.level = node.level
         node.viewed = True
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("block", "start"):
-            raise AttributeError(name)
-        self.block, self.start = self.node.block, self.node.start + self.offset
-        return getattr(self, name)
+    @property
+    def block(self) -> Block:
+        """That of the run."""
+        return self.node.block
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the block."""
+        return self.node.start + self.offset
 
 
 class Part:

@@ -55,7 +55,7 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
 
 def _link(levels: Sequence[Level]) -> None:
-    """Tell levels who reads them, and how many they wait for."""
+    """Note who reads each level, and how many levels it waits for."""
     for level in levels:
         sources = _awaited(level.nodes)
         level.waiting = len(sources)
