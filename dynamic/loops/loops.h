@@ -1,4 +1,4 @@
-/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do, and batches. It calls Python where a case is unusual.
+/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do. It calls Python where a case is unusual.
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         graphs/op.py
@@ -10,9 +10,6 @@
                    and the pass back along them                 dynamic/walk.py
      transform.c   what is done around a transform              dynamic/arguments.py
      step.c        a training step from one end to the other    dynamic/functional.py
-     batch.c       an op put off                                dynamic/batching/batch.py
-     cells.c       a call of a cell put off                     dynamic/batching/cells.py
-     groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
      module.c      the module, and what Python lends it         dynamic/fast/connect.py

@@ -1,6 +1,6 @@
 /* The module, and what Python lends it. */
 
-#include "waiting.h"
+#include "loops.h"
 
 #define BLOCKS "blocks"
 
@@ -86,18 +86,6 @@ static PyMethodDef functions[] = {
     {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
     {"close", close_variables, METH_O, NULL},
     {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
-    {"held", held, METH_O, NULL},
-    {"rows", rows, METH_O, NULL},
-    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
-    {"located", located, METH_O, NULL},
-    {"spans", (PyCFunction)(void (*)(void))spans, METH_FASTCALL, NULL},
-    {"are_one", are_one, METH_O, NULL},
-    {"column", (PyCFunction)(void (*)(void))column, METH_FASTCALL, NULL},
-    {"let_go", let_go_of_inputs, METH_O, NULL},
-    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, NULL},
-    {"awaited", awaited, METH_O, NULL},
-    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
-    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
     {"history", history, METH_O, NULL},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
@@ -107,7 +95,7 @@ static PyMethodDef functions[] = {
 static int
 open_up(PyObject *module)
 {
-    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType, &DeferralType};
+    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;

@@ -117,21 +117,17 @@ ACTS: dict[str, tuple[str, str]] = {
 # What is there with the compiled loops alone.
 COMPILED: dict[str, tuple[str, str]] = {
     "connected twice": ("loops.connect()", "RuntimeError"),
-    "batches connected twice": ("loops.connect_batches()", "RuntimeError"),
+    "a table of blocks that is none": ("loops.follow([])", "TypeError"),
     "an axis in very many tuples": ("loops.Record(**record_of(g.sum))(x, axis=nested(100_000))", "Tensor"),
     "a pool that is NumPy's": ("loops.enter_pool(loops.enter_pool(memory))", "ValueError"),
     "an unmade deferred value": ("Deferred.__new__(Deferred) * 2", "AttributeError"),
-    "rows of an unmade value": ("loops.rows(Deferred.__new__(Deferred))", "TypeError"),
     "a tensor that says it is deferred": ("pretending() * 2", "AttributeError"),
-    "a node without inputs": ("loops.awaited([Node.__new__(Node)])", "AttributeError"),
-    "a view of nothing": ("loops.located([View.__new__(View)])", "AttributeError"),
     "nodes of no tape": ("loops.history([TapeNode.__new__(TapeNode)])", "AttributeError"),
     "edges that are none": ("loops.walk([], {5: 6}, {}, set(), True, None, None, None)", "TypeError"),
 }
 MORE = """
 from dynamic.fast import loops
 from dynamic.batching.deferred import Deferred
-from dynamic.batching.nodes import Node, View
 
 memory = loops.pool(1024, 1024)
 

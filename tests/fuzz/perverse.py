@@ -20,6 +20,7 @@ import dynamic
 import graphs as g
 from dynamic import inplace, mode
 from dynamic.batching import nodes
+from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred
 from dynamic.node import Leaf
 from dynamic.node import Node as TapeNode
@@ -124,6 +125,8 @@ def parts_of(root: Any, depth: int = 5) -> list[Any]:
             pending += [(one, at + 1) for one in value[:8]]
         elif isinstance(value, dict):
             pending += [(one, at + 1) for one in list(value.values())[:8]]
+        elif isinstance(value, Batch):
+            pending += [(one, at + 1) for one in vars(value).values()]
         elif isinstance(value, ours) or type(value).__module__.startswith("dynamic.batching"):
             if slots_of(value):
                 found[id(value)] = value
