@@ -124,8 +124,7 @@ def _error(result: tuple[Any, Any], expected: Results) -> float:
 
 
 def _refuses(strategy: Strategy, error: Exception) -> bool:
-    symbolic = strategy.engine == "static" and strategy.compilation == "once"
-    return arms.refuses("static-symbolic" if symbolic else strategy.engine, error)
+    return arms.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
 
 
 def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float]]:
