@@ -94,7 +94,8 @@ class Strategy:
             step: Callable[..., Any] = dynamic.value_and_grad(loss)
         else:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
-        given = {"padded": collated, "on the fly": tuple, "one by one": _one if self.padding == "none" else _with_mask}
+        alone = _one if self.padding == "none" else _with_mask
+        given: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
         return Arm(stream, laid.groups, laid.sizes, step, given[self.batching])
 
     def layout(self, lengths: Lengths, batch: int) -> Layout:
