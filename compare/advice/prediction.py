@@ -15,7 +15,7 @@ from compare.advice.work import Parts
 from compare.report import text
 
 TIE = 1.25
-"""Engines whose predicted times differ by less than this factor are not told apart. Declared before any evaluation."""
+"""Engines whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
 
 Winner = Literal["dynamic", "static", "too close to call"]
 

@@ -61,7 +61,7 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
     """Lay out buffers in one block of memory: an offset for each, by its lifetime.
 
     FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower up to, and not at, step upper.
-    The same rows are written with their offset; peak, lower bound and gap are told apart from them. `-` reads stdin.
+    The same rows are written with their offset; peak, lower bound and gap go to the other stream. `-` reads stdin.
     """
     from compare.records import lifetimes
     from static import memory

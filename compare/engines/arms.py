@@ -56,7 +56,7 @@ class Step:
         return []
 
     def close(self) -> None:
-        """Let go of everything compiled."""
+        """Release everything compiled."""
         del self.function
 
 
@@ -86,7 +86,7 @@ class CompiledStep(Step):
 
 
 class JitStep(Step):
-    """A graph per shape or structure, compiled when first met, as the policy says."""
+    """A graph per shape or structure, compiled by the first call that has it, as the policy says."""
 
     function: static.Jitted
 
@@ -215,13 +215,14 @@ def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def output(*args: Any) -> tuple[Any, tuple[()]]:
         with dynamic.no_grad():
-            result = f(*tree.tree_map(_tensor, args))
+            result = f(*tree.tree_map(tensor_of, args))
         return tree.tree_map(_array, result), ()
 
     return output
 
 
-def _tensor(leaf: Any) -> Any:
+def tensor_of(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
     return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 

@@ -1,23 +1,18 @@
 """A transformer encoder over lines of source text: it reads lines with some characters hidden, and names them all.
 
-A line is an example of its own (batch 1), so the lengths met are those of real text. Every function takes axes before
+A line is an example of its own (batch 1), so the lengths are those of real text. Every function takes axes before
 those named, so that a padded batch runs through the same code (Vaswani et al., 2017; Devlin et al., 2019).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Example, Workload
+from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import UNKNOWN, VOCABULARY_SIZE, Ids
-from compare.workloads.layers import dense_layers, glorot
-
-Array = Any
-Params = dict[str, Any]
+from compare.workloads.layers import dense, dense_layers, glorot
 
 HEADS = 4
 HIDDEN_SHARE = 0.15
@@ -49,11 +44,6 @@ def heads(x: Array) -> Array:
 def normed(layer: Params, x: Array) -> Array:
     """Layer normalisation over the last axis."""
     return graphs.layer_norm(x, layer["scale"], layer["shift"])
-
-
-def dense(layer: Params, x: Array) -> Array:
-    """x @ weight + bias."""
-    return x @ layer["weight"] + layer["bias"]
 
 
 def judged(found: Array, true: Array) -> Array:

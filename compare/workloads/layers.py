@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = Any
+from compare.workloads.base import Array
+
 Layer = dict[str, Array]
 Weights = npt.NDArray[np.float32]
 Init = Callable[[np.random.Generator, int, int], Weights]
@@ -34,8 +34,13 @@ def dense_layers(rng: np.random.Generator, widths: Sequence[int], init: Init) ->
     ]
 
 
+def dense(layer: Layer, x: Array) -> Array:
+    """x @ weight + bias."""
+    return x @ layer["weight"] + layer["bias"]
+
+
 def mlp(layers: Sequence[Layer], x: Array, activation: Callable[[Array], Array]) -> Array:
     """Dense layers with the activation between them: f[B, inputs] -> f[B, outputs]."""
     for layer in layers[:-1]:
-        x = activation(x @ layer["weight"] + layer["bias"])
-    return x @ layers[-1]["weight"] + layers[-1]["bias"]
+        x = activation(dense(layer, x))
+    return dense(layers[-1], x)

@@ -1,59 +1,63 @@
 """A character RNN over lines of source text: a step for each character, and every line has its own length.
 
-A line is an example of its own (batch 1), so the lengths met are those of real text, in random order.
+A line is an example of its own (batch 1), so the lengths are those of real text, in random order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Example, Workload
+from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import VOCABULARY_SIZE, Ids
-from compare.workloads.layers import Layer, dense_layers, glorot
+from compare.workloads.layers import Layer, dense, dense_layers, glorot
 
-Array = Any
-Params = dict[str, Array]
-
-
-def step(params: Params, state: Array, x: Array) -> Array:
-    """The state after one character: f[width], f[width] -> f[width]."""
-    return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+Step = Callable[[Params, Any, Array], tuple[Any, Array]]
+Loop = Callable[[Callable[..., Any], Any, Array], tuple[Any, Array]]
 
 
-def surprises(params: Params, characters: Array, following: Array) -> Array:
+def step(params: Params, state: Array, x: Array) -> tuple[Array, Array]:
+    """The state after one character, and what is read from it: f[width], f[width] -> f[width], f[width]."""
+    state = graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+    return state, state
+
+
+def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Array]:
+    """What `graphs.scan` gives, by a loop in Python."""
+    outputs = []
+    for x in xs:
+        state, output = step(state, x)
+        outputs.append(output)
+    return state, graphs.stack(outputs)
+
+
+def surprises(step: Step, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
     """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
-    state, states = params["start"], []
-    for x in graphs.embedding(params["embedding"], characters):
-        state = step(params, state, x)
-        states.append(state)
-    return judged(params, graphs.stack(states), following)
+    embedded = graphs.embedding(params["embedding"], characters)
+    return judged(params, loop(partial(step, params), params["start"], embedded)[1], following)
 
 
 def judged(params: Params, states: Array, following: Array) -> Array:
     """-log p(following character) from the state before it: f[T, width], i[T] -> f[T]."""
-    logits = states @ params["output"]["weight"] + params["output"]["bias"]
-    chosen = graphs.take_along_axis(graphs.log_softmax(logits), graphs.expand_dims(following, -1))
+    chosen = graphs.take_along_axis(
+        graphs.log_softmax(dense(params["output"], states)), graphs.expand_dims(following, -1)
+    )
     return -graphs.squeeze(chosen, -1)
 
 
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
-    return graphs.mean(surprises(params, characters, following))
+    return graphs.mean(surprises(step, unrolled, params, characters, following))
 
 
 def scanned(params: Params, characters: Array, following: Array) -> Array:
     """The same loss with the loop over time as one op, which runs for any length."""
-
-    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
-        state = step(params, state, x)
-        return state, state
-
-    states = graphs.scan(stepped, params["start"], graphs.embedding(params["embedding"], characters))[1]
-    return graphs.mean(judged(params, states, following))
+    return graphs.mean(surprises(step, graphs.scan, params, characters, following))
 
 
 def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
@@ -61,7 +65,7 @@ def masked(params: Params, characters: Array, following: Array, mask: Array) -> 
 
     An RNN looks only back, so what follows the last real character changes no state that counts.
     """
-    return averaged_where(mask, surprises(params, characters, following))
+    return averaged_where(mask, surprises(step, unrolled, params, characters, following))
 
 
 def averaged_where(mask: Array, each: Array) -> Array:
@@ -71,23 +75,15 @@ def averaged_where(mask: Array, each: Array) -> Array:
 
 def batched(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The mean loss of padded lines that go through each step together: i[B, T], i[B, T], bool[B, T] -> a scalar."""
-    state, states = params["start"], []
-    for x in by_time(params, characters):
-        state = step(params, state, x)
-        states.append(state)
-    return averaged(params, graphs.stack(states), following, mask)
+    states = unrolled(partial(step, params), params["start"], by_time(params, characters))[1]
+    return averaged(params, states, following, mask)
 
 
 def batched_scanned(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The same loss with the loop over time as one op."""
-
-    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
-        state = step(params, state, x)
-        return state, state
-
     embedded = by_time(params, characters)
     start = graphs.broadcast_to(params["start"], embedded.shape[1:])
-    return averaged(params, graphs.scan(stepped, start, embedded)[1], following, mask)
+    return averaged(params, graphs.scan(partial(step, params), start, embedded)[1], following, mask)
 
 
 def by_time(params: Params, characters: Array) -> Array:
@@ -118,9 +114,14 @@ def init(width: int, seed: int = 0) -> Params:
 
 def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
     """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
+    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked, scanned=scanned)
+
+
+def case_of(loss: Any, params: Params, lines: int, max_length: int, seed: int, **more: Any) -> Case:
+    """A case of a model that names the character that follows; `more` are other forms of its loss."""
     examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
     lengths = tuple(len(characters) for characters, _ in examples)
-    return Case(loss, init(width, seed), examples, lengths, masked, (None, ("T",), ("T",)), scanned=scanned)
+    return Case(loss, params, examples, lengths, dims=(None, ("T",), ("T",)), **more)
 
 
 def shifted(line: Ids) -> Example:

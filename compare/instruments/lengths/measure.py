@@ -106,10 +106,10 @@ def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[A
         status = "unsupported" if _refuses(strategy, error) else "failed"
         return None, {"status": status, "reason": described(error), **row}
     off = worst(arm, results, expected)
-    told: Record = {"error": min(off, LARGEST), **row}
+    found: Record = {"error": min(off, LARGEST), **row}
     if off > TOLERANCES["float32"]:
-        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **told}
-    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **told}
+        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **found}
+    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **found}
 
 
 def worst(arm: Arm, results: Results, expected: Results) -> float:

@@ -36,7 +36,7 @@ import numpy as np
 import dynamic
 import graphs
 import static
-from compare.engines.arms import transformed
+from compare.engines.arms import tensor_of, transformed
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case
 from graphs import tree
@@ -85,7 +85,7 @@ ENGINES: Mapping[str, Parts] = {"dynamic": DYNAMIC, "static": STATIC}
 def dynamic_programs(case: Case) -> dict[str, Program]:
     """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
     arguments = (case.params, *case.examples[0])
-    plain = [tree.tree_map(_tensor, argument) for argument in arguments]
+    plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
     needing = [*plain]
     needing[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
     step = dynamic.value_and_grad(case.loss, _wanted(case))
@@ -239,8 +239,3 @@ def _wanted(case: Case) -> int:
 def _needing(array: Any) -> Any:
     """A tensor that requires a gradient, over the memory of an array."""
     return dynamic.from_numpy(array).requires_grad_()
-
-
-def _tensor(leaf: Any) -> Any:
-    """An array as `value_and_grad` hands it to a function."""
-    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
