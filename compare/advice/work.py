@@ -43,7 +43,8 @@ class Parts:
     def times(self, factor: float) -> Parts:
         """The parts of so many steps."""
         *seconds, count = astuple(self)
-        return Parts(*[second * factor for second in seconds], round(count * factor))
+        scaled: list[Any] = [*(second * factor for second in seconds), round(count * factor)]
+        return Parts(*scaled)
 
 
 def key(node: Node) -> str:

@@ -1,7 +1,7 @@
 """Workloads: plain functions over graphs ops, each with its data and sizes.
 
-The registry maps a name to where the workload is defined, `module:attribute`, so that listing names imports
-nothing and a fresh worker process imports only the one it runs.
+A name leads to where the workload is defined, `module:attribute`, so that listing names imports nothing and a fresh
+worker process imports only the one it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compare.workloads.base import Case, Workload
 
 __all__ = ["Case", "Workload", "add", "get", "load", "names", "nearest", "source"]
 
-_NAMES = (
+WORKLOADS = (
     "big_matmul",
     "tiny_mlp",
     "deep_chain",
@@ -32,12 +32,13 @@ _NAMES = (
     "decode_text",
     "beam_text",
 )
-_sources = {name: f"{__name__}.{name}:WORKLOAD" for name in _NAMES}
+"""The files in this folder that each have a `WORKLOAD`, in the order reports use."""
+_added: dict[str, str] = {}
 
 
 def names() -> tuple[str, ...]:
-    """The name of every workload, in the order reports use."""
-    return tuple(_sources)
+    """The name of every workload: those of this folder, then what was added."""
+    return (*WORKLOADS, *_added)
 
 
 def get(name: str) -> Workload:
@@ -47,9 +48,9 @@ def get(name: str) -> Workload:
 
 def source(name: str) -> str:
     """Where the workload of that name is defined, as `module:attribute`."""
-    if name not in _sources:
+    if name not in names():
         raise UnknownNameError(f"no workload is named {name!r}; {nearest(name, names())}")
-    return _sources[name]
+    return _added.get(name, f"{__name__}.{name}:WORKLOAD")
 
 
 def load(source: str) -> Workload:
@@ -63,9 +64,9 @@ def load(source: str) -> Workload:
 
 def add(name: str, source: str) -> None:
     """Enter a workload of your own under a name. Raises ValueError when the name is taken."""
-    if name in _sources:
+    if name in names():
         raise ValueError(f"a workload named {name!r} exists already; choose another name")
-    _sources[name] = source
+    _added[name] = source
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
