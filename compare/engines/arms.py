@@ -19,18 +19,23 @@ from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError, ShapeError, ShapeLimitError
+from static.call.cache import Stats
 
 PADDING = ("bucket", "pad")
 STATIC = "static-"
 
 
 class Step:
-    """One arm of a case, ready to run; `examples` is the stream as this arm takes it (masked where it pads)."""
+    """One arm of a case, ready to run; `examples` is the stream as this arm takes it (masked where it pads).
 
-    def __init__(self, function: Callable[..., Any], params: Any, examples: tuple[Example, ...]) -> None:
-        self.function = function
-        self.params = params
-        self.examples = examples
+    `stats` count what was compiled.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], params: Any, examples: tuple[Example, ...], stats: Stats | None = None
+    ) -> None:
+        self.function, self.params, self.examples = function, params, examples
+        self.stats = stats or Stats()
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
         """The loss and the gradients of the parameters."""
@@ -39,13 +44,13 @@ class Step:
 
     @property
     def compiles(self) -> int:
-        """The graphs compiled so far; none here."""
-        return 0
+        """The graphs compiled so far."""
+        return self.stats.compiles
 
     @property
     def compile_seconds(self) -> float:
         """The seconds they took to trace and compile."""
-        return 0.0
+        return self.stats.compile_seconds
 
     def computed(self, lengths: Sequence[int]) -> int:
         """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
@@ -67,18 +72,8 @@ class CompiledStep(Step):
         started = time.perf_counter()
         step = transformed(static, case.static_loss or case.loss, case.argnum)
         executable = static.compile(step, case.params, *case.examples[0], **options)
-        self._seconds = time.perf_counter() - started
-        super().__init__(executable, case.params, case.examples)
-
-    @property
-    def compiles(self) -> int:
-        """The one graph."""
-        return 1
-
-    @property
-    def compile_seconds(self) -> float:
-        """The seconds it took."""
-        return self._seconds
+        stats = Stats(compiles=1, compile_seconds=time.perf_counter() - started)
+        super().__init__(executable, case.params, case.examples, stats)
 
     def executables(self) -> list[Any]:
         """The one executable."""
@@ -102,21 +97,11 @@ class JitStep(Step):
             check=False,  # the parity gate has checked the padding
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
-        super().__init__(jitted, case.params, examples)
-
-    @property
-    def compiles(self) -> int:
-        """Graphs compiled so far."""
-        return self.function.stats.compiles
-
-    @property
-    def compile_seconds(self) -> float:
-        """Seconds spent tracing and compiling so far."""
-        return self.function.stats.compile_seconds
+        super().__init__(jitted, case.params, examples, jitted.stats)
 
     def computed(self, lengths: Sequence[int]) -> int:
         """As the engine counts it over one epoch, which this runs."""
-        stats = self.function.stats
+        stats = self.stats
         asked, computed = stats.useful, stats.computed
         for example in self.examples:
             self(*example)

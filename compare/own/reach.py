@@ -34,8 +34,7 @@ MOST = 10_000
 """Items of one container that are looked at; of a longer one, its length."""
 DEEPEST = 8
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, slice)
-_COUNTED = (itertools.count,)  # its repr tells how far it is
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, slice, itertools.count)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def places(f: Any) -> list[Place]:
     found: dict[tuple[int, str], Place] = {}
     waiting, seen = list(_functions(f)), set[int]()
     if not isinstance(f, FunctionType):
-        found[id(f), ""] = Place("the object that it is a method of", lambda: fingerprint(_self(f)))
+        found[id(f), ""] = Place("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
     while waiting:
         one = waiting.pop()
         if id(one) in seen or not is_users(one.__code__.co_filename):
@@ -75,22 +74,17 @@ def _named(f: FunctionType) -> Iterator[tuple[Any, str, Place, Any]]:
                 held = vars(value).get(attribute, _MISSING)
                 yield vars(value), attribute, _global(vars(value), attribute, f"{name}."), held
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-        yield (
-            cell,
-            name,
-            Place(f"the outer variable `{name}`", partial(_closed, cell)),
-            _inside(cell),
-        )
+        yield cell, name, Place(f"the outer variable `{name}`", partial(_closed, cell)), _inside(cell)
     kept = (f.__defaults__, f.__kwdefaults__)
     yield f, "()", Place(f"a default argument of {f.__name__}", lambda: fingerprint(kept)), None
     yield f, ".", Place(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__)), None
 
 
 def _global(space: Mapping[str, Any], name: str, before: str = "") -> Place:
-    return Place(f"the global `{before}{name}`", lambda: _told(space.get(name, _MISSING)))
+    return Place(f"the global `{before}{name}`", lambda: _state(space.get(name, _MISSING)))
 
 
-def _told(value: Any) -> Any:
+def _state(value: Any) -> Any:
     """The fingerprint of a global; of a class, of what it holds itself."""
     if isinstance(value, type):
         held = {name: item for name, item in vars(value).items() if not name.startswith("__")}
@@ -119,10 +113,6 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         yield from (one for one in vars(type(value)).values() if isinstance(one, FunctionType))
 
 
-def _self(f: Any) -> Any:
-    return getattr(f, "__self__", f)
-
-
 def _closed(cell: Any) -> Any:
     return fingerprint(_inside(cell))
 
@@ -139,7 +129,7 @@ def _inside(cell: Any) -> Any:
 
 def fingerprint(value: Any, depth: int = 0) -> Any:
     """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity."""
-    if isinstance(value, (*_PLAIN, *_COUNTED)):
+    if isinstance(value, _PLAIN):
         return type(value), repr(value)
     if isinstance(value, np.ndarray):
         return id(value), value.shape, value.dtype.str, _bytes(value)

@@ -50,28 +50,25 @@ class Injected:
 
 def build(arm: str, data: Case) -> Step:
     """The step of an arm. Raises ValueError for a change that there is not."""
-    engine, _, change = arm.partition("|")
-    changes: dict[str, Any] = {}
-    match change.removeprefix(AGAIN).split():
-        case []:
-            pass
-        case ["leak", kind, size]:
-            changes = {"leak": kind, "kept": int(size)}
-        case [share] if share.startswith("+") and share.endswith("%"):
-            changes = {"share": float(share[1:-1]) / 100}
-        case _:
-            raise ValueError(f"no change is called {change!r}; write again, +5%, or leak array 65536")
-    step = arms.build(engine, data)
+    changes = _changes(arm)
+    step = arms.build(arm.partition("|")[0], data)
     step.function = Injected(step.function, len(step.examples), **changes)
     return step
 
 
 def size_of(arm: str) -> float:
     """How much an arm was changed by: a share of its time, or bytes; 0 for an engine as it is."""
-    change = arm.partition("|")[2].split()
-    match change:
-        case ["leak", _, size]:
-            return float(size)
-        case [share] if share.startswith("+"):
-            return float(share[1:-1]) / 100
-    return 0.0
+    changes = _changes(arm)
+    return float(changes.get("share", changes.get("kept", 0)))
+
+
+def _changes(arm: str) -> dict[str, Any]:
+    change = arm.partition("|")[2]
+    match change.removeprefix(AGAIN).split():
+        case []:
+            return {}
+        case ["leak", kind, size]:
+            return {"leak": kind, "kept": int(size)}
+        case [share] if share.startswith("+") and share.endswith("%"):
+            return {"share": float(share[1:-1]) / 100}
+    raise ValueError(f"no change is called {change!r}; write again, +5%, or leak array 65536")

@@ -12,7 +12,7 @@ import graphs
 from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import UNKNOWN, VOCABULARY_SIZE, Ids
-from compare.workloads.layers import dense, dense_layers, glorot
+from compare.workloads.layers import averaged_where, dense, dense_layers, glorot, surprise
 
 HEADS = 4
 HIDDEN_SHARE = 0.15
@@ -46,22 +46,14 @@ def normed(layer: Params, x: Array) -> Array:
     return graphs.layer_norm(x, layer["scale"], layer["shift"])
 
 
-def judged(found: Array, true: Array) -> Array:
-    """-log p(true character) at each place: f[..., T, vocabulary], i[..., T] -> f[..., T]."""
-    chosen = graphs.take_along_axis(graphs.log_softmax(found), graphs.expand_dims(true, -1))
-    return -graphs.squeeze(chosen, -1)
-
-
 def loss(params: Params, characters: Array, places: Array, true: Array) -> Array:
     """The mean cross entropy of the characters of one line."""
-    return graphs.mean(judged(scores(params, characters, places), true))
+    return graphs.mean(surprise(scores(params, characters, places), true))
 
 
 def masked(params: Params, characters: Array, places: Array, true: Array, mask: Array) -> Array:
     """The mean loss of lines of which `mask`, bool[..., T], holds the characters; nothing looks at the padding."""
-    each = judged(scores(params, characters, places, mask), true)
-    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
-    return graphs.mean(graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts)
+    return graphs.mean(averaged_where(mask, surprise(scores(params, characters, places, mask), true)))
 
 
 def init(width: int, longest: int, blocks: int = 1, seed: int = 0) -> Params:

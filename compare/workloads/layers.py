@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+import graphs
 from compare.workloads.base import Array
 
 Layer = dict[str, Array]
@@ -37,6 +38,18 @@ def dense_layers(rng: np.random.Generator, widths: Sequence[int], init: Init) ->
 def dense(layer: Layer, x: Array) -> Array:
     """x @ weight + bias."""
     return x @ layer["weight"] + layer["bias"]
+
+
+def surprise(scores: Array, true: Array) -> Array:
+    """-log p(true) by the scores of all classes: f[..., T, classes], i[..., T] -> f[..., T]."""
+    chosen = graphs.take_along_axis(graphs.log_softmax(scores), graphs.expand_dims(true, -1))
+    return -graphs.squeeze(chosen, -1)
+
+
+def averaged_where(mask: Array, each: Array) -> Array:
+    """The mean along the last axis of those that the mask keeps: bool[..., T], f[..., T] -> f[...]."""
+    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
+    return graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts
 
 
 def mlp(layers: Sequence[Layer], x: Array, activation: Callable[[Array], Array]) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 import graphs
 from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data.text import VOCABULARY_SIZE
-from compare.workloads.layers import dense_layers, glorot
-from compare.workloads.rnn_text import averaged_where, case_of, surprises, unrolled
+from compare.workloads.layers import averaged_where, dense_layers, glorot
+from compare.workloads.rnn_text import case_of, surprises, unrolled
 
 State = tuple[Array, Array]
 
@@ -19,14 +19,13 @@ GATES = 4
 """What goes in, what stays, what comes out, and what is new, one after the other in each weight."""
 
 
-def step(params: Params, state: State, x: Array) -> tuple[State, Array]:
-    """The hidden and the cell state after one character, and the first of them: f[W], f[W] and x f[W]."""
+def step(params: Params, state: State, x: Array) -> State:
+    """The hidden and the cell state after one character: f[W], f[W] and x f[W] -> f[W], f[W]."""
     hidden, cell = state
     gates = x @ params["input"] + hidden @ params["recurrent"] + params["bias"]
     i, f, o, u = graphs.unstack(graphs.reshape(gates, (GATES, -1)))
     cell = graphs.sigmoid(f) * cell + graphs.sigmoid(i) * graphs.tanh(u)
-    hidden = graphs.sigmoid(o) * graphs.tanh(cell)
-    return (hidden, cell), hidden
+    return graphs.sigmoid(o) * graphs.tanh(cell), cell
 
 
 def loss(params: Params, characters: Array, following: Array) -> Array:

@@ -6,7 +6,6 @@ A line is an example of its own (batch 1), so the lengths are those of real text
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,25 @@ import graphs
 from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import VOCABULARY_SIZE, Ids
-from compare.workloads.layers import Layer, dense, dense_layers, glorot
+from compare.workloads.layers import Layer, averaged_where, dense, dense_layers, glorot, surprise
 
-Step = Callable[[Params, Any, Array], tuple[Any, Array]]
+Step = Callable[[Params, Any, Array], Any]
 Loop = Callable[[Callable[..., Any], Any, Array], tuple[Any, Array]]
 
 
-def step(params: Params, state: Array, x: Array) -> tuple[Array, Array]:
-    """The state after one character, and what is read from it: f[width], f[width] -> f[width], f[width]."""
-    state = graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
-    return state, state
+def step(params: Params, state: Array, x: Array) -> Array:
+    """The state after one character: f[width], f[width] -> f[width]."""
+    return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
+
+
+def stepped(step: Step, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
+    """A step as `graphs.scan` takes it: the new state, and what is read from it, of several arrays the first."""
+
+    def body(state: Any, x: Array) -> tuple[Any, Array]:
+        state = step(params, state, x)
+        return state, state[0] if isinstance(state, tuple) else state
+
+    return body
 
 
 def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Array]:
@@ -39,15 +47,12 @@ def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Arra
 def surprises(step: Step, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
     """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
     embedded = graphs.embedding(params["embedding"], characters)
-    return judged(params, loop(partial(step, params), params["start"], embedded)[1], following)
+    return judged(params, loop(stepped(step, params), params["start"], embedded)[1], following)
 
 
 def judged(params: Params, states: Array, following: Array) -> Array:
     """-log p(following character) from the state before it: f[T, width], i[T] -> f[T]."""
-    chosen = graphs.take_along_axis(
-        graphs.log_softmax(dense(params["output"], states)), graphs.expand_dims(following, -1)
-    )
-    return -graphs.squeeze(chosen, -1)
+    return surprise(dense(params["output"], states), following)
 
 
 def loss(params: Params, characters: Array, following: Array) -> Array:
@@ -68,14 +73,9 @@ def masked(params: Params, characters: Array, following: Array, mask: Array) -> 
     return averaged_where(mask, surprises(step, unrolled, params, characters, following))
 
 
-def averaged_where(mask: Array, each: Array) -> Array:
-    """The mean of those that the mask keeps: bool[T], f[T] -> a scalar."""
-    return graphs.sum(graphs.where(mask, each, 0)) / graphs.sum(graphs.astype(mask, each.dtype))
-
-
 def batched(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The mean loss of padded lines that go through each step together: i[B, T], i[B, T], bool[B, T] -> a scalar."""
-    states = unrolled(partial(step, params), params["start"], by_time(params, characters))[1]
+    states = unrolled(stepped(step, params), params["start"], by_time(params, characters))[1]
     return averaged(params, states, following, mask)
 
 
@@ -83,7 +83,7 @@ def batched_scanned(params: Params, characters: Array, following: Array, mask: A
     """The same loss with the loop over time as one op."""
     embedded = by_time(params, characters)
     start = graphs.broadcast_to(params["start"], embedded.shape[1:])
-    return averaged(params, graphs.scan(partial(step, params), start, embedded)[1], following, mask)
+    return averaged(params, graphs.scan(stepped(step, params), start, embedded)[1], following, mask)
 
 
 def by_time(params: Params, characters: Array) -> Array:
@@ -94,8 +94,7 @@ def by_time(params: Params, characters: Array) -> Array:
 def averaged(params: Params, states: Array, following: Array, mask: Array) -> Array:
     """The mean over lines of the mean over the characters of each: f[T, B, width], i[B, T], bool[B, T] -> a scalar."""
     each = graphs.permute_dims(judged(params, states, graphs.permute_dims(following, (1, 0))), (1, 0))
-    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
-    return graphs.mean(graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts)
+    return graphs.mean(averaged_where(mask, each))
 
 
 def init(width: int, seed: int = 0) -> Params:
