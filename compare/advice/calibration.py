@@ -22,7 +22,7 @@ from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
 from compare.engines.arms import transformed
-from compare.instruments.time.rounds import collected, time_block
+from compare.instruments.time.rounds import Call, collected, time_block
 from compare.records import machines
 from compare.records.results import Record
 from compare.run.job import Job
@@ -44,8 +44,6 @@ LEAST_SPREAD = 0.1
 TIMEOUT = 180.0
 
 ENGINES = ("dynamic", "plain", "static", "compile")
-
-Call = Callable[[], Any]
 
 
 def calibrate() -> Costs:
@@ -279,7 +277,7 @@ def _explained(found: Structure, bare: Costs) -> dict[str, tuple[float, list[flo
     }
 
 
-def _times(program: synthetic.Program, argnum: int | None) -> dict[str, float]:
+def _times(program: synthetic.Synthetic, argnum: int | None) -> dict[str, float]:
     args = (program.params, *program.inputs)
     step = transformed(dynamic, program.f, argnum)
     wanted = transformed(static, program.f, argnum)

@@ -53,7 +53,7 @@ def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) ->
     from compare.instruments.lengths.measure import SIZES
     from compare.report import tables
 
-    run = _Run(lengths, **asked)
+    run = _Timing(lengths, **asked)
     trace = _trace(lengths, column, run.seed)
     name = Path(lengths).name
     say(screen.described(name, trace))
@@ -67,7 +67,7 @@ def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) ->
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Timing:
     """What is timed, and how."""
 
     lengths: str
@@ -93,7 +93,7 @@ def _trace(lengths: str, column: str, seed: int) -> Trace:
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
 
-def _timed(run: _Run, name: str, trace: Trace, laid: Any) -> int:
+def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
@@ -121,7 +121,7 @@ def _timed(run: _Run, name: str, trace: Trace, laid: Any) -> int:
     return 4 if any(arm["status"] == "disagree" for record in good for arm in record["arms"].values()) else 0
 
 
-def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
+def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Any], Sample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.instruments.lengths import instrument as lengths
     from compare.run import progress
@@ -142,7 +142,7 @@ def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
     return records, sample
 
 
-def _sample(run: _Run, trace: Trace) -> tuple[Sample, Budget]:
+def _sample(run: _Timing, trace: Trace) -> tuple[Sample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
     from compare.instruments.lengths import instrument as lengths
     from compare.instruments.lengths import probe

@@ -33,12 +33,12 @@ WORKLOADS = (
     "beam_text",
 )
 """The files in this folder that each have a `WORKLOAD`, in the order reports use."""
-_added: dict[str, str] = {}
+_sources = {name: f"{__name__}.{name}:WORKLOAD" for name in WORKLOADS}
 
 
 def names() -> tuple[str, ...]:
     """The name of every workload: those of this folder, then what was added."""
-    return (*WORKLOADS, *_added)
+    return tuple(_sources)
 
 
 def get(name: str) -> Workload:
@@ -48,9 +48,9 @@ def get(name: str) -> Workload:
 
 def source(name: str) -> str:
     """Where the workload of that name is defined, as `module:attribute`."""
-    if name not in names():
+    if name not in _sources:
         raise UnknownNameError(f"no workload is named {name!r}; {nearest(name, names())}")
-    return _added.get(name, f"{__name__}.{name}:WORKLOAD")
+    return _sources[name]
 
 
 def load(source: str) -> Workload:
@@ -64,9 +64,9 @@ def load(source: str) -> Workload:
 
 def add(name: str, source: str) -> None:
     """Enter a workload of your own under a name. Raises ValueError when the name is taken."""
-    if name in names():
+    if name in _sources:
         raise ValueError(f"a workload named {name!r} exists already; choose another name")
-    _added[name] = source
+    _sources[name] = source
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:

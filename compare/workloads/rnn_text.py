@@ -16,7 +16,7 @@ from compare.workloads.data import source_lines
 from compare.workloads.data.text import VOCABULARY_SIZE, Ids
 from compare.workloads.layers import Layer, averaged_where, dense, dense_layers, glorot, surprise
 
-Step = Callable[[Params, Any, Array], Any]
+Update = Callable[[Params, Any, Array], Any]
 Loop = Callable[[Callable[..., Any], Any, Array], tuple[Any, Array]]
 
 
@@ -25,7 +25,7 @@ def step(params: Params, state: Array, x: Array) -> Array:
     return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
 
 
-def stepped(step: Step, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
+def stepped(step: Update, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
     """A step as `graphs.scan` takes it: the new state, and what is read from it, of several arrays the first."""
 
     def body(state: Any, x: Array) -> tuple[Any, Array]:
@@ -44,7 +44,7 @@ def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Arra
     return state, graphs.stack(outputs)
 
 
-def surprises(step: Step, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
+def surprises(step: Update, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
     """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
     embedded = graphs.embedding(params["embedding"], characters)
     return judged(params, loop(stepped(step, params), params["start"], embedded)[1], following)
