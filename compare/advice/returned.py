@@ -33,12 +33,18 @@ def calibrate() -> tuple[Returned, ...]:
 
 
 def _asked(size: int) -> Curve:
+    record = answered(Job("returned memory", size=str(size)), TIMEOUT)
+    return Curve(tuple((float(held), float(seconds)) for held, seconds in record["points"])).rising()
+
+
+def answered(job: Job, timeout: float) -> Record:
+    """What a worker has measured for a calibration. Raises WorkerError when it fails."""
     from compare.run.processes import ask
 
-    record = ask(Job("returned memory", size=str(size)), TIMEOUT)
+    record = ask(job, timeout)
     if record["kind"] == "failure":
         raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    return Curve(tuple((float(held), float(seconds)) for held, seconds in record["points"])).rising()
+    return record
 
 
 def measure(job: Job) -> Record:

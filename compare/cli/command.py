@@ -6,17 +6,13 @@ disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
-from datetime import UTC, datetime
 from errno import EPIPE
 from pathlib import Path
 from typing import Any
 
 import click
 
-from compare.cli import executor as cli_executor
-from compare.cli import resume as cli_resume
+from compare.cli import options
 from compare.cli.advise import advise
 from compare.cli.export import export, schema
 from compare.cli.own import compare, plan
@@ -26,10 +22,8 @@ from compare.errors import CompareError
 from compare.report.terminal import echo
 from compare.run import ending
 
-ONLY = "Only the cells whose workload or workload/size matches this glob."
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
 """The parameters of a run by the setting that they choose."""
-Command = Callable[..., Any]
 
 
 class Group(click.Group):
@@ -59,63 +53,39 @@ def graphduel() -> None:
     """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
 
 
-def cells(command: Command) -> Command:
-    """The options that choose cells."""
-    command = click.option("--only", metavar="GLOB", help=ONLY)(command)
-    return click.option(
-        "--quick/--full", "quick", default=True, help="Small sizes only, or every size.  [default: quick]"
-    )(command)
-
-
+CELLS = options.quick("quick", "Small sizes only, or every size.")
 PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
 
 
 @graphduel.command()
-@cells
-@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
-@click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
+@CELLS
+@options.ONLY
+@options.out("The run's folder; a new one in reports/ if not given.")
+@options.RESUME
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@options.SEED
 @PYTHON_TAPE
-@cli_executor.options
+@options.executor
 @click.pass_context
-def run(
-    ctx: click.Context,
-    /,
-    *,
-    quick: bool,
-    only: str | None,
-    out: Path | None,
-    resume: bool,
-    processes: int | None,
-    seed: int,
-    python_tape: bool,
-    **where: Any,
-) -> None:
+def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
     """Measure the workloads and write results, verdicts and a report."""
     from compare.run import executors, progress
     from compare.run.settings import PRESETS, Settings
     from compare.run.stages import run as measure
 
-    asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
-    if resume and out is None:
-        raise click.UsageError("--resume needs --out: the folder of the run to go on with")
+    where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = "quick" if quick else "full"
-    directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
+    directory = options.folder(out, resume, "run", preset)
+    settings = Settings(preset, **{**asked, "processes": asked["processes"] or PRESETS[preset].processes})
     if resume:
-        settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
+        settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
-    opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
-    try:
-        with opened as (executor, at_once):
-            outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
-    except KeyboardInterrupt as stop:
-        again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
-        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(ending.exit_code(stop))
+    opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
+    again = [*_again(settings, directory), *where.words()]
+    with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, at_once):
+        outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
@@ -132,22 +102,19 @@ def _again(settings: Any, directory: Path) -> list[str]:
 
 
 @graphduel.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@options.DIRECTORY
 @PYTHON_TAPE
 def report(directory: Path, *, python_tape: bool) -> None:
     """Judge the results in DIRECTORY again and write its report again."""
-    from compare.records import results
     from compare.run.stages import finish
 
-    path = directory / results.RESULTS
-    if not path.exists():
-        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: echo(text, err=True), strict=True)
+    records = options.results_in(directory)
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
 @graphduel.command()
-@cells
+@CELLS
+@options.ONLY
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
@@ -168,13 +135,8 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-graphduel.add_command(advise)
-graphduel.add_command(compare)
-graphduel.add_command(export)
-graphduel.add_command(plan)
-graphduel.add_command(schema)
-graphduel.add_command(selftest)
-graphduel.add_command(shapes)
+for command in (advise, compare, export, plan, schema, selftest, shapes):
+    graphduel.add_command(command)
 
 
 @graphduel.command("list")
@@ -281,8 +243,7 @@ def _workload(workload: Any) -> list[tuple[str, str]]:
 def _paragraphs(pairs: list[tuple[str, str]]) -> None:
     width = max(len(head) for head, _ in pairs)
     for head, text in pairs:
-        wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
-        echo(wrapped)
+        options.say(text, first=f"{head:{width}}  ", rest=" " * (width + 2))
 
 
 def main() -> None:

@@ -27,12 +27,12 @@ def _contest(kind: str, read: Read, name: str, *, dynamic_on_top: bool) -> Calla
             return Finding("inconclusive", ("only one engine was measured", *left))
         pairs = {arm: (DYNAMIC, arm) if dynamic_on_top else (arm, DYNAMIC) for arm in cell.static_arms}
         ratios = {arm: ratio_of(cell, *pair, read) for arm, pair in pairs.items()}
-        told, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
+        costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
         if interval is None:
-            return Finding("inconclusive", ("too few numbers for an interval", told, *left))
+            return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
         regimes = tuple(_regime(arm, ratio) for arm, ratio in ratios.items())
         effect = Effect(name, interval.estimate, "ratio")
-        return Finding(exceeds(interval), (told, *left), effect, _spread(interval), regimes)
+        return Finding(exceeds(interval), (costs, *left), effect, _spread(interval), regimes)
 
     return find
 

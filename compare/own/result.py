@@ -32,7 +32,7 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 3 the times cannot be told apart, 4 a mode disagrees, 5 nothing was measured."""
+        """0 fine, 1 something failed, 3 the times may not differ, 4 a mode disagrees, 5 nothing was measured."""
         found = self.verdict
         if found.disagree:
             return 4

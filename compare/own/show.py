@@ -22,7 +22,7 @@ _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.3
 def rows(result: Result) -> list[tuple[str, ...]]:
     """A row for each mode under COLUMNS; empty where nothing was measured."""
     found = result.verdict
-    warm, first, memory = (contest.values or {} for contest in (found.steady, found.first, found.memory))
+    warm, first, memory = (contest.values for contest in (found.steady, found.first, found.memory))
     return [
         (
             mode,

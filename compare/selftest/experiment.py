@@ -112,8 +112,8 @@ def _measure(runner: Runner, plan: Plan) -> None:
     runner.header(plan.to_dict())
     runner.jobs((job, {}) for job in asked)
     if not any(record["kind"] in KINDS for record in runner.journal.records):
-        told = runner.journal.lost[0]["error"]
-        raise NothingMeasuredError(f"no worker gave a result: {told}; try `graphduel doctor`")
+        error = runner.journal.lost[0]["error"]
+        raise NothingMeasuredError(f"no worker gave a result: {error}; try `graphduel doctor`")
 
 
 def speed_jobs(plan: Plan) -> Iterator[Job]:

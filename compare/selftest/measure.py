@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 from compare import workloads
 from compare.instruments.memory import measure as memory
@@ -15,15 +16,15 @@ from compare.workloads.base import Case
 
 def measure_time(job: Job) -> Record:
     """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
-    steps: dict[str, inject.Injected] = {}
+    steps: dict[str, Any] = {}
 
-    def build(arm: str, case: Case) -> inject.Injected:
+    def build(arm: str, case: Case) -> Any:
         return steps.setdefault(arm, inject.build(arm, case))
 
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a run
     record = timing.measure_arms(job, case, build)
-    counted = {arm: {"calls": step.calls, "runs": step.runs} for arm, step in steps.items()}
+    counted = {arm: {"calls": step.function.calls, "runs": step.function.runs} for arm, step in steps.items()}
     return {**record, "arms": {arm: {**row, **counted[arm]} for arm, row in record["arms"].items()}}
 
 

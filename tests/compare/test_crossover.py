@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from compare.instruments.crossover import chains, measure
+from compare.instruments.crossover import measure
 from compare.instruments.crossover.measure import ARMS, GRIDS, Grid
 from compare.records.schema import violation
 from compare.run.job import Budget, Job
@@ -15,23 +15,23 @@ FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
 
 
 def test_a_chain_of_products_is_a_power():
-    case = chains.elementwise(5, 3)
+    case = measure.elementwise(5, 3)
     ((gain,),) = case.examples
     assert case.loss(case.params, gain) == pytest.approx(np.mean(case.params["x"] * gain**3), rel=1e-5)
 
 
 def test_a_chain_of_rotations_keeps_lengths():
-    case = chains.matmul(64, 7)
+    case = measure.matmul(64, 7)
     ((rotation,),) = case.examples
-    assert case.params["x"].shape == (4, chains.WIDTH)
-    np.testing.assert_allclose(rotation @ rotation.T, np.eye(chains.WIDTH), atol=1e-6)
+    assert case.params["x"].shape == (4, measure.WIDTH)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(measure.WIDTH), atol=1e-6)
     assert case.loss(case.params, rotation) == pytest.approx(np.mean(case.params["x"] ** 2), rel=1e-5)
 
 
 @pytest.mark.parametrize("depth", [1, 300])
-@pytest.mark.parametrize("ops", chains.CHAINS)
+@pytest.mark.parametrize("ops", measure.CHAINS)
 def test_numbers_stay_in_range_however_deep(ops, depth):
-    loss, gradients = measure.exact(chains.CHAINS[ops](32, depth))
+    loss, gradients = measure.exact(measure.CHAINS[ops](32, depth))
     assert 1e-3 < abs(loss) < 10
     assert 1e-6 < np.max(np.abs(gradients["x"])) < 10
 

@@ -16,7 +16,7 @@ import graphs as g
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
 from compare.own.effects import Effect, effects_of
-from compare.own.fingerprint import fingerprint
+from compare.own.reach import fingerprint
 from tests.helpers import own_functions as own
 
 X = np.ones(3, np.float32)

@@ -11,8 +11,8 @@ from compare.engines.arms import transformed
 from compare.instruments.ledger import figure, graph, tape
 from compare.instruments.ledger.attribution import Count, attributed, counts, most_live
 from compare.instruments.ledger.measure import disagreements, measure_arm
+from compare.instruments.ledger.tape import watched
 from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment, thinned
-from compare.instruments.ledger.watching import watched
 from compare.records import schema
 from compare.report.records import parse
 from compare.report.summary import summarise

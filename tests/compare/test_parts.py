@@ -47,13 +47,13 @@ def test_the_parts_of_an_engine_with_known_ones_are_found():
     assert found == pytest.approx(
         {"kernel": 1.5, "allocation": 0.5, "dispatch": 0.5, "guard": 0.5, "cache lookup": 1.0, UNEXPLAINED: 0.0}
     )
-    assert dynamic_parts.told is None
+    assert dynamic_parts.note is None
 
 
 def test_what_is_unexplained_beyond_five_percent_is_told():
     found = parted([record(i, unexplained=0.875) for i in range(3)])[0]
     assert not found.adds_up
-    assert found.told.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
+    assert found.note.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
 
 
 @pytest.mark.parametrize("parts", [DYNAMIC, STATIC])
@@ -165,7 +165,7 @@ def test_terms_need_the_blocks_of_the_denominator():
     alone = sum_interval([(1, [[1.0]])], [[2.0]])
     assert (alone.estimate, alone.known, alone.bounds()) == (0.5, False, None)
     (found, _) = parted([record(0, unexplained=0.875), record(1, unexplained=0.875)])
-    assert "12.3% of a step is unexplained (no interval), more than 5%" in found.told
+    assert "12.3% of a step is unexplained (no interval), more than 5%" in found.note
 
 
 @pytest.mark.parametrize("example", [(np.ones(3),), ({"x": np.ones(3), "times": 2},)], ids=["arrays", "a static value"])

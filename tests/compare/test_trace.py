@@ -86,8 +86,9 @@ def test_graphs_that_are_kept_are_those_used_last(lengths, kept):
         else:
             misses += 1
         held = [*held, length][-kept:]
-    assert layouts.exact(lengths, 1).compiles_of(kept) == misses
-    assert layouts.exact(lengths, 1).compiles_of(0) == len(set(lengths))
+    laid = STRATEGIES["static, exact"].layout(lengths, 1)
+    assert laid.compiles_of(kept) == misses
+    assert laid.compiles_of(0) == len(set(lengths))
 
 
 def test_two_axes_are_padded_each_and_counted_together():

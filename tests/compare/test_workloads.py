@@ -1,16 +1,21 @@
 """Every workload: a valid case at each size, repeatable, finite, and right gradients in both engines."""
 
+import sys
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dynamic
 import graphs
 import static
 from compare import workloads
+from compare.cli.command import graphduel
+from compare.instruments.parity import measure as parity
 from compare.run import jobs
 from compare.run import settings as presets
 from compare.run.settings import Settings
@@ -60,6 +65,39 @@ def test_a_workload_is_registered_under_its_name(workload: Workload) -> None:
     assert tuple(workload.sizes) == SIZES
     assert workload.title
     assert workload.shows.endswith(".")
+
+
+MINE = """
+import numpy as np
+
+import graphs
+from compare.workloads.base import Case, Workload
+
+
+def loss(params, x):
+    return graphs.mean((x @ params["w"]) ** 2)
+
+
+def make(width):
+    return Case(loss, {"w": np.ones((width, width), np.float32)}, ((np.ones((2, width), np.float32),),), (2,))
+
+
+WORKLOAD = Workload("mine", "Mine", "What I want to know.", "open", {"small": {"width": 3}}, make)
+"""
+
+
+def test_a_file_and_its_name_in_the_list_are_a_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(MINE, "utf-8")
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path)])
+    text = Path(workloads.__file__).read_text("utf-8").replace('    "beam_text",\n', '    "beam_text",\n    "mine",\n')
+    listed: dict[str, Any] = {"__name__": "compare.workloads"}
+    exec(text, listed)  # the file with one more line
+    monkeypatch.setattr(workloads, "_sources", listed["_sources"])
+    assert "What I want to know." in CliRunner().invoke(graphduel, ["list"]).stdout
+    (cell,) = jobs.cells(Settings(only="mine"))
+    arms = parity.measure(jobs.parity_job(cell, Settings()))["arms"]
+    assert {arm: row["status"] for arm, row in arms.items()} == {"dynamic": "ok", "static-exact": "ok"}
+    del sys.modules["compare.workloads.mine"]
 
 
 def test_parameters_are_float32_and_lengths_are_positive(workload: Workload) -> None:

@@ -7,20 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import graphs
 from compare.engines import arms
-from compare.instruments.crossover.chains import CHAINS
 from compare.instruments.memory import measure as memory
 from compare.instruments.parity.measure import TOLERANCES, tree_error
-from compare.instruments.time.measure import timed
+from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
 from compare.records.results import Record
 from compare.run.job import Budget, Job
 from compare.workloads.base import Case
 from graphs import tree
+
+Array = Any
+Make = Callable[[int, int], Case]
+
+WIDTH = 16
+"""Columns of a matrix product, so that its work, too, is in proportion to the size of the tensor."""
 
 ARMS = ("dynamic", "static-exact")
 
@@ -48,7 +55,7 @@ def measure(job: Job) -> Record:
 
 
 def measure_memory(job: Job) -> Record:
-    """The memory record: what each engine holds and reaches in every cell. Counts do not hang on who came before."""
+    """The memory record: what each engine holds and reaches in every cell. Counts do not depend on what ran before."""
     return {**job.head, "cells": [memory_cell(*cell) for cell in _cells(job)]}
 
 
@@ -71,7 +78,7 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     head = {"ops": ops, "depth": depth, "elements": elements}
     if error > TOLERANCES["float32"]:
         return {**head, "status": "disagree", "reason": f"off by {error:.3g}", "arms": {}}
-    rounds = paired_rounds({arm: _call(steps[arm], case) for arm in ARMS}, budget, rng)
+    rounds = paired_rounds({arm: steady_call(steps[arm], case) for arm in ARMS}, budget, rng)
     for arm, blocks in rounds.steady().items():
         rows[arm] |= {"steady": rounds.starts()[arm] is not None, "blocks": blocks}
     return {**head, "status": "ok", "reason": None, "arms": {arm: rows[arm] for arm in ARMS}}
@@ -90,5 +97,35 @@ def memory_cell(ops: str, depth: int, elements: int) -> Record:
     return {"ops": ops, "depth": depth, "elements": elements, "status": "ok", "reason": None, "arms": rows}
 
 
-def _call(step: arms.Step, case: Case) -> Callable[[], object]:
-    return partial(step, *case.examples[0])
+# Chains of equal ops, of any depth, over tensors of any size --------------------------------------------------
+
+
+def elementwise(size: int, depth: int) -> Case:
+    """`depth` products of f[size] with numbers near 1; the gradient is in the first factor, so another `depth`."""
+
+    def loss(params: dict[str, Array], gain: Array) -> Array:
+        x = params["x"]
+        for _ in range(depth):
+            x = x * gain
+        return graphs.mean(x)
+
+    x, noise = np.random.default_rng(0).standard_normal((2, size), np.float32)
+    return Case(loss, {"x": x}, ((np.exp(noise / (10 * depth)),),), (size,))
+
+
+def matmul(size: int, depth: int) -> Case:
+    """`depth` products of f[size / 16, 16] with one rotation, f[16, 16]; the gradient is in the first factor."""
+
+    def loss(params: dict[str, Array], rotation: Array) -> Array:
+        x = params["x"]
+        for _ in range(depth):
+            x = x @ rotation
+        return graphs.mean(x * x)
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((max(1, size // WIDTH), WIDTH), np.float32)
+    rotation = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0].astype(np.float32)
+    return Case(loss, {"x": x}, ((rotation,),), (size,))
+
+
+CHAINS: Mapping[str, Make] = MappingProxyType({"elementwise": elementwise, "matmul": matmul})

@@ -21,6 +21,7 @@ from compare.errors import described
 from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, Rung
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
+from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
 from compare.records.results import Record
 from compare.run.job import Job
@@ -48,7 +49,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> Re
         if step is not None and rows[name]["status"] == "ok":
             rows[name] |= compared(result, expected)
             steps |= {name: step} if rows[name]["status"] == "ok" else {}
-    calls = {name: _call(step) for name, step in steps.items()}
+    calls = {name: steady_call(step, case) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, seconds in rounds.steady().items():
@@ -117,8 +118,3 @@ def differences(expected: Mapping[str, int], actual: Mapping[str, int]) -> dict[
     more = Counter(actual)
     more.subtract(expected)
     return {name: count for name, count in sorted(more.items()) if count}
-
-
-def _call(step: Step) -> Any:
-    example = step.examples[0]
-    return lambda: step(*example)

@@ -5,6 +5,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from compare.instruments import drawing
 from compare.instruments.ledger.attribution import Count, attributed
 from compare.report import text
 from compare.report.page import Table
@@ -21,7 +22,6 @@ _CAPTION = (
     "of a cell are counts, the same on every machine."
 )
 _MOST = 4
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _ENGINES = ("dynamic", "static-exact")
 
 Row = Mapping[str, Any]
@@ -53,7 +53,7 @@ def _peak(line: Row) -> int:
 def _row_of_panels(line: Row, panels: Sequence[Axes]) -> None:
     rows = {arm: row for arm in _ENGINES if (row := line["arms"].get(arm, {})).get("status") == "ok"}
     most = max(max(row["peak"], row["counted_peak"]) for row in rows.values())
-    scale, unit = next((pair for pair in _UNITS if most >= pair[0]), (1, "B"))
+    scale, unit = drawing.unit_of(most)
     for arm, axes in zip(_ENGINES, panels, strict=True):
         axes.set_title(style.clean(f"{_name(line)}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
@@ -102,8 +102,8 @@ def _table(lines: Sequence[Row]) -> Table:
 def _rows(line: Row) -> list[tuple[str, ...]]:
     head = (line["workload"], line["size"])
     rows: dict[str, Row] = {arm: row for arm, row in line["arms"].items() if row["status"] == "ok"}
-    told = ((arm, *one) for arm, row in rows.items() for one in _told(row))
-    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in told]
+    sizes = ((arm, *one) for arm, row in rows.items() for one in _sizes(row))
+    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
     if not all(arm in rows for arm in _ENGINES):
         return found
     first, last = (rows[arm] for arm in _ENGINES)
@@ -114,7 +114,7 @@ def _rows(line: Row) -> list[tuple[str, ...]]:
     return found
 
 
-def _told(row: Row) -> list[tuple[str, int]]:
+def _sizes(row: Row) -> list[tuple[str, int]]:
     objects = [(f"{name} (Python objects)", size) for name, size in row["objects"].items()]
     return [
         ("peak of the ledger", row["peak"]),

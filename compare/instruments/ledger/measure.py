@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from typing import Any
-
-import numpy as np
 
 from compare import workloads
 from compare.engines import arms
@@ -14,12 +11,11 @@ from compare.errors import described
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
 from compare.instruments.ledger.timeline import Timeline, thinned
-from compare.instruments.memory.measure import resident_growth
+from compare.instruments.memory.measure import nbytes_of, resident_growth
 from compare.instruments.memory.tracing import numpy_memory
 from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
-from graphs import tree
 
 WARM_STEPS = 2
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
@@ -48,7 +44,7 @@ def measure_arm(arm: str, case: Case) -> Record:
     return {
         "status": "ok",
         "reason": None,
-        "parameters": _nbytes(case.params),
+        "parameters": nbytes_of(case.params),
         "objects": dict(timeline.objects),
         "moments": [{"phase": m.phase, "bytes": dict(m.classes)} for m in thinned(timeline.moments)],
         "peak": peak.total,
@@ -83,7 +79,3 @@ def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:
 
 def _off(actual: int, expected: int) -> str:
     return f"{actual / expected - 1:+.1%}" if expected else "of nothing"
-
-
-def _nbytes(container: Any) -> int:
-    return sum(leaf.nbytes for leaf in tree.leaves(container) if isinstance(leaf, np.ndarray))

@@ -6,8 +6,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.claims.base import SMALLEST_EFFECT, Record
+from compare.claims.base import Record
 from compare.claims.evidence import DYNAMIC, Cell, steady
+from compare.instruments import drawing
 from compare.instruments.lengths.table import ALIGN, HEADERS, computed, ordered, rows
 from compare.report import text
 from compare.report.page import Table
@@ -51,13 +52,10 @@ def _panel(axes: Axes, cell: Cell, names: Sequence[str]) -> None:
     found = {name: interval for name, interval in ratios.items() if interval is not None}
     for name, interval in found.items():
         _dot(axes, names.index(name), name, interval, cell.of(name))
-    axes.set_yticks(range(len(names)), [style.clean(name) for name in names], fontsize=8)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+    drawing.rows(axes, names, fontsize=8)
     shown = [interval.estimate for interval in found.values()]  # whiskers may reach beyond the panel
     style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
-    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
-    axes.axvline(1, color=style.INK, linewidth=1)
+    drawing.tie_zone(axes)
 
 
 def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[Record]) -> None:

@@ -106,10 +106,10 @@ def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[A
         status = "unsupported" if _refuses(strategy, error) else "failed"
         return None, {"status": status, "reason": described(error), **row}
     off = worst(arm, results, expected)
-    told: Record = {"error": min(off, LARGEST), **row}
+    found: Record = {"error": min(off, LARGEST), **row}
     if off > TOLERANCES["float32"]:
-        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **told}
-    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **told}
+        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **found}
+    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **found}
 
 
 def worst(arm: Arm, results: Results, expected: Results) -> float:
@@ -124,8 +124,7 @@ def _error(result: tuple[Any, Any], expected: Results) -> float:
 
 
 def _refuses(strategy: Strategy, error: Exception) -> bool:
-    symbolic = strategy.engine == "static" and strategy.compilation == "once"
-    return arms.refuses("static-symbolic" if symbolic else strategy.engine, error)
+    return arms.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
 
 
 def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float]]:

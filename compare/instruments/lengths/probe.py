@@ -9,6 +9,8 @@ from functools import partial
 from math import exp, log
 from typing import Any
 
+import numpy as np
+
 from compare.errors import NothingMeasuredError
 from compare.instruments.lengths.models import stream
 from compare.instruments.lengths.sampling import LEAST_SIZES, Sample, sample
@@ -102,10 +104,6 @@ def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, coun
 
 def _between(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
     """The seconds of a length: a power law between those measured, and beyond the longest at least the square."""
-    known = [(log(x), log(max(y, 1e-9))) for x, y in zip(lengths, seconds, strict=True)]
-    if len(known) == 1 or length >= lengths[-1]:
+    if length >= lengths[-1]:
         return seconds[-1] * max(1.0, (length / lengths[-1]) ** 2)
-    at = log(max(length, lengths[0]))
-    right = next(i for i, (x, _) in enumerate(known) if x >= at) or 1
-    (x0, y0), (x1, y1) = known[right - 1], known[right]
-    return exp(y0 + (y1 - y0) * (at - x0) / (x1 - x0))
+    return exp(np.interp(log(length), np.log(lengths), np.log(np.maximum(seconds, 1e-9))))

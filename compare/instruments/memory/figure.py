@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from compare.instruments import drawing
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -19,7 +20,6 @@ _CAPTION = (
     "lengths within a panel only: every panel has its own scale and unit. The table below adds the peak "
     f"that was measured over the step and the growth of the resident set. {style.ONE_SIZE}"
 )
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def draw(summary: Summary) -> Drawing:
@@ -52,16 +52,13 @@ def _in_order(memories: Iterable[Memory]) -> list[Memory]:
 
 def _panel(axes: Axes, cell: Cell, bars: Sequence[Memory], classes: Sequence[str]) -> None:
     totals = [sum(bar.classes.values()) for bar in bars]
-    scale, unit = next((pair for pair in _UNITS if max(totals) >= pair[0]), (1, "B"))
+    scale, unit = drawing.unit_of(max(totals))
     for row, bar in enumerate(bars):
         _stack(axes, row, [(name, bar.classes.get(name, 0) / scale) for name in classes])
         label = f" {text.size(totals[row])}"
         axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
-    axes.set_yticks(range(len(bars)), [style.clean(bar.arm) for bar in bars])
-    axes.set_ylim(len(bars) - 0.45, -0.55)
+    drawing.rows(axes, [bar.arm for bar in bars])
     axes.set_xlim(0, 1.12 * max(totals) / scale)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
     axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
 
 

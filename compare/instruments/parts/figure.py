@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from compare.instruments import drawing
 from compare.instruments.parts.programs import UNEXPLAINED
 from compare.instruments.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
 from compare.report import text
@@ -45,15 +46,13 @@ def draw(summary: Summary) -> Drawing:
     axes = figure.subplots()
     for row, one in enumerate(found):
         _bar(axes, row, one)
-    axes.set_yticks(range(len(found)), [style.clean(f"{p.workload}, {p.size}: {p.engine}") for p in found])
-    axes.set_ylim(len(found) - 0.4, -0.6)
+    drawing.rows(axes, [f"{p.workload}, {p.size}: {p.engine}" for p in found])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
-    axes.grid(visible=False, axis="y")
     handles = [_patch(part) for part in _LOOKS]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8, handlelength=1.4)
-    told = " ".join(f"{one.told}." for one in found if one.told)
-    return Drawing("parts", _TITLE, f"{_CAPTION} {told}".strip(), _alt(found), figure, _table(found, lines))
+    notes = " ".join(f"{one.note}." for one in found if one.note)
+    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, lines))
 
 
 def _bar(axes: Axes, row: int, one: Parted) -> None:
@@ -94,7 +93,7 @@ def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
         if one.engine == "static"
         for stage, seconds in stages(lines, one.workload, one.size).items()  # type: ignore[arg-type]
     ]
-    rows += [(one.workload, one.size, one.engine, "check", one.told or _fine(), "", "") for one in found]
+    rows += [(one.workload, one.size, one.engine, "check", one.note or _fine(), "", "") for one in found]
     return Table(headers, tuple(rows), "llllrrr")
 
 

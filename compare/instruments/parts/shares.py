@@ -30,7 +30,7 @@ class Parted(NamedTuple):
         return abs(self.shares[UNEXPLAINED].estimate) <= LARGEST_UNEXPLAINED
 
     @property
-    def told(self) -> str | None:
+    def note(self) -> str | None:
         """A sentence where they do not; None where all is well."""
         if self.adds_up:
             return None

@@ -72,7 +72,7 @@ def _counts(step: Step, case: Case) -> dict[str, Any]:
 def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str, list[dict[str, Any]]]:
     """Every first call over the stream, one by one, arms interleaved per example.
 
-    `new` marks a shape or structure that the arm had not met before, `compiled` a call that compiled.
+    `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
     """
     calls: dict[str, list[dict[str, Any]]] = {arm: [] for arm in steps}
     seen: set[Any] = set()
