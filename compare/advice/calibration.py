@@ -25,7 +25,8 @@ from compare.engines.arms import transformed
 from compare.errors import WorkerError
 from compare.instruments.time.rounds import collected, time_block
 from compare.records import machines
-from compare.records.results import Record
+from compare.records.record import Environment
+from compare.records.runs import Calibration, error_of
 from compare.run.job import Job
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
@@ -54,20 +55,21 @@ def calibrate() -> Costs:
     from compare.run.processes import ask
 
     record = ask(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT)
-    if record["kind"] == "failure":
-        raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    costs = Costs.from_dict({**record["costs"], "machine": machines.fingerprint(record["environment"])})
+    if not isinstance(record, Calibration):
+        raise WorkerError(f"calibration failed: {error_of(record)}; try `graphduel doctor`")
+    machine = machines.fingerprint(record.environment or Environment())
+    costs = Costs.from_dict({**record.costs, "machine": machine})
     whole = replace(costs, returned=returned.calibrate())
-    return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record["larger"])))
+    return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record.larger)))
 
 
-def measure() -> Record:
+def measure() -> Calibration:
     """The record of the worker: what the programs take that the prediction is checked on, and all costs.
 
     Those programs come first, the smallest ahead: what a process has let go of decides what new memory costs it.
     """
     larger = [_times(program, 0) for program in synthetic.larger()]
-    return {"kind": "calibration", "claim": "advise", "larger": larger, "costs": measured().to_dict()}
+    return Calibration(larger, measured().to_dict())
 
 
 def measured() -> Costs:

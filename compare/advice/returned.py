@@ -16,7 +16,7 @@ import numpy as np
 from compare.advice.costs import Curve, Returned
 from compare.errors import WorkerError
 from compare.instruments.time.rounds import collected
-from compare.records.results import Record
+from compare.records.runs import ReturnedMemory, error_of
 from compare.run.job import Job
 
 SIZES = (1 << 14, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24)
@@ -36,17 +36,17 @@ def _asked(size: int) -> Curve:
     from compare.run.processes import ask
 
     record = ask(Job("returned memory", size=str(size)), TIMEOUT)
-    if record["kind"] == "failure":
-        raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    return Curve(tuple((float(held), float(seconds)) for held, seconds in record["points"])).rising()
+    if not isinstance(record, ReturnedMemory):
+        raise WorkerError(f"calibration failed: {error_of(record)}; try `graphduel doctor`")
+    return Curve(tuple(record.points)).rising()
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> ReturnedMemory:
     """The record of the worker: for arrays of `job.size` bytes, the seconds beside the kernels by the bytes held."""
     size = int(str(job.size))
     held = [1 << exponent for exponent in range(LEAST.bit_length() - 1, MOST.bit_length()) if 1 << exponent >= size]
     with collected():
-        return {**job.head, "points": [[total, seconds(size, total)] for total in held]}
+        return ReturnedMemory([(total, seconds(size, total)) for total in held])
 
 
 def seconds(size: int, total: int) -> float:

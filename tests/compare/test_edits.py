@@ -7,8 +7,8 @@ from compare.claims.c8_structure import measure
 from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
 from compare.claims.c8_structure.catalogue import edits
 from compare.claims.c8_structure.measure import Training
-from compare.records import schema
 from tests.helpers.claim_records import LABELS, regime, said, verdict
+from tests.helpers.records import plain, typed
 
 EDITS = {edit.name: edit for edit in edits()}
 
@@ -95,8 +95,8 @@ def test_losses_apart():
 
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
     monkeypatch.setattr(measure, "REPEATS", 1)
-    record = {"kind": "edit", "claim": "C8", "edits": [measure.measured(edit) for edit in edits()]}
-    assert schema.violation(record) is None
+    record = {"kind": "edit", "claim": "C8", "edits": plain([measure.measured(edit) for edit in edits()])}
+    assert typed(record)
     assert all(row["agree"] for row in record["edits"])
     found = verdict("C8", [record])
     assert found["verdict"] in LABELS - {"not measured yet"}
@@ -108,8 +108,9 @@ def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
 
 
 def test_an_edit_after_which_losses_differ_is_left_out_and_named():
-    engines = {"dynamic": {"rebuild": 0, "steps": 1.0}, "static": {"rebuild": 1, "steps": 50.0}}
-    rows = [{"edit": f"edit {i}", "engines": engines, "ways": {}, "agree": i < 4} for i in range(5)]
+    cost = {"seconds": 1.0, "compile_seconds": 0.1, "edits": 1}
+    engines = {"dynamic": {**cost, "rebuild": 0, "steps": 1.0}, "static": {**cost, "rebuild": 1, "steps": 50.0}}
+    rows = [{"edit": f"edit {i}", "engines": engines, "ways": {}, "agree": i < 4, "difference": 0.0} for i in range(5)]
     found = verdict("C8", [{"kind": "edit", "claim": "C8", "edits": rows}])
     assert found["verdict"] == "supported"
     assert len(found["regimes"]) == 4

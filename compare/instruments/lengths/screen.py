@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, median
-from typing import Any
 
 import numpy as np
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes.length_table import CONTESTS, PHASES, best
-from compare.claims.evidence import Cell, first_run, steady
+from compare.claims.evidence import Evidence, first_run, steady
 from compare.instruments.lengths.layouts import KEPT, MOST_SIZES, Layout, combined
 from compare.instruments.lengths.sampling import Sample
+from compare.instruments.lengths.schema import StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy
 from compare.instruments.lengths.table import ordered, percentile
 from compare.instruments.lengths.trace import Trace
@@ -83,15 +83,15 @@ def chosen(sample: Sample, trace: Trace, seed: int) -> Iterator[str]:
         yield f"Not timed: {left}, for which the workers' time is too short; --full gives more."
 
 
-def timed(cell: Cell, laid: Mapping[str, Layout | None]) -> Rows:
+def timed(cell: Evidence, laid: Mapping[str, Layout | None]) -> Rows:
     """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
     return [_times(cell, name, laid.get(name)) for name in ordered([cell])]
 
 
-def _times(cell: Cell, name: str, laid: Layout | None) -> tuple[str, ...]:
+def _times(cell: Evidence, name: str, laid: Layout | None) -> tuple[str, ...]:
     measured = cell.of(name)
-    examples = [call["examples"] for call in measured[0]["stream"]]
-    waits = [median(percentile(m["latency"], examples, share) for m in measured) for share in (0.5, 0.99)]
+    examples = [call.examples for call in measured[0].stream]
+    waits = [median(percentile(m.latency, examples, share) for m in measured) for share in (0.5, 0.99)]
     return (
         name,
         *map(text.seconds, waits),
@@ -101,12 +101,12 @@ def _times(cell: Cell, name: str, laid: Layout | None) -> tuple[str, ...]:
     )
 
 
-def _plans(measured: Mapping[str, Any], laid: Layout | None) -> str:
+def _plans(measured: StrategyArm, laid: Layout | None) -> str:
     """The bytes of the plans that the whole trace needs.
 
     Those that were not made lie on a line between others, or grow with the size beyond the largest.
     """
-    known = measured.get("plans")
+    known = measured.plans
     if not known or laid is None:
         return ""
     sizes, held = zip(*known, strict=True)
@@ -117,7 +117,7 @@ def _plans(measured: Mapping[str, Any], laid: Layout | None) -> str:
     return ("" if set(laid.shapes) <= set(sizes) else "~") + text.size(float(found.sum()))
 
 
-def fastest(cell: Cell) -> str:
+def fastest(cell: Evidence) -> str:
     """The fastest strategy of each engine once warm, and what it takes."""
     best_of = {engine: best(cell, engine, lambda _: True, steady) for engine in ("static", "dynamic")}
     means = {name: cell.mean(name, steady) or 0.0 for name in best_of.values() if name}
@@ -125,7 +125,7 @@ def fastest(cell: Cell) -> str:
     return f"Fastest once warm: {'; then '.join(told)}."
 
 
-def contests(cell: Cell, comparisons: int) -> Rows:
+def contests(cell: Evidence, comparisons: int) -> Rows:
     """The best strategy of each engine against the other's, in each way and phase, with what follows."""
     rows: Rows = []
     for how, counts in CONTESTS:
