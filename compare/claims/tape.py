@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
-from compare.claims.base import Finding, Records
+from compare.claims.base import Finding
+from compare.records.record import Records
+from compare.records.runs import Run
 
 OPTION = "--python-tape"
 _RAN = {"compiled": "compiled", "python": "in Python"}
@@ -44,12 +44,6 @@ def warning(where: str) -> str:
 
 def _counted(records: Records) -> Counter[str]:
     """How many measurements each tape made; the starts of a run count where no measurement tells."""
-    tapes = [(r.get("kind") == "run", _tape(r.get("environment"))) for r in records]
-    measured = Counter(tape for start, tape in tapes if tape and not start)
-    return measured or Counter(tape for _, tape in tapes if tape)
-
-
-def _tape(environment: Any) -> str:
-    """The tape that an environment tells of; "" for anything else."""
-    tape = environment.get("tape") if isinstance(environment, Mapping) else None
-    return tape if isinstance(tape, str) and tape in _RAN else ""
+    tapes = [(isinstance(r, Run), r.environment.tape) for r in records if r.environment and r.environment.tape]
+    measured = Counter(tape for start, tape in tapes if not start)
+    return Counter[str](measured or (tape for _, tape in tapes))

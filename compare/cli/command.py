@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from errno import EPIPE
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,11 @@ from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.report.terminal import echo
 from compare.run import ending
+
+if TYPE_CHECKING:
+    from compare.claims.base import Verdict
+    from compare.instruments.parity.schema import Parity
+    from compare.records.record import Record
 
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
 """The parameters of a run by the setting that they choose."""
@@ -118,19 +123,22 @@ def report(directory: Path, *, python_tape: bool) -> None:
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
+    from compare.instruments.parity.schema import Parity
+    from compare.records.record import of
+    from compare.records.runs import Failure
     from compare.report import tables
     from compare.run import progress
     from compare.run.settings import Settings
     from compare.run.stages import check as gate
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
-    parity = [r for r in records if r["kind"] == "parity"]
+    parity = of(records, Parity)
     columns = ("cell", "arm", "status", "output error", "gradient error", "allowed", "reason")
     tables.show(columns, [row for record in parity for row in _parity_rows(record)])
-    different = [f"{r['workload']}/{r['size']}" for r in parity if r["same_graph"] is False]
+    different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
-    _list_problems("failed", [f"{_cell(r['job'])}: {r['error']}" for r in records if r["kind"] == "failure"])
-    statuses = {row["status"] for r in parity for row in r["arms"].values()}
+    _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in of(records, Failure)])
+    statuses = {row.status for record in parity for row in record.arms.values()}
     broken = different or "failed" in statuses or len(parity) < len(records)
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
@@ -184,7 +192,7 @@ def doctor(ctx: click.Context) -> None:
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
 
-def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]]) -> None:
+def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import tape
     from compare.report import tables
 
@@ -198,16 +206,12 @@ def _list_problems(what: str, problems: Any) -> None:
         echo(f"{what}: {problem}", err=True)
 
 
-def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+def _parity_rows(record: Parity) -> list[tuple[str, ...]]:
     return [
-        (_cell(record), arm, row["status"], _number(row["output_error"]), _number(row["gradient_error"]),
-         _number(row["tolerance"]), row["reason"] or "")
-        for arm, row in record["arms"].items()
+        (str(record.cell), arm, row.status, _number(row.output_error), _number(row.gradient_error),
+         _number(row.tolerance), row.reason or "")
+        for arm, row in record.arms.items()
     ]  # fmt: skip
-
-
-def _cell(record: dict[str, Any]) -> str:
-    return f"{record['workload']}/{record['size']}"
 
 
 def _number(value: float | None) -> str:

@@ -126,7 +126,7 @@ def results_in(directory: Path) -> list[Any]:
     path = directory / results.RESULTS
     if not path.exists():
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    return results.read(path, lambda text: echo(text, err=True), strict=True)
+    return results.read(path, lambda text: echo(text, err=True))
 
 
 # Where jobs run -------------------------------------------------------------------------------------------------

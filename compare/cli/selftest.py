@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from compare.cli import options
 from compare.report.terminal import echo
+
+if TYPE_CHECKING:
+    from compare.records.trials import Selftest
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
@@ -49,19 +52,19 @@ def selftest(
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
         rates = run(directory, plan, reporter, resume=resume, executor=executor)
     if path:
-        results.write_json(path, rates)
+        results.write_json(path, results.to_json(rates))
     _show(rates)
     echo(f"\nRecords and rates: {directory}")
-    ctx.exit(EXIT[rates["outcome"]])
+    ctx.exit(EXIT[rates.outcome])
 
 
-def _show(rates: dict[str, Any]) -> None:
+def _show(rates: Selftest) -> None:
     from compare.report import tables
     from compare.selftest import page
 
     tables.show(page.COLUMNS, page.rows(rates), whole=page.COLUMNS)
-    for failure in rates["failures"]:
+    for failure in rates.failures:
         echo(f"failed: {failure}", err=True)
-    if not rates["whole"]:
+    if not rates.whole:
         echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
-    echo(f"Targets: {rates['outcome']}, in {rates['seconds']:.0f} s.")
+    echo(f"Targets: {rates.outcome}, in {rates.seconds:.0f} s.")

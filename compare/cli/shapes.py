@@ -17,6 +17,7 @@ from compare.report.terminal import echo
 if TYPE_CHECKING:
     from compare.instruments.lengths.sampling import Sample
     from compare.instruments.lengths.trace import Trace
+    from compare.records.record import Record
     from compare.run.job import Budget
     from compare.run.settings import Settings
 
@@ -98,13 +99,16 @@ def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
     from compare.instruments.lengths import screen
+    from compare.instruments.lengths.schema import Lengths
+    from compare.records.record import of
+    from compare.records.runs import Failure
     from compare.report import tables
 
     records, sample = _measured(run, name, trace)
-    good = [record for record in records if record["kind"] == "lengths"]
+    good = of(records, Lengths)
     echo()
     say(screen.chosen(sample, trace, run.seed))
-    say(screen.answered([record["error"] for record in records if record["kind"] != "lengths"], len(records)))
+    say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
     found = length_table.tables(good)
     if not any(process for table in found for process in table.processes):
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
@@ -118,16 +122,17 @@ def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
     if any(row[-1] == screen.UNCLEAR for row in rows):
         say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
     say("\n".join(length_table.refused(good)))
-    return 4 if any(arm["status"] == "disagree" for record in good for arm in record["arms"].values()) else 0
+    return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
-def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Any], Sample]:
+def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Sample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.instruments.lengths import instrument as lengths
+    from compare.records.runs import error_of
     from compare.run import progress
     from compare.run.processes import run_job
 
-    settings, records = run.settings, list[Any]()
+    settings, records = run.settings, []
     reporter = progress.reporter()
     reporter.pace.total = 1 + run.processes
     with reporter:
@@ -138,7 +143,7 @@ def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Any], Sample]
             job = lengths.job(run.model, name, settings, process, sample.lengths, budget)
             reporter.start(job.label)
             records.append(run_job(job, settings.limits.timeout))
-            reporter.finish(records[-1].get("error"))
+            reporter.finish(error_of(records[-1]))
     return records, sample
 
 

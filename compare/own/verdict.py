@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT, Record
+from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, steady
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
+from compare.instruments.memory.schema import Memory
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
-from compare.report import records as typed
+from compare.records.record import Records, of
 from compare.report import text
 from compare.report.summary import BreakEven, Ratio, break_even, summarise
 from compare.stats import Interval
@@ -64,24 +67,24 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def verdict(records: Sequence[Record]) -> Verdict:
+def verdict(records: Records) -> Verdict:
     """The verdict that the records of one function give."""
-    times, memories = cells(records, "time"), cells(records, "memory")
+    times, memories = cells(records, Time), cells(records, Memory)
     warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
     memory = contest(memories[0], held) if memories else Contest()
     even = _break_even(records, warm, first)
-    rows = {arm: row for r in records if r["kind"] == "parity" for arm, row in r["arms"].items()}
-    refused = {arm: f"{row['status']}: {row.get('reason')}" for arm, row in rows.items() if row["status"] != "ok"}
+    rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
+    refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
     base = {arm: ratio_of(times[0], arm, DYNAMIC, steady) for arm in times[0].static_arms} if times else {}
     of_dynamic = {arm: ratio for arm, ratio in base.items() if ratio is not None}
-    compiles = {arm: max(r["compiles"] for r in times[0].of(arm)) for arm in warm.values} if times else {}
-    stream = bool(times) and any(r.get("stream") for process in times[0].processes for r in process.values())
+    compiles = {arm: max(r.compiles for r in times[0].of(arm)) for arm in warm.values} if times else {}
+    stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
     sentence = _sentence(warm, first, memory, even, refused, stream=stream)
-    disagree = any(row["status"] == "disagree" for row in rows.values())
+    disagree = any(row.status == "disagree" for row in rows.values())
     return Verdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
 
 
-def contest(cell: Cell, read: Read) -> Contest:
+def contest(cell: Evidence, read: Read) -> Contest:
     """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
     arms = sorted({arm for process in cell.processes for arm in process})
     values = {arm: mean for arm in arms if (mean := cell.mean(arm, read)) is not None}
@@ -100,7 +103,7 @@ def contest(cell: Cell, read: Read) -> Contest:
     return Contest(outcome, (best, *close), values, ratios)
 
 
-def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> BreakEven | None:
+def _break_even(records: Records, warm: Contest, first: Contest) -> BreakEven | None:
     """From which call on the mode that is fastest once warm has cost less than the one that started fastest."""
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
@@ -109,7 +112,7 @@ def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> Bre
         return BreakEven("at once", 1.0)
     if early in warm.leaders:
         return BreakEven("cannot tell")
-    summary = summarise(typed.parse(records))
+    summary = summarise(records)
     courses = {arm: course for (_, arm), course in summary.courses.items()}
     ((cell, _), *_) = summary.courses
     over = warm.ratios[early]  # early / fast, and the rule asks for fast / early

@@ -216,8 +216,8 @@ def test_steps_that_hold_equally_many_of_their_largest_array_are_alike():
 
 def test_what_a_worker_finds_of_returned_memory_never_falls_below_nothing():
     record = returned.measure(Job("returned memory", size=str(returned.LEAST), seed=3))
-    assert [held for held, _ in record["points"]] == [2**n for n in range(16, 27)]
-    assert all(seconds >= 0 for _, seconds in record["points"])
+    assert [held for held, _ in record.points] == [2**n for n in range(16, 27)]
+    assert all(seconds >= 0 for _, seconds in record.points)
 
 
 def test_calibrated_arrays_lie_as_buffers_of_a_plan_do():

@@ -7,6 +7,7 @@ import graphs
 from compare.claims.c2_gradients import measure as gradients
 from graphs.testing import samples
 from tests.helpers.claim_records import models, parity, said, sweep, verdict
+from tests.helpers.records import plain
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_repeated_sweep_adds_no_evidence():
 
 
 def test_every_op_passes_the_sweep_and_there_are_enough_checks():
-    record = gradients.measure()
+    record = plain(gradients.measure())
     assert record["failures"] == []
     assert verdict("C2", [record, *models()])["verdict"] == "supported"
     counts = record["by_op"].values()
@@ -73,7 +74,7 @@ def test_what_has_no_floating_result_is_not_checked():
 def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: ["sin", "tanh"])
     monkeypatch.setattr(graphs.tanh.rule(0), "apply", graphs.multiply)
-    record = gradients.measure()
+    record = plain(gradients.measure())
     assert any(line.startswith("tanh-matrix in input 0: tape against finite") for line in record["failures"])
     assert not any("\n" in line for line in record["failures"])
     assert record["by_op"]["sin"]["passed"] == record["by_op"]["sin"]["checks"]
@@ -88,7 +89,7 @@ def test_a_crash_is_a_failed_check_and_not_the_end(monkeypatch):
 
     monkeypatch.setattr(gradients, "differentiable", lambda: ["tanh"])
     monkeypatch.setattr(graphs.tanh.rule(0), "apply", crash)
-    record = gradients.measure()
+    record = plain(gradients.measure())
     assert record["passed"] == 0
     assert all("ZeroDivisionError" in line for line in record["failures"])
 

@@ -8,8 +8,11 @@ from click.testing import CliRunner
 
 from compare import stats
 from compare.cli.command import graphduel
+from compare.instruments.lengths.schema import LengthsProbe
+from compare.records.runs import Failure
 from compare.run import processes
 from tests.helpers.claim_records import BASE, lengths, strategy
+from tests.helpers.records import typed
 
 
 @pytest.fixture
@@ -27,11 +30,11 @@ def asked(monkeypatch):
     def answer(job, timeout):
         jobs.append(job)
         if job.kind == "lengths probe":
-            return {**job.head, "points": [[1, answer.compile, 1e-4], [100, answer.compile * 3, 2e-4]]}
+            return LengthsProbe([(1, answer.compile, 1e-4), (100, answer.compile * 3, 2e-4)])
         if job.process in answer.dead:
-            return {"kind": "failure", "job": job.head, "error": "died"}
+            return Failure(job.name, "died")
         arms = {"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 8}}
-        return lengths({**arms, **asked.more}, model=job.workload, name=job.lengths)[job.process]
+        return typed(lengths({**arms, **asked.more}, model=job.workload, name=job.lengths)[job.process])
 
     asked = answer
     answer.more, answer.jobs, answer.compile, answer.dead = {}, jobs, 0.01, ()
@@ -142,7 +145,5 @@ def test_a_file_without_lengths_ends_before_any_worker(tmp_path, asked):
 
 
 def test_nothing_measured_ends_with_5(mine, monkeypatch):
-    monkeypatch.setattr(
-        processes, "run_job", lambda job, timeout: {"kind": "failure", "job": job.head, "error": "died"}
-    )
+    monkeypatch.setattr(processes, "run_job", lambda job, timeout: Failure(job.name, "died"))
     assert run("--lengths", mine).exit_code == 5

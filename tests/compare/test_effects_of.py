@@ -234,7 +234,7 @@ def test_effects_are_refused_before_anything_is_timed_unless_allowed():
         compare.compare(nothing, [(X,)], **QUICK)
     found = compare.compare(prints, [(X,)], **QUICK, allow_effects=True)
     assert found.verdict.steady.outcome != "not measured"
-    assert found.records[0]["settings"]["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]
+    assert found.records[0].settings["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]
     assert "besides its result, prints writes to stdout" in repr(found)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 import compare
 import dynamic
@@ -16,16 +17,21 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.engines import arms
 from compare.errors import CompareError, InputsError
 from compare.instruments.parity import measure as parity
+from compare.instruments.time.schema import Time
 from compare.own import bundle, measure, origin, show
 from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
 from compare.own.claims import OWN, judge
 from compare.own.result import Result
 from compare.own.verdict import verdict
-from compare.records import results, schema
+from compare.records import results
+from compare.records.record import of
+from compare.records.runs import Failure, Run
 from compare.report import tables
 from compare.run.job import Budget, Job
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
+from tests.helpers.records import lines, typed
+from tests.helpers.records import plain as json_of
 
 QUICK = {"processes": 0, "seconds": 0.01}
 STREAM = own.stream()
@@ -226,9 +232,9 @@ def test_workers_that_are_asked_for_and_cannot_be_had():
 @pytest.mark.slow
 def test_fresh_workers_measure_a_function_of_a_module():
     found = compare.compare(own.masked, MASKS, ["dynamic", "static"], seconds=0.01, processes=1)
-    assert found.records[0]["settings"]["where"] == "fresh workers"
-    assert [record["kind"] for record in found.records] == ["run", "parity", "time", "memory"]
-    assert "resident_growth" in found.records[-1]["arms"]["dynamic"]
+    assert found.records[0].settings["where"] == "fresh workers"
+    assert [record.job.kind for record in found.records] == ["run", "parity", "time", "memory"]
+    assert found.records[-1].arms["dynamic"].resident_growth
 
 
 # The result
@@ -251,17 +257,17 @@ def test_every_mode_that_agrees_is_measured(found):
 
 
 def test_records_are_those_of_a_run(found):
-    kinds = [record["kind"] for record in found.records]
+    kinds = [record.job.kind for record in found.records]
     assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "memory"]
-    assert [schema.violation(record) for record in found.records] == [None] * len(kinds)
-    assert "resident_growth" not in found.records[-1]["arms"]["dynamic"]
+    assert typed(json_of(found.records))
+    assert found.records[-1].arms["dynamic"].resident_growth == 0
 
 
 def test_to_dict_is_json_with_a_version(found):
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (told["schema"], told["kind"], told["function"]) == (1, "comparison", "mine <b>")
     assert told["verdict"]["sentence"] == str(found.verdict)
-    assert Result(told["function"], tuple(told["modes"]), tuple(told["records"])).verdict == found.verdict
+    assert Result(told["function"], tuple(told["modes"]), tuple(typed(told["records"]))).verdict == found.verdict
 
 
 def test_repr_is_a_table_and_the_sentence(found):
@@ -291,7 +297,7 @@ def test_save_writes_a_report_and_never_over_another(found, tmp_path):
     page = found.save(tmp_path / "a" / "b")
     folder = page.parent
     assert {"results.jsonl", "verdicts.json", "report.html", "report.md", "plots"} <= {p.name for p in folder.iterdir()}
-    assert results.read(folder / results.RESULTS, strict=True)[0]["settings"]["function"] == "mine <b>"
+    assert lines(folder / results.RESULTS)[0]["settings"]["function"] == "mine <b>"
     judged = json.loads((folder / results.VERDICTS).read_text("utf-8"))
     assert [entry["claim"] for entry in judged] == list(OWN)
     assert "<b>" not in page.read_text("utf-8")
@@ -318,7 +324,7 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert found.verdict.steady.outcome == "alone"
     assert "Only dynamic was measured; not timed: static-exact (unsupported)." in repr(found)
     assert found.exit_code == 0
-    assert {v["verdict"] for v in judge(found.records)} == {"inconclusive"}
+    assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
 
 
 @pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
@@ -332,15 +338,15 @@ def test_what_disagrees_is_marked_and_not_timed():
     assert found.verdict.disagree
     assert found.exit_code == 4
     assert "bool mask" in found.verdict.refused["static-pad"]
-    timings = [record for record in found.records if record["kind"] == "time"]
+    timings = of(found.records, Time)
     assert timings
-    assert all("blocks" not in record["arms"]["static-pad"] for record in timings)
+    assert all(record.arms["static-pad"].status == "disagree" for record in timings)
 
 
 def test_nothing_is_timed_when_the_reference_is_not_right():
     found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
     assert found.verdict.disagree
-    assert [record["kind"] for record in found.records] == ["run", "parity"]
+    assert [record.job.kind for record in found.records] == ["run", "parity"]
     assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
     assert found.exit_code == 4
 
@@ -353,7 +359,7 @@ def test_what_the_function_raises_is_raised():
 def test_a_measurement_that_fails_is_a_record(monkeypatch):
     monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
     found = compare.compare(own.loss, own.inputs, **QUICK)
-    assert [r["error"] for r in found.records if r["kind"] == "failure"]
+    assert [failure.error for failure in of(found.records, Failure)]
     assert found.verdict.memory.outcome == "not measured"
     assert "failed: ZeroDivisionError" in repr(found)
     assert found.exit_code == 1
@@ -370,7 +376,7 @@ def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
     arms |= {
         arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
     }
-    return verdict(cell("mine", arms, "given"))
+    return verdict(typed(cell("mine", arms, "given")))
 
 
 def test_a_winner_is_beyond_the_smallest_effect():
@@ -392,20 +398,21 @@ def test_a_tie_and_what_cannot_be_told():
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
-    records = cell("mine", arms, "given", processes=processes)
+    records = typed(cell("mine", arms, "given", processes=processes))
     found = verdict(records)
     assert found.steady.outcome == found.first.outcome == "cannot tell"
     assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
     assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
     json.dumps(found.to_dict(), allow_nan=False)
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
-    result = Result("mine", tuple(arms), ({"kind": "run", "settings": settings}, *records))
+    result = Result("mine", tuple(arms), (Run("r", "2030-01-02", settings), *records))
     assert result.exit_code == 3
     assert "0.2× (no interval)" in repr(result)
-    entry = judge(records)[0]
+    judged = judge(records)[0]
+    entry = judged.to_dict()
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
     assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
-    assert tables.value(entry).endswith(" (no interval)")
+    assert tables.value(judged.finding).endswith(" (no interval)")
     assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
 
 
@@ -433,12 +440,12 @@ def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
 
 def test_memory_is_counted_so_a_ratio_is_enough():
     records = [*cell("mine", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, "given")]
-    records += memory("mine", 1000, 2000, size="given")[1:]
+    records = typed(records + memory("mine", 1000, 2000, size="given")[1:])
     found = verdict(records)
     assert found.memory.leaders == ("dynamic",)
     assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
     assert "in memory, dynamic wins: static-exact takes 2× as much." in found.sentence
-    entries = {entry["claim"]: entry for entry in judge(records)}
+    entries = {found.claim.id: found.to_dict() for found in judge(records)}
     assert all(set(entry) == KEYS for entry in entries.values())
     assert entries["F3"]["verdict"] == "supported"
     assert entries["F3"]["interval"] is None
@@ -449,13 +456,13 @@ def test_no_records_no_verdict():
     found = verdict([])
     assert found.steady.outcome == found.memory.outcome == "not measured"
     assert found.sentence == "Nothing was measured."
-    assert {entry["verdict"] for entry in judge([])} == {"not measured yet"}
+    assert {found.finding.verdict for found in judge([])} == {"not measured yet"}
 
 
 def test_a_run_with_no_time_left_still_has_its_rounds():
     job = Job("time", "mine", bundle.SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
     record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
-    assert len(record["arms"]["dynamic"]["blocks"]) == 2
+    assert len(record["dynamic"].blocks) == 2
 
 
 def test_compare_is_a_function_of_the_package():
@@ -476,4 +483,5 @@ def test_a_result_by_a_tape_in_python_says_so():
 
 def replace_tape(found, tape):
     start, *rest = found.records
-    return replace(found, records=({**start, "environment": {**start["environment"], "tape": tape}}, *rest))
+    there = structs.replace(start.environment, tape=tape)
+    return replace(found, records=(structs.replace(start, environment=there), *rest))

@@ -18,12 +18,13 @@ import pytest
 
 from compare import report, workloads
 from compare.errors import CompareError, ResultsError, UnknownNameError
-from compare.records import lock, results, schema
+from compare.records import lock, results
 from compare.run import jobs
 from compare.run import settings as presets
 from compare.run import stages as runs
 from compare.run.progress import Reporter
 from compare.run.settings import Cell, Settings
+from tests.helpers.records import lines, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 OK = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}
@@ -46,43 +47,62 @@ class Machine:
 
     def __call__(self, job, timeout):
         if job.kind == "environment":
-            return {"kind": "environment", "environment": {"cpu": "one", "python": "3", "numpy": "2", "commit": "a"}}
+            return environment("one")
         self.jobs.append(job)
         said = self.say.get(f"{job.kind}_{job.workload}", self.say.get(job.kind))
         if said is KeyboardInterrupt:
             raise KeyboardInterrupt
-        return said(job) if said else plain(job)
+        return typed(said(job) if said else raw(job))
 
     @property
     def labels(self):
         return [job.label for job in self.jobs]
 
 
-def plain(job):
+def head(job):
+    return {"kind": job.kind, **job.head}
+
+
+def environment(cpu):
+    told = {"cpu": cpu, "python": "3", "numpy": "2", "commit": "a"}
+    return typed({"kind": "environment", "environment": told})
+
+
+def answered(job):
+    return typed(raw(job))
+
+
+def raw(job):
     if job.kind == "gradients":
-        return {**job.head, "checks": 1, "passed": 1, "failures": [], "by_op": {}}
+        return {**head(job), "checks": 1, "passed": 1, "failures": [], "by_op": {}}
     if job.kind in ("program", "fault", "edit"):
-        return {**job.head, f"{job.kind}s": []}
+        return {**head(job), f"{job.kind}s": []}
+    if job.kind == "prototype":
+        return {**head(job), "tasks": []}
+    if job.kind in ("crossover", "crossover memory"):
+        return {**head(job), "cells": []}
+    if job.kind == "lengths":
+        return {**head(job), "examples": [], "arms": {}}
     if job.kind == "parity":
         arms = {"dynamic": OK, "static-exact": OK}
-        return {**job.head, "agree": True, "arms": arms, "same_graph": True, "kernel_calls": {}}
-    return {**job.head, "arms": dict.fromkeys(job.arms, TIMED if job.kind == "time" else HELD)}
+        return {**head(job), "agree": True, "arms": arms, "same_graph": True, "kernel_calls": {}}
+    return {**head(job), "arms": dict.fromkeys(job.arms, TIMED if job.kind == "time" else HELD)}
 
 
 def parity_with(arm, status):
     row = {**OK, "status": status, "reason": "because"}
-    return lambda job: {**plain(job), "agree": status == "unsupported", "arms": {**plain(job)["arms"], arm: row}}
+    return lambda job: {**raw(job), "agree": status == "unsupported", "arms": {**raw(job)["arms"], arm: row}}
 
 
 def failing(job):
-    return {"kind": "failure", "job": job.head, "error": "the worker died of SIGSEGV"}
+    return {"kind": "failure", "job": head(job), "error": "the worker died of SIGSEGV"}
 
 
 @pytest.fixture(autouse=True)
 def two_workloads(monkeypatch):
     sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
     monkeypatch.setattr(workloads, "_sources", sources)
-    monkeypatch.setattr(report, "write", lambda directory: [])
+    monkeypatch.setattr(report, "write", lambda *_: [])
 
 
 def go(directory, machine=None, settings=SETTINGS, **kwargs):
@@ -91,7 +111,7 @@ def go(directory, machine=None, settings=SETTINGS, **kwargs):
 
 
 def kinds(directory):
-    return [r["kind"] for r in results.read(directory / results.RESULTS)]
+    return [r["kind"] for r in lines(directory / results.RESULTS)]
 
 
 # What runs, and in which order
@@ -128,20 +148,20 @@ def test_the_tables_are_measured_once_unless_cells_are_chosen(tmp_path):
     assert "lengths rnn_text/small, lines, process 0" in tables
     assert "crossover coarse, process 2" in tables
     assert [label for label in machine.labels if label in tables] == tables
-    assert len({results.key(job.to_dict()) for job in jobs.table_jobs(settings)}) == len(tables)
+    assert len({job.name for job in jobs.table_jobs(settings)}) == len(tables)
     assert list(jobs.table_jobs(SETTINGS)) == []
 
 
 def test_the_memory_of_each_arm_is_measured_in_its_own_process_and_merged(tmp_path):
     _, machine = go(tmp_path)
     assert [job.arms for job in machine.jobs if job.label == "memory tiny/small"] == [("dynamic",), ("static-exact",)]
-    record = next(r for r in results.read(tmp_path / results.RESULTS) if r["kind"] == "memory")
+    record = next(r for r in lines(tmp_path / results.RESULTS) if r["kind"] == "memory")
     assert list(record["arms"]) == ["dynamic", "static-exact"]
 
 
 def test_the_first_line_tells_settings_and_environment(tmp_path):
     go(tmp_path)
-    header = results.read(tmp_path / results.RESULTS)[0]
+    header = lines(tmp_path / results.RESULTS)[0]
     assert (
         header["settings"] == {"preset": "quick", "seed": 0, "processes": 3, "only": "[ts]*y*"}
         or header["settings"] == SETTINGS.to_dict()
@@ -152,8 +172,8 @@ def test_the_first_line_tells_settings_and_environment(tmp_path):
 
 def test_verdicts_are_written_and_returned(tmp_path):
     outcome, _ = go(tmp_path)
-    assert json.loads((tmp_path / results.VERDICTS).read_text()) == outcome.verdicts
-    assert [v["claim"] for v in outcome.verdicts] == [f"C{i}" for i in range(1, 9)]
+    assert json.loads((tmp_path / results.VERDICTS).read_text()) == [v.to_dict() for v in outcome.verdicts]
+    assert [v.claim.id for v in outcome.verdicts] == [f"C{i}" for i in range(1, 9)]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +207,7 @@ def test_a_full_run_measures_every_size():
 def test_an_arm_that_disagrees_is_not_timed_and_its_row_says_why(tmp_path):
     outcome, machine = go(tmp_path, Machine(parity_tiny=parity_with("static-exact", "disagree")))
     assert all(job.arms == ("dynamic",) for job in machine.jobs if job.workload == "tiny" and job.kind != "parity")
-    record = next(r for r in results.read(tmp_path / results.RESULTS) if r["kind"] == "time")
+    record = next(r for r in lines(tmp_path / results.RESULTS) if r["kind"] == "time")
     assert record["arms"]["static-exact"] == {"status": "disagree", "reason": "because"}
     assert outcome.exit_code == 4
     assert outcome.disagreements == ("tiny/small, static-exact: because",)
@@ -276,7 +296,7 @@ def test_another_machine_is_noticed_on_resume(tmp_path):
     reporter = Reporter()
     reporter.notice = heard.append
     machine = Machine()
-    other = {"kind": "environment", "environment": {"cpu": "two", "python": "3", "numpy": "2", "commit": "a"}}
+    other = environment("two")
     runs.run(
         tmp_path, SETTINGS, reporter, resume=True,
         execute=lambda job, timeout: other if job.kind == "environment" else machine(job, timeout),
@@ -291,7 +311,7 @@ def noisy(job):
     """Ratios that differ between processes by more than the smallest effect of interest."""
     ratio = 1 + 0.1 * (job.process % 2)
     rows = {arm: {**TIMED, "blocks": [0.1 * (ratio if arm == "dynamic" else 1)] * 4} for arm in job.arms}
-    return {**plain(job), "arms": rows}
+    return {**raw(job), "arms": rows}
 
 
 def test_a_cell_with_a_wide_interval_gets_more_processes(tmp_path):
@@ -358,9 +378,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path):
 
 def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
     with pytest.raises(CompareError, match="no worker process could start: no python; try `graphduel doctor`"):
-        runs.run(
-            tmp_path, SETTINGS, Reporter(), execute=lambda job, t: {"kind": "failure", "job": {}, "error": "no python"}
-        )
+        runs.run(tmp_path, SETTINGS, Reporter(), execute=lambda job, t: typed(failing(job) | {"error": "no python"}))
 
 
 # Two in one folder
@@ -446,8 +464,8 @@ def test_a_run_killed_at_twenty_moments_loses_no_finished_job(tmp_path):
     finished = list(map(int, done.stdout.split()))
     assert len(finished) == 21
     assert sum(map(bool, finished)) > 5  # some are killed before their first job is done
-    records = results.read(tmp_path / results.RESULTS)
-    keys = [results.key(r) for r in records if r["kind"] != "run"]
+    records = lines(tmp_path / results.RESULTS)
+    keys = [typed(r).job for r in records if r["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 2 + 2 * 30 + 2
 
 
@@ -466,7 +484,7 @@ quick = replace(presets.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_sec
 presets.PRESETS = {"quick": quick}
 workloads.add("fake_tiny", "tests.helpers.fake_workloads:TINY")
 workloads.add("fake_stream", "tests.helpers.fake_workloads:STREAM")
-report.write = lambda directory: []
+report.write = lambda *_: []
 from compare.cli import main
 main()
 """
@@ -508,12 +526,12 @@ def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_pa
     assert psutil.wait_procs(workers, timeout=10)[1] == []
     assert f"graphduel run --quick --out {out} --resume" in errors
     assert "Traceback" not in errors
-    before = results.read(out / results.RESULTS)
+    before = lines(out / results.RESULTS)
     done = subprocess.run(command(out, "--resume"), env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    after = results.read(out / results.RESULTS)
+    after = lines(out / results.RESULTS)
     assert after[: len(before)] == before
-    keys = [results.key(r) for r in after if r["kind"] != "run"]
+    keys = [typed(r).job for r in after if r["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 2 + 2 * 2 + 2
     assert all(row["status"] == "ok" for r in after if r["kind"] == "time" for row in r["arms"].values())
-    assert list(map(schema.violation, after)) == [None] * len(after)
+    assert typed(after)

@@ -9,10 +9,10 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.instruments import drawing
 from compare.instruments.ladder.rungs import RUNGS
 from compare.instruments.ladder.waterfall import Landing, Waterfall, waterfalls
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, panels, style
-from compare.report.records import Cell
 from compare.report.summary import Summary
 
 _TITLE = "The ladder: where the difference comes from"
@@ -28,7 +28,7 @@ _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
 def draw(summary: Summary) -> Drawing:
     """One panel a cell, one row a rung."""
-    found = waterfalls(table.line for table in summary.results.tables)
+    found = waterfalls(summary.records)
     if not found:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
     of = {Cell(one.workload, one.size): one for one in found}

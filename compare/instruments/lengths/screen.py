@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import mean, median
-from typing import Any
 
 import numpy as np
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes.length_table import CONTESTS, PHASES, best
-from compare.claims.evidence import Cell, steady
+from compare.claims.evidence import Evidence, steady
 from compare.instruments.lengths.layouts import KEPT, MOST_SIZES, Layout, combined
 from compare.instruments.lengths.sampling import Sample
+from compare.instruments.lengths.schema import StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy
 from compare.instruments.lengths.table import HEADERS, rows
 from compare.instruments.lengths.trace import Trace
@@ -88,7 +88,7 @@ def chosen(sample: Sample, trace: Trace, seed: int) -> str:
     return f"{found}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
 
 
-def timed(cell: Cell, laid: Mapping[str, Layout | None]) -> Rows:
+def timed(cell: Evidence, laid: Mapping[str, Layout | None]) -> Rows:
     """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
     found = (dict(zip(HEADERS, row, strict=True)) for row in rows([cell]))
     return [
@@ -100,12 +100,12 @@ def timed(cell: Cell, laid: Mapping[str, Layout | None]) -> Rows:
     ]
 
 
-def _plans(measured: Mapping[str, Any], laid: Layout | None) -> str:
+def _plans(measured: StrategyArm, laid: Layout | None) -> str:
     """The bytes of the plans that the whole trace needs.
 
     Those that were not made lie on a line between others, or grow with the size beyond the largest.
     """
-    known = measured.get("plans")
+    known = measured.plans
     if not known or laid is None:
         return ""
     sizes, held = zip(*known, strict=True)
@@ -116,7 +116,7 @@ def _plans(measured: Mapping[str, Any], laid: Layout | None) -> str:
     return ("" if set(laid.shapes) <= set(sizes) else "~") + text.size(float(found.sum()))
 
 
-def fastest(cell: Cell) -> str:
+def fastest(cell: Evidence) -> str:
     """The fastest strategy of each engine once warm, and what it takes."""
     best_of = {engine: best(cell, engine, lambda _: True, steady) for engine in ("static", "dynamic")}
     means = {name: cell.mean(name, steady) or 0.0 for name in best_of.values() if name}
@@ -124,7 +124,7 @@ def fastest(cell: Cell) -> str:
     return f"Fastest once warm: {'; then '.join(parts)}."
 
 
-def contests(cell: Cell, comparisons: int) -> Rows:
+def contests(cell: Evidence, comparisons: int) -> Rows:
     """The best strategy of each engine against the other's, in each way and phase, with what follows."""
     found: Rows = []
     for (how, counts), (phase, read) in product(CONTESTS, PHASES):

@@ -30,8 +30,8 @@ import dynamic
 from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
+from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.memory.tracing import numpy_memory
-from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
 from graphs import tree
@@ -41,13 +41,13 @@ LEAK_EPOCHS = 3
 Build = Callable[[str, Case], Step]
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Memory:
     """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
     case = workloads.load(job.source).case(str(job.size))
-    return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms}}
+    return Memory(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms})
 
 
-def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
+def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
     """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
     with numpy_memory():
         step, growth = _warmed(arm, case, build or arms.build)
@@ -61,16 +61,7 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
     classes, nodes = _classes(step, case, longest, peak, held, nbytes_of(gradients))
     kept = kept_by_epoch(step)
     step.close()
-    return {
-        "status": "ok",
-        "reason": None,
-        "peak": peak,
-        "held": held,
-        "resident_growth": growth,
-        "kept": kept,
-        "classes": classes,
-        "nodes": nodes,
-    }
+    return MemoryArm("ok", None, peak, held, growth, kept, classes, nodes)
 
 
 def kept_by_epoch(step: Step) -> int:

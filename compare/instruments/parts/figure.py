@@ -9,6 +9,7 @@ from matplotlib.ticker import PercentFormatter
 from compare.instruments import drawing
 from compare.instruments.parts.programs import UNEXPLAINED
 from compare.instruments.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
+from compare.records.record import Records
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -38,8 +39,7 @@ _LOOKS = {
 
 def draw(summary: Summary) -> Drawing:
     """One bar for each engine and cell."""
-    lines = [table.line for table in summary.results.tables]
-    found = parted(lines)
+    found = parted(summary.records)
     if not found:
         return Drawing("parts", _TITLE, "No step of this run was taken apart.")
     figure = style.figure(1.1 + 0.34 * len(found))
@@ -52,7 +52,7 @@ def draw(summary: Summary) -> Drawing:
     handles = [_patch(part) for part in _LOOKS]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8, handlelength=1.4)
     notes = " ".join(f"{one.note}." for one in found if one.note)
-    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, lines))
+    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, summary.records))
 
 
 def _bar(axes: Axes, row: int, one: Parted) -> None:
@@ -79,7 +79,7 @@ def _alt(found: Sequence[Parted]) -> str:
     return "Shares of a step by part. " + "; ".join(parts) + "."
 
 
-def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
+def _table(found: Sequence[Parted], records: Records) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
         (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", spread(share),
@@ -91,7 +91,7 @@ def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
         (one.workload, one.size, "compiling once", stage, "", "", text.seconds(seconds))
         for one in found
         if one.engine == "static"
-        for stage, seconds in stages(lines, one.workload, one.size).items()  # type: ignore[arg-type]
+        for stage, seconds in stages(records, one.workload, one.size).items()
     ]
     rows += [(one.workload, one.size, one.engine, "check", one.note or _fine(), "", "") for one in found]
     return Table(headers, tuple(rows), "llllrrr")

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import DYNAMIC
 from compare.instruments import drawing
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
-from compare.report.records import Cell
 from compare.report.summary import Ratio, Summary, size_order
 
 _TITLE = "Steady-state time, relative to dynamic"
