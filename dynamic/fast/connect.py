@@ -20,15 +20,13 @@ from graphs.ops.sums import MANY, summed
 
 
 def connect() -> None:
-    """Lend the loops what they work with. Raises ImportError where arrays are laid out otherwise than they know."""
+    """Lend the loops what they work with."""
     loops.connect(
         tensor=Tensor,
         entry=Entry,
         leaf=Leaf,
         pullback=Compiled,
         clock=inplace.clock,
-        ndarray=np.ndarray,
-        asarray=np.asarray,
         add=np.add,
         cast=cast,
         unbroadcast=unbroadcast,
@@ -42,28 +40,13 @@ def connect() -> None:
         reduce=np.add.reduce,
         summed=summed,
         many=MANY,
-        dtype=np.dtype,
         product=matmul.kernel,
         matmul=np.matmul,
         dot=np.ndarray.dot,
         divide=np.divide,
         multiply=np.multiply,
         small=SMALL,
-        samples=tuple(map(_told, _samples())),
     )
-
-
-def _samples() -> list[np.ndarray[Any, Any]]:
-    """Arrays that differ in all that the loops look at."""
-    whole = np.zeros((2, 3), np.float32)
-    fixed = np.zeros((), np.float64)
-    fixed.flags.writeable = False
-    return [whole, whole[:, ::2], np.zeros((5, 1, 4), np.float16), fixed]
-
-
-def _told(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    dtype = array.dtype
-    return array, array.shape, dtype, array.base, dtype.num, dtype.itemsize, array.flags.writeable
 
 
 def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:

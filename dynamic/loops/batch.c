@@ -115,7 +115,7 @@ add_option(Found *found, PyObject *option, int nested)
     if (PyFloat_CheckExact(option))
         return add_part(found, PyObject_Repr(option));
     if (!PyLong_CheckExact(option) && !PyBool_Check(option) && !PyUnicode_CheckExact(option)
-        && !PyType_CheckExact(option) && !PyObject_TypeCheck(option, dtype_type))
+        && !PyType_CheckExact(option) && !PyObject_TypeCheck(option, &PyArrayDescr_Type))
         return 0;
     return add_part(found, Py_NewRef(option));
 }

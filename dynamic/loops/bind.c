@@ -228,8 +228,8 @@ want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
     for (Py_ssize_t i = 0; i < inputs->count; i++) {
         int ndim = is_any                     ? WHATEVER
                    : inputs->is_number[i]     ? A_NUMBER
-                   : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
-                                              : ARRAY(inputs->arrays[i])->ndim;
+                   : recorder->is_elementwise ? Py_MIN(PyArray_NDIM(ARRAY(inputs->arrays[i])), 1)
+                                              : PyArray_NDIM(ARRAY(inputs->arrays[i]));
         if ((i + 1) % 8 == 0) {
             kind.words[i / 8] = word;
             word = 0;
@@ -259,7 +259,7 @@ entry_of(Recorder *recorder, uint64_t wanted, const Inputs *inputs, PyObject *ou
     SLOT(entry, at.saved) = saved_values(want, inputs, out, attrs);
     SLOT(entry, at.attrs) = Py_NewRef(attrs);
     SLOT(entry, at.shape) = shape_of(out);
-    SLOT(entry, at.dtype) = Py_NewRef(ARRAY(out)->dtype);
+    SLOT(entry, at.dtype) = Py_NewRef(dtype_of(out));
     SLOT(entry, at.hooks) = Py_NewRef(Py_None);
     SLOT(entry, at.sequence) = Py_TYPE(count)->tp_iternext(count);
     if (PyErr_Occurred())

@@ -37,7 +37,7 @@ add_argument(Found *found, PyObject *arg, int nested)
 {
     if (Py_IS_TYPE(arg, Deferred))
         return add_value(found, arg);
-    if (Py_IS_TYPE(arg, Tensor) || Py_IS_TYPE(arg, ndarray))
+    if (Py_IS_TYPE(arg, Tensor) || IS_ARRAY(arg))
         return add_array(found, arg);
     if (arg == Py_None)
         return add_part(found, Py_NewRef(arg));

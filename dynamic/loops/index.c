@@ -67,7 +67,7 @@ item(Recorder *recorder, PyObject *tensor, PyObject *key)  /* or NULL: with no e
     Inputs inputs;
     PyObject *parts = NULL, *result = NULL;
     if (hold(&inputs, &tensor, 1, 0) && inputs.tensors == 1) {
-        int ndim = ARRAY(inputs.arrays[0])->ndim;
+        int ndim = PyArray_NDIM(ARRAY(inputs.arrays[0]));
         parts = PyTuple_CheckExact(key) ? completed(PySequence_Fast_ITEMS(key), PyTuple_GET_SIZE(key), ndim)
                                         : completed(&key, 1, ndim);
     }

@@ -4,27 +4,10 @@
 
 #include "loops.h"
 
-#include <stdint.h>
-
 #define LINE 64         /* bytes of a cache line: a kernel whose vectors straddle two lines takes up to twice as long */
 #define SLACK 0.2       /* the share of the peak that may be memory which was not in use */
 #define CLASSES 1024    /* sixteen for each power of two */
 #define DOMAIN 389047   /* as tracemalloc knows NumPy's data */
-#define SET_HANDLER 304 /* where in NumPy's table of functions these are, in every version since 1.22 */
-#define GET_HANDLER 305
-
-/* PyDataMem_Handler, version 1. */
-typedef struct {
-    char name[127];
-    uint8_t version;
-    struct {
-        void *ctx;
-        void *(*malloc)(void *ctx, size_t nbytes);
-        void *(*calloc)(void *ctx, size_t count_, size_t nbytes);
-        void *(*realloc)(void *ctx, void *memory, size_t nbytes);
-        void (*free)(void *ctx, void *memory, size_t nbytes);
-    } allocator;
-} Handler;
 
 /* A piece of memory; this stands right before the array's data. */
 typedef struct Block {
@@ -46,7 +29,7 @@ typedef struct {
    `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. The pools that
    are on in a thread are a list. */
 typedef struct Pool {
-    Handler handler;
+    PyDataMem_Handler handler;
     struct Pool *outer;       /* the next of the list, and NULL in the last */
     PyObject *self, *before;  /* in the list: its own capsule, and that of who serves when it has been left */
     size_t threshold, limit, uses, use;
@@ -55,8 +38,7 @@ typedef struct Pool {
 } Pool;
 
 static const char *const CAPSULE = "mem_handler";
-static PyObject *(*set_handler)(PyObject *);
-static Handler *numpys; /* the allocator that there is without us, who gives us memory */
+static PyDataMem_Handler *numpys; /* the allocator that there is without us, who gives us memory */
 
 #ifdef _MSC_VER
 __declspec(thread) Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
@@ -69,9 +51,6 @@ _Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 static int
 highest_bit(size_t number)
 {
-#ifdef __GNUC__
-    return (int)sizeof(unsigned long long) * 8 - 1 - __builtin_clzll(number | 1);
-#else
     int bit = 0;
     for (int half = sizeof(size_t) * 4; half; half /= 2)
         if (number >> half) {
@@ -79,7 +58,6 @@ highest_bit(size_t number)
             bit += half;
         }
     return bit;
-#endif
 }
 
 /* The bytes of the smallest size class that holds so many. */
@@ -285,7 +263,7 @@ pool_realloc(void *pool, void *memory, size_t nbytes)
 
 /* What Python calls ------------------------------------------------------------------------------------------------ */
 
-static Handler *
+static PyDataMem_Handler *
 handler_in(PyObject *capsule)
 {
     return PyCapsule_GetPointer(capsule, CAPSULE);
@@ -294,7 +272,7 @@ handler_in(PyObject *capsule)
 static Pool *
 pool_in(PyObject *capsule)  /* a handler is the first that a pool holds */
 {
-    Handler *handler = handler_in(capsule);
+    PyDataMem_Handler *handler = handler_in(capsule);
     if (handler != NULL && handler->allocator.malloc == pool_malloc)
         return (Pool *)handler;
     if (handler != NULL)
@@ -317,28 +295,14 @@ forget_pool(PyObject *capsule)
     PyMem_Free(pool);
 }
 
-/* connect_pool(api): take what is needed from NumPy's table of functions. */
-PyObject *
-connect_pool(PyObject *Py_UNUSED(module), PyObject *api)
+int
+find_allocator(void)  /* the one that there is when the module is imported; its capsule is held from then on */
 {
-    if (numpys != NULL)  /* once is enough */
-        Py_RETURN_NONE;
-    void **table = PyCapsule_GetPointer(api, NULL);
-    if (table == NULL)
-        return NULL;
-    PyObject *current = ((PyObject * (*)(void)) table[GET_HANDLER])();
-    if (current == NULL)
-        return NULL;
-    Handler *handler = PyCapsule_GetPointer(current, CAPSULE);
-    if (handler == NULL || handler->version != 1) {
-        Py_DECREF(current);
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ImportError, "this NumPy has another kind of allocator than known here");
-        return NULL;
-    }
-    numpys = handler;  /* and its capsule is held for as long as the process lives */
-    set_handler = (PyObject * (*)(PyObject *)) table[SET_HANDLER];
-    Py_RETURN_NONE;
+    PyObject *current = PyDataMem_GetHandler();
+    numpys = current == NULL ? NULL : handler_in(current);
+    if (numpys != NULL && numpys->version != 1)
+        PyErr_SetString(PyExc_ImportError, "this NumPy has another kind of allocator than known here");
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* pool(threshold, limit): one that is off, for `enter_pool`. */
@@ -346,10 +310,6 @@ PyObject *
 new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_ssize_t threshold, limit;
-    if (numpys == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "connect_pool is to be called first");
-        return NULL;
-    }
     if (!PyArg_ParseTuple(args, "nn", &threshold, &limit))
         return NULL;
     if (threshold < 0 || limit < 0) {
@@ -378,12 +338,12 @@ new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 serve(PyObject *capsule)
 {
-    Handler *handler = handler_in(capsule);
+    PyDataMem_Handler *handler = handler_in(capsule);
     if (handler == NULL)
         return NULL;
     int is_ours = handler->allocator.malloc == pool_malloc;
     reuse_from = is_ours ? (Py_ssize_t)Py_MAX(((Pool *)handler)->threshold, 1) : PY_SSIZE_T_MAX;
-    return set_handler(capsule);
+    return PyDataMem_SetHandler(capsule);
 }
 
 /* Take a pool out of the list of this thread, where it stands right behind another, or first. */

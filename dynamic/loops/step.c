@@ -25,7 +25,7 @@ is_scalar_with_history(PyObject *output)
     if (!Py_IS_TYPE(output, Tensor) || SLOT(output, at.edge) == NULL || !Py_IS_TYPE(SLOT(output, at.edge), Entry))
         return 0;
     PyObject *data = SLOT(output, at.data);
-    return data != NULL && Py_IS_TYPE(data, ndarray) && ARRAY(data)->ndim == 0 && is_floating(data);
+    return data != NULL && IS_ARRAY(data) && PyArray_NDIM(ARRAY(data)) == 0 && is_floating(data);
 }
 
 static int

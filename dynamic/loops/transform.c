@@ -13,7 +13,7 @@ variable_of(PyObject *array)
         SLOT(tensor, at.grad) = Py_NewRef(Py_None);
         SLOT(leaf, at.leaf_tensor) = PyWeakref_NewRef(tensor, NULL);
         SLOT(leaf, at.leaf_shape) = shape_of(array);
-        SLOT(leaf, at.leaf_dtype) = Py_NewRef(ARRAY(array)->dtype);
+        SLOT(leaf, at.leaf_dtype) = Py_NewRef(dtype_of(array));
         SLOT(leaf, at.leaf_hooks) = Py_NewRef(Py_None);
         SLOT(leaf, at.leaf_closed) = Py_NewRef(Py_False);
     }
@@ -26,7 +26,7 @@ variable_of(PyObject *array)
 static int
 add_variable(PyObject *array, PyObject *tensors, PyObject *edges)  /* 0 where it is no array of floats */
 {
-    if (!Py_IS_TYPE(array, ndarray) || !is_floating(array))
+    if (!IS_ARRAY(array) || !is_floating(array))
         return 0;
     Py_INCREF(array);
     PyObject *tensor = variable_of(array);
@@ -70,7 +70,7 @@ differentiated(PyObject *arg, PyObject *tensors, PyObject *edges, PyObject **key
 static PyObject *
 constant(PyObject *arg)  /* an array as a tensor, so that operators on it are ops; NULL without an error for others */
 {
-    if (!Py_IS_TYPE(arg, ndarray) || !is_held(arg))
+    if (!IS_ARRAY(arg) || !is_held(arg))
         return NULL;
     PyObject *tensor = Tensor->tp_alloc(Tensor, 0);
     if (tensor != NULL) {
@@ -203,7 +203,7 @@ PyObject *
 own(PyObject *array, PyObject *before, PyObject *owned)
 {
     int twice = Py_REFCNT(array) > 1 && is_listed(before, array);  /* `found` has one reference */
-    if (!twice && Py_IS_TYPE(array, ndarray) && ARRAY(array)->base == NULL && ARRAY(array)->flags & WRITEABLE)
+    if (!twice && IS_ARRAY(array) && PyArray_BASE(ARRAY(array)) == NULL && PyArray_ISWRITEABLE(ARRAY(array)))
         return Py_NewRef(array);
     Py_INCREF(array);
     PyObject *given = PySet_New(NULL), *identity = PyLong_FromVoidPtr(array), *result = NULL;

@@ -190,7 +190,7 @@ deeper(Py_ssize_t depth, PyObject *run)  /* the depth of a run, if that is more;
 static inline PyObject *
 known_of(PyObject *batch, PyObject *arg)
 {
-    if (!Py_IS_TYPE(arg, Tensor) && !Py_IS_TYPE(arg, ndarray))
+    if (!Py_IS_TYPE(arg, Tensor) && !IS_ARRAY(arg))
         return NULL;
     PyObject *known = typed_slot(batch, waiting.known, &PyDict_Type);
     PyObject *key = known == NULL ? NULL : PyLong_FromVoidPtr(arg);
