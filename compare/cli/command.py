@@ -95,9 +95,11 @@ def run(
     **where: Any,
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
+    from compare.claims import tape
     from compare.run import executors, progress
     from compare.run.settings import PRESETS, Settings
     from compare.run.stages import run as measure
+    from dynamic import tapes
 
     asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
     if resume and out is None:
@@ -108,6 +110,8 @@ def run(
     if resume:
         settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
+    if not tapes.is_compiled():
+        reporter.notice(tape.before(python_tape=settings.python_tape))
     opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
     try:
         with opened as (executor, at_once):
