@@ -24,7 +24,6 @@ from dynamic.fast.connect import connect
 from dynamic.fast.loops import watchers
 from dynamic.fast.pullbacks import pullback
 from dynamic.fast.records import install, operators
-from dynamic.fast.samples import Typed
 from dynamic.tape import History
 from graphs import reverse
 from graphs.op import Attrs, Op
@@ -88,4 +87,4 @@ def _walked(entries: list[Entry], cotangents: dict[Any, Any]) -> dict[Any, Any]:
     return walk(entries, cotangents, frozenset(), None, retain=False, create_graph=False)
 
 
-_TOOLS = (_walked, inplace.owned, tape.zeros, Typed(1.0))
+_TOOLS = (_walked, inplace.owned, tape.zeros)

@@ -8,7 +8,6 @@
      learned.c     the one for a cotangent and what is saved    graphs/pullback.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/walk.py
-     transform.c   what is done around a transform              dynamic/arguments.py
      step.c        a training step from one end to the other    dynamic/functional.py
      batch.c       an op put off                                dynamic/batching/batch.py
      cells.c       a call of a cell put off                     dynamic/batching/cells.py
@@ -257,13 +256,6 @@ PyObject *new_pool(PyObject *module, PyObject *args);
 PyObject *enter_pool(PyObject *module, PyObject *pool);
 PyObject *leave_pool(PyObject *module, PyObject *args);
 PyObject *pool_stats(PyObject *module, PyObject *pool);
-
-/* transform.c */
-PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *grouped(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *close_variables(PyObject *module, PyObject *tensors);
-PyObject *collect(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *own(PyObject *array, PyObject *before, PyObject *owned);
 
 /* step.c */
 PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t count_);

@@ -73,10 +73,6 @@ follow(PyObject *Py_UNUSED(module), PyObject *table)
 static PyMethodDef functions[] = {
     {"follow", follow, METH_O, NULL},
     {"binder", binder, METH_O, NULL},
-    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
-    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
-    {"close", close_variables, METH_O, NULL},
-    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
     {"held", held, METH_O, NULL},
     {"rows", rows, METH_O, NULL},
     {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
