@@ -23,7 +23,6 @@ class Record:
         prepared: Callable[..., Any] | None,
         swapped: bool,
         takes_numbers: bool,
-        is_item: bool,
     ) -> None: ...
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 

@@ -101,6 +101,13 @@ read_key(Key *key, const Inputs *inputs, PyObject *const *options, Py_ssize_t po
     return fits;
 }
 
+int
+is_plain_call(const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)  /* one to be kept */
+{
+    Key key;
+    return read_key(&key, inputs, options, positional, names);
+}
+
 static Call **
 bucket_of(Calls *calls, const Key *key)
 {

@@ -2,7 +2,6 @@
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         graphs/op.py
-     index.c       a tensor indexed                             dynamic/tensor.py
      calls.c       what is known of the calls before            dynamic/options.py
      program.c     the pullback of an op as kernel calls        graphs/pullback.py
      learned.c     the one for a cotangent and what is saved    graphs/pullback.py
@@ -67,8 +66,7 @@ extern PyObject *numbers, *broken;          /* numbers as arrays; what the inter
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
 extern PyObject *watchers;                  /* who is told of every array that is made here */
-extern PyObject *recorder_name, *key_name;  /* "recorder", "key" */
-extern PyObject *whole;                     /* slice(None) */
+extern PyObject *recorder_name;             /* "recorder" */
 
 #ifdef _MSC_VER
 extern __declspec(thread) Py_ssize_t reuse_from; /* bytes of an array that may be written over: see pool.py */
@@ -213,18 +211,16 @@ PyObject *run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs);
 PyObject *recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs);
 PyObject *binder(PyObject *module, PyObject *general);
 
-/* index.c */
-PyObject *item(Recorder *recorder, PyObject *tensor, PyObject *key);
-
 /* calls.c */
 typedef struct Call Call;
 
-#define BUCKETS 32
+#define BUCKETS 256
 
 typedef struct {
     Call *latest[BUCKETS];
 } Calls;
 
+int is_plain_call(const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names);
 PyObject *find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional,
                     PyObject *names);
 int keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,

@@ -9,7 +9,7 @@ PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
 PyObject *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
 PyObject *product, *matmul, *dot, *divide, *multiply;
 Py_ssize_t small, many;
-PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name, *key_name, *whole;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
 
 #ifdef _MSC_VER
@@ -208,8 +208,7 @@ PyInit__native(void)
     if (find_allocator() < 0)
         return NULL;
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
-        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL
-        || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
+        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
         return NULL;
     return PyModule_Create(&module_definition);
 }

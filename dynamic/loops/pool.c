@@ -26,12 +26,10 @@ typedef struct {
 } FreeList;
 
 /* `use` numbers the times that the pool was on, and is 0 while it is off: what is left of an earlier time is nobody's.
-   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. The pools that
-   are on in a thread are a list. */
-typedef struct Pool {
+   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. */
+typedef struct {
     PyDataMem_Handler handler;
-    struct Pool *outer;       /* the next of the list, and NULL in the last */
-    PyObject *self, *before;  /* in the list: its own capsule, and that of who serves when it has been left */
+    PyObject *before;  /* the capsule of who serves once it has been left; NULL where it serves nobody */
     size_t threshold, limit, uses, use;
     size_t in_use, held, kept, peak, peak_in_use, fresh;
     FreeList free[CLASSES];
@@ -42,9 +40,7 @@ static PyDataMem_Handler *numpys; /* the allocator that there is without us, who
 
 #ifdef _MSC_VER
 __declspec(thread) Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
-static __declspec(thread) Pool *innermost;
 #else
-static _Thread_local Pool *innermost;
 _Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 #endif
 
@@ -292,6 +288,7 @@ forget_pool(PyObject *capsule)
 {
     Pool *pool = pool_in(capsule);
     turn_off(pool);
+    Py_XDECREF(pool->before);  /* of a thread that ended within its block */
     PyMem_Free(pool);
 }
 
@@ -346,64 +343,47 @@ serve(PyObject *capsule)
     return PyDataMem_SetHandler(capsule);
 }
 
-/* Take a pool out of the list of this thread, where it stands right behind another, or first. */
-static int
-unlist(Pool *pool, Pool *inner)
-{
-    PyObject *self = pool->self, *before = pool->before, *served = NULL;
-    pool->self = pool->before = NULL;
-    if (inner == NULL) {
-        innermost = pool->outer;
-        served = serve(before);
-        Py_DECREF(before);
-    }
-    else {
-        inner->outer = pool->outer;
-        Py_SETREF(inner->before, before);
-    }
-    int failed = inner == NULL && served == NULL;
-    Py_XDECREF(served);
-    Py_DECREF(self);
-    return failed ? -1 : 0;
-}
-
-/* enter_pool(pool): turn it on in this thread. False where it is on already. */
+/* enter_pool(pool): turn it on in this thread. False where it serves already. */
 PyObject *
 enter_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
     Pool *pool = pool_in(capsule);
     if (pool == NULL)
         return NULL;
-    if (pool->self != NULL)
+    if (pool->before != NULL)
         Py_RETURN_FALSE;
-    PyObject *before = serve(capsule);
-    if (before == NULL)
+    if ((pool->before = serve(capsule)) == NULL)
         return NULL;
     pool->use = ++pool->uses;
-    pool->outer = innermost;
-    pool->self = Py_NewRef(capsule);
-    pool->before = before;
-    innermost = pool;
     Py_RETURN_TRUE;
 }
 
-/* leave_pool(pool): turn it off, and free what is kept; if it is the innermost of this thread, who served before does so
-   again. Does nothing to one that is off. One that another thread entered stays in the list there. */
+/* A handler as a pool that has been left while it served, perhaps by another thread or within an inner one; NULL if not. */
+static Pool *
+left(PyObject *capsule)
+{
+    Pool *pool = handler_in(capsule)->allocator.malloc == pool_malloc ? (Pool *)handler_in(capsule) : NULL;
+    return pool != NULL && pool->use == 0 && pool->before != NULL ? pool : NULL;
+}
+
+/* leave_pool(pool): turn it off, and free what is kept. Where it serves this thread, who served before does so again. Until
+   then it hands memory on as it gets it. Does nothing to one that is off. */
 PyObject *
 leave_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
-    Pool *pool = pool_in(capsule), *inner = NULL, *at_ = innermost;
+    Pool *pool = pool_in(capsule);
     if (pool == NULL)
         return NULL;
     turn_off(pool);
-    for (; at_ != NULL && at_ != pool; at_ = at_->outer)
-        inner = at_;
-    if (at_ != NULL && unlist(pool, inner) < 0)
-        return NULL;
-    while (innermost != NULL && innermost->use == 0)  /* another thread has left it */
-        if (unlist(innermost, NULL) < 0)
-            return NULL;
-    Py_RETURN_NONE;
+    PyObject *serving = PyDataMem_GetHandler();
+    for (Pool *gone; serving != NULL && (gone = left(serving)) != NULL;) {
+        PyObject *before = gone->before, *itself = serve(before);
+        gone->before = NULL;
+        Py_XDECREF(itself);
+        Py_SETREF(serving, before);
+    }
+    Py_XDECREF(serving);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 /* pool_stats(pool): see PoolStats in dynamic/pool.py. */
