@@ -45,6 +45,12 @@
 #pragma GCC visibility push(hidden) /* these names are for each other alone */
 #endif
 
+#ifdef _MSC_VER
+#define THREAD_LOCAL __declspec(thread)
+#else
+#define THREAD_LOCAL _Thread_local
+#endif
+
 #define MOST_INPUTS 64 /* as fast/records.py says */
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
@@ -68,11 +74,7 @@ extern PyObject *nothing;                   /* {} */
 extern PyObject *watchers;                  /* who is told of every array that is made here */
 extern PyObject *recorder_name;             /* "recorder" */
 
-#ifdef _MSC_VER
-extern __declspec(thread) Py_ssize_t reuse_from; /* bytes of an array that may be written over: see pool.py */
-#else
-extern _Thread_local Py_ssize_t reuse_from;
-#endif
+extern THREAD_LOCAL Py_ssize_t reuse_from;  /* bytes of an array that may be written over: see pool.py */
 
 PyObject *mode_now(void); /* of this thread: (recording, inference, batch), see mode.py; NULL outside of any block */
 int is_idle(void);        /* whether this thread records nothing */

@@ -12,11 +12,7 @@ Py_ssize_t small, many;
 PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
 
-#ifdef _MSC_VER
-static __declspec(thread) PyObject *blocks;
-#else
-static _Thread_local PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
-#endif
+static THREAD_LOCAL PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
 
 Py_ssize_t
 offset_of(PyObject *type, const char *name)

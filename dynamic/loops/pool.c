@@ -38,11 +38,7 @@ typedef struct {
 static const char *const CAPSULE = "mem_handler";
 static PyDataMem_Handler *numpys; /* the allocator that there is without us, who gives us memory */
 
-#ifdef _MSC_VER
-__declspec(thread) Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
-#else
-_Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
-#endif
+THREAD_LOCAL Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 
 static int
 highest_bit(size_t number)

@@ -86,7 +86,8 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
 static PyObject *
 total(PyObject *const *args)  /* into the first of them where it may be written over */
 {
-    if (is_ours(args[0]) && IS_ARRAY(args[1]) && PyArray_NDIM(ARRAY(args[0])) == PyArray_NDIM(ARRAY(args[1])) && fits_into(args[1], args[0]))
+    if (is_ours(args[0]) && IS_ARRAY(args[1]) && PyArray_NDIM(ARRAY(args[0])) == PyArray_NDIM(ARRAY(args[1]))
+        && fits_into(args[1], args[0]))
         return call_into(add, args, 2, args[0]);
     return PyObject_Vectorcall(add, args, 2, NULL);
 }

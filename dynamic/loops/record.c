@@ -22,8 +22,8 @@ generally(Record *record, PyObject *const *args, Py_ssize_t count_, PyObject *na
     return PyObject_Vectorcall(record->general, turned, 2, names);
 }
 
-/* What `prepare` makes of the options beside such inputs: a new reference, or NULL, without an error where an option is no plain
-   value. */
+/* What `prepare` makes of the options beside such inputs: a new reference, or NULL, without an error where an option is no
+   plain value. */
 static PyObject *
 attributes_for(Record *record, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
 {
