@@ -39,12 +39,12 @@ clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# Editable, so that an edit needs no new install; a changed pyproject.toml or C file
-# does, and the stamps see to it.
+# Editable, so that an edit needs no new install; a changed pyproject.toml, setup.py or
+# C file does, and the stamps see to it.
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

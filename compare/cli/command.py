@@ -76,9 +76,11 @@ PYTHON_TAPE = click.option(
 @click.pass_context
 def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
     """Measure the workloads and write results, verdicts and a report."""
+    from compare.claims import tape
     from compare.run import executors, progress
     from compare.run.settings import PRESETS, Settings
     from compare.run.stages import run as measure
+    from dynamic import tapes
 
     where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = "quick" if quick else "full"
@@ -87,6 +89,8 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     if resume:
         settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
+    if not tapes.is_compiled():
+        reporter.notice(tape.before(python_tape=settings.python_tape))
     opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
     again = [*_again(settings, directory), *where.words()]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, at_once):

@@ -60,7 +60,7 @@ def _tape(compiled: bool) -> str:
         return "its loops are compiled"
     if os.environ.get("GRAPHDUEL_TAPE") == "python":
         return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
-    return "its loops run in Python; to have them compiled, install a C compiler and install graphduel again"
+    return "its loops run in Python; to have them compiled, install a wheel, or a C compiler and then graphduel again"
 
 
 def _text(value: Any) -> str:

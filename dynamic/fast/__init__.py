@@ -5,7 +5,7 @@
     pullbacks.py   how a node passes its cotangent back: by known kernel calls, or by the rules
     programs.py    kernel calls read off the rules
 
-Importing this raises ImportError where the compiled module was not built, or does not know this NumPy's arrays.
+Importing this raises ImportError where the compiled module was not built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynamic import inplace, mode, tape
 from dynamic import walk as textbook
 from dynamic.fast import loops
 from dynamic.fast.loops import watchers
-from dynamic.fast.programs import Typed, by_rules
+from dynamic.fast.programs import by_rules
 from dynamic.fast.pullbacks import Compiled, pullback
 from dynamic.fast.records import install, operators
 from dynamic.node import Edge, Leaf, Node
@@ -38,15 +38,13 @@ __all__ = ["bind", "history", "operators", "step", "walk", "watchers"]
 
 
 def _connect() -> None:
-    """Lend the loops what they work with. Raises ImportError where arrays are laid out otherwise than they know."""
+    """Lend the loops what they work with."""
     loops.connect(
         tensor=Tensor,
         entry=Node,
         leaf=Leaf,
         pullback=Compiled,
         clock=inplace.clock,
-        ndarray=np.ndarray,
-        asarray=np.asarray,
         add=np.add,
         cast=cast,
         unbroadcast=unbroadcast,
@@ -60,28 +58,13 @@ def _connect() -> None:
         reduce=np.add.reduce,
         summed=summed,
         many=MANY,
-        dtype=np.dtype,
         product=matmul.kernel,
         matmul=np.matmul,
         dot=np.ndarray.dot,
         divide=np.divide,
         multiply=np.multiply,
         small=SMALL,
-        samples=tuple(map(_described, _samples())),
     )
-
-
-def _samples() -> list[np.ndarray[Any, Any]]:
-    """Arrays that differ in all that the loops look at."""
-    whole = np.zeros((2, 3), np.float32)
-    fixed = np.zeros((), np.float64)
-    fixed.flags.writeable = False
-    return [whole, whole[:, ::2], np.zeros((5, 1, 4), np.float16), fixed]
-
-
-def _described(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    dtype = array.dtype
-    return array, array.shape, dtype, array.base, dtype.num, dtype.itemsize, array.flags.writeable
 
 
 def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
@@ -138,4 +121,4 @@ def _walked(nodes: list[Node], cotangents: dict[Any, Any]) -> dict[Any, Any]:
 
 
 _PLAIN = Way()
-_TOOLS = (_walked, inplace.owned, tape.zeros, Typed(1.0))
+_TOOLS = (_walked, inplace.owned, tape.zeros)

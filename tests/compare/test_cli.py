@@ -22,6 +22,7 @@ from compare.report import tables, terminal
 from compare.run import progress
 from compare.run import stages as runs
 from compare.stats import Interval
+from dynamic import tapes
 from tests.compare.test_run import Machine, parity_with, raw
 from tests.helpers.records import lines
 
@@ -245,6 +246,26 @@ def test_report_judges_again(call, machine, tmp_path):
 
 def in_python(job):
     return {**raw(job), "environment": {"tape": "python"}}
+
+
+@pytest.mark.parametrize(
+    ("compiled", "asked", "said"),
+    [
+        (True, [], None),
+        (False, [], "C5, C6 and C7 will not be judged"),
+        (False, ["--python-tape"], "judges by it all the same"),
+    ],
+)
+def test_a_tape_in_python_is_told_before_anything_is_measured(
+    call, machine, tmp_path, monkeypatch, compiled, asked, said
+):
+    monkeypatch.setattr(tapes, "is_compiled", lambda: compiled)
+    first, *_ = call("run", "--out", tmp_path, "--only", "tiny", *asked).stderr.splitlines()
+    if said is None:
+        assert "tape" not in first
+    else:
+        assert first.startswith("The tape runs in Python")
+        assert said in first
 
 
 def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):

@@ -97,7 +97,7 @@ def test_the_doctor_tells_of_the_tape_and_the_remedy(monkeypatch: pytest.MonkeyP
         monkeypatch.setenv("GRAPHDUEL_TAPE", variable)
         (told[tape, variable],) = doctor.examine()[1]
     assert told["compiled", ""] == ("tape", "its loops are compiled")
-    assert "install a C compiler and install graphduel again" in told["python", ""][1]
+    assert "install a wheel, or a C compiler and then graphduel again" in told["python", ""][1]
     assert "as GRAPHDUEL_TAPE says" in told["python", "python"][1]
 
 
@@ -846,7 +846,7 @@ def test_nobody_asks_again_for_what_a_step_differentiated() -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("given", [(), (1, 2, 3, 4), ((1, 2, 3), abs, (), []), ((1, 2, 3, 4), abs, [], [])])
+@pytest.mark.parametrize("given", [(), (1, 2, 3, 4), ((1, 2, 3, 4), abs, (), []), ((1, 2, 3), abs, [], [])])
 def test_a_step_refuses_what_it_cannot_read(given: tuple[Any, ...]) -> None:
     with pytest.raises(TypeError):
         loops.step(*given)
@@ -935,6 +935,17 @@ def _telling() -> Iterator[None]:
         yield
 
 
+def _squares(x: Any) -> Any:
+    return g.sum(x * x)
+
+
+def _of_both(entries: list[Node], _: Any) -> dict[Any, Any]:
+    """What no walk gives: one view for every edge."""
+    return {edge: _W[:1] for entry in entries for edge in entry.edges}
+
+
+_TOOLS = (lambda *_: {}, lambda array, _: array.copy(), lambda _: "none")
+
 REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _record(arity=0), ValueError),
     (lambda: _record(arity=-1), ValueError),
@@ -964,17 +975,15 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
     (lambda: _learned()(Node(), False), TypeError),
     (lambda: _learned()(1, False, {}), TypeError),
     (lambda: _learned()(Node(), False, None), TypeError),
-    (lambda: loops.arguments((_X,)), TypeError),
-    (lambda: loops.arguments(None, [0]), TypeError),
-    (lambda: loops.arguments((_X,), (0,)), TypeError),
-    (lambda: loops.grouped(None, []), TypeError),
-    (lambda: loops.grouped([None], None), TypeError),
-    (lambda: loops.grouped([([],)], [1]), TypeError),
-    (lambda: loops.collect({}, None, print, print), TypeError),
-    (lambda: loops.collect(None, [], print, print), TypeError),
-    (lambda: loops.collect({}, [[]], print, print), TypeError),
-    (lambda: loops.collect({}, [1], None, None), TypeError),
-    (lambda: loops.collect({1: _X[1:]}, [1], None, None), TypeError),
+    (lambda: loops.step(None, _squares, (_X,), [0]), TypeError),
+    (lambda: loops.step((print, print), _squares, (_X,), [0]), TypeError),
+    (lambda: loops.step(_TOOLS, _squares, (_X,), (0,)), TypeError),
+    (lambda: loops.step(_TOOLS, _squares, [_X], [0]), TypeError),
+    (lambda: loops.step(_TOOLS, None, (_X,), [0]), TypeError),
+    (lambda: loops.step((None, print, print), _squares, (_X,), [0]), TypeError),
+    (lambda: loops.step((lambda *_: None, print, print), _squares, (_X,), [0]), TypeError),
+    (lambda: loops.step((lambda *_: {}, print, None), _squares, (_X,), [0]), TypeError),
+    (lambda: loops.step((_of_both, None, print), _squares, (_X,), [0]), TypeError),
     (lambda: loops.history(5), TypeError),
     (lambda: loops.history([[]]), TypeError),
     (lambda: loops.walk([], {}, set(), True, None), TypeError),
@@ -996,14 +1005,10 @@ FATAL: list[tuple[str, str]] = [
     ("_step(-1, args=(-9,))", "ValueError"),
     ("_step(-1, out=1)", "ValueError"),
     ("_step(-1, out=-1)", "ValueError"),
-    ("loops.arguments((_X,), [1])", "IndexError"),
-    ("loops.arguments((_X,), [-1])", "IndexError"),
-    ("loops.arguments((_X,), ['a'])", "TypeError"),
-    ("loops.grouped([None], [])", "ValueError"),
-    ("loops.grouped([5], [])", "TypeError"),
-    ("loops.grouped([('a',)], [])", "ValueError"),
-    ("loops.close(None)", "TypeError"),
-    ("loops.close([1])", "TypeError"),
+    ("loops.step(_TOOLS, _squares, (_X,), [1])", "IndexError"),
+    ("loops.step(_TOOLS, _squares, (_X,), [-1])", "IndexError"),
+    ("loops.step(_TOOLS, _squares, (_X,), [0, 0])", "IndexError"),
+    ("loops.step(_TOOLS, _squares, (_X,), ['a'])", "TypeError"),
     ("loops.follow(np.ones(2))", "TypeError"),
     ("loops.walk([1], {1: 2}, {}, set(), True, None, None, None)", "TypeError"),
 ]
@@ -1018,7 +1023,7 @@ def test_what_a_loop_cannot_read_is_refused(number: int) -> None:
 
 _TRY = """
 from tests.dynamic.test_native import *
-from tests.dynamic.test_native import _X, _program, _record, _step, loops
+from tests.dynamic.test_native import _TOOLS, _X, _program, _record, _squares, _step, loops
 for refused, _ in FATAL:
     try:
         eval(refused)
@@ -1038,31 +1043,59 @@ def test_no_refusal_ends_the_process() -> None:
 @compiled_only
 @pytest.mark.parametrize("args", [(0,), (np.arange(3),), (_X, None), ([_X],), ({"a": _X, "b": 1.0},), (_X * 1j,)])
 def test_arguments_that_are_not_simple_are_left_to_python(args: tuple[Any, ...]) -> None:
-    assert loops.arguments(args, [0]) is None
+    assert loops.step(_TOOLS, None, args, [0]) is None
 
 
 @compiled_only
 def test_simple_arguments_become_tensors_and_their_gradients_containers_again() -> None:
     params = {"b": _X, "a": _W}
-    given, variables, edges, keys = loops.arguments((params, np.arange(3), _X), [0, 2])
+    output, _, (given, variables, edges, keys) = loops.step(
+        _TOOLS, lambda *args: args, (params, np.arange(3), _X), [0, 2]
+    )
+    assert output is given or output == given
     assert list(given[0]) == ["b", "a"]
     assert [type(one) for one in (given[0]["b"], given[1], given[2])] == [dynamic.Tensor] * 3
     assert [one._data is array for one, array in zip(variables, (_X, _W, _X), strict=True)] == [True] * 3
-    assert [one._edge for one in variables] == edges
-    assert [edge.tensor() for edge in edges] == variables
+    assert tuple(one._edge for one in variables) == edges
+    assert tuple(edge.tensor() for edge in edges) == variables
     assert given[1].requires_grad is False
-    assert keys == [("b", "a"), None]
-    assert loops.grouped(keys, [1, 2, 3]) == ({"b": 1, "a": 2}, 3)
-    found = {edges[0]: _X.copy(), edges[1]: _W[:2]}
-    copies = []
-    arrays = loops.collect(found, edges, lambda array, _: copies.append(array) or array.copy(), lambda _: "none")
-    assert arrays[0] is found[edges[0]]
-    assert arrays[1].tolist() == _W[:2].tolist()
-    assert copies == [found[edges[1]]]  # a view is somebody's memory
-    assert arrays[2] == "none"
-    loops.close(variables)
-    assert [one._edge for one in variables] == [None] * 3
-    assert all(edge.closed for edge in edges)
+    assert keys == (("b", "a"), None)
+
+
+@compiled_only
+def test_a_step_gives_away_what_nobody_else_sees_and_zeros_where_nothing_arrived() -> None:
+    tensors: list[Any] = []
+    found: dict[Any, Any] = {}
+    copies: list[Any] = []
+    fresh, view = _X.copy(), _W[:2]
+
+    def f(params: Any, x: Any) -> Any:
+        tensors[:] = params["b"], params["a"], x
+        return g.sum(params["b"]) + g.sum(params["a"]) + g.sum(x)
+
+    def back(entries: list[Node], cotangents: dict[Any, Any]) -> dict[Any, Any]:
+        (seed,) = cotangents.values()
+        assert (seed.shape, seed.dtype, seed.item()) == ((), _X.dtype, 1)
+        found.update(zip([edges[t] for t in ("b", "a")], (fresh, view), strict=True))
+        return found
+
+    edges: dict[str, Any] = {}
+
+    def named(params: Any, x: Any) -> Any:
+        edges.update(b=params["b"]._edge, a=params["a"]._edge, x=x._edge)
+        return f(params, x)
+
+    tools = back, lambda array, _: copies.append(array) or array.copy(), lambda edge: edge
+    value, (of_params, of_x), parts = loops.step(tools, named, ({"b": _X, "a": _W}, _X), [0, 1])
+    assert parts is None
+    assert value == _X.sum() + _W.sum() + _X.sum()
+    assert of_params["b"].tolist() == fresh.tolist()
+    assert of_params["a"].tolist() == view.tolist()
+    assert copies[-1] is view  # somebody's memory
+    assert of_params["a"] is not view
+    assert of_x is edges["x"]
+    assert [one._edge for one in tensors] == [None] * 3
+    assert all(edge.closed for edge in edges.values())
 
 
 @compiled_only
