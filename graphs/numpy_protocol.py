@@ -99,6 +99,6 @@ def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 def _no_counterpart(name: str) -> TypeError:
     # A name that is less alike is another function: inv is no isnan, and kron no round.
-    near = difflib.get_close_matches(name.rpartition(".")[2], ops.__all__, n=1, cutoff=0.85)
+    near = difflib.get_close_matches(name.rpartition(".")[2], ops.public, n=1, cutoff=0.85)
     hint = f"; the nearest is graphs.{near[0]}" if near else "; write it with the functions in graphs"
     return TypeError(located(f"np.{name} has no counterpart in graphs, and would lose the graph{hint}"))

@@ -33,6 +33,8 @@ from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, positive_axes, shape_of
 
+__all__ = ["embedding", "flatten", "layer_norm", "logsumexp", "one_hot", "silu", "softplus", "std", "var"]
+
 Array = Any
 
 

@@ -24,6 +24,8 @@ from graphs.ops.shapes import shape_of
 from graphs.reverse import Parts
 from graphs.spec import TensorSpec, TupleSpec
 
+__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
+
 Array = Any
 Tree = Any
 Body = Callable[..., Any]

@@ -28,6 +28,11 @@ from graphs.ops.shapes import as_operand, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
 from graphs.spec import TensorSpec
 
+__all__ = [
+    "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "convolution", "convolution_input",
+    "convolution_weight",
+]  # fmt: skip
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

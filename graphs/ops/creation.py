@@ -18,6 +18,11 @@ from graphs.ops.shapes import as_shape, dtype_of, shape_of
 from graphs.promotion import held
 from graphs.spec import TensorSpec
 
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
 Array = Any
 DType = npt.DTypeLike | None
 Prepared = tuple[tuple[Any, ...], Attrs]

@@ -25,6 +25,8 @@ from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand
 from graphs.spec import TensorSpec, spec_of
 
+__all__ = ["breakpoint", "print"]
+
 Array = Any
 
 

@@ -18,6 +18,8 @@ from graphs.ops.reductions import sum
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.spec import spec_of
 
+__all__ = ["einsum"]
+
 Array = Any
 Label = str | int  # a letter, or the number of an axis that the ellipsis stands for, counted from the last
 

@@ -11,6 +11,16 @@ from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
 from graphs.ops.shapes import as_operand, dtype_of
 
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "copysign", "cos", "cosh",
+    "divide", "equal", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "greater", "greater_equal", "hypot",
+    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
+    "positive", "pow", "reciprocal", "relu", "remainder", "round", "sigmoid", "sign", "signbit", "sin", "sinh", "sqrt",
+    "square", "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
 Array = Any
 
 # Arithmetic -------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from graphs.ops.slicing import complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
 
+__all__ = ["flat_index", "index", "setitem"]
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 
@@ -199,6 +201,3 @@ def _over_last_axes(mask: Array, x: Array) -> Array:
     for length, size in zip(picked, shape, strict=False):
         _check_mask(length, size)
     return reshape(mask, (*picked, *(1,) * (len(shape) - len(picked))))
-
-
-__all__ = ["flat_index", "index", "setitem"]

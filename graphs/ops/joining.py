@@ -15,6 +15,11 @@ from graphs.ops.linalg import diagonal
 from graphs.ops.movement import concat, expand_dims, flip, pad, permute_dims, reshape
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 
+__all__ = [
+    "append", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "fliplr", "flipud", "hstack", "ravel", "rot90",
+    "vstack",
+]  # fmt: skip
+
 Array = Any
 
 

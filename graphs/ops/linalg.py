@@ -36,6 +36,8 @@ from graphs.ops.slicing import getitem
 from graphs.ops.sorting import count_nonzero
 from graphs.spec import TensorSpec, broadcast_shapes
 
+__all__ = ["diagonal", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+
 Array = Any
 
 

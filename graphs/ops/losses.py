@@ -35,6 +35,11 @@ from graphs.ops.softmax import log_softmax
 from graphs.ops.softmax import nll_loss as _nll_loss
 from graphs.spec import spec_of
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
+    "mse_loss", "nll_loss", "smooth_l1_loss",
+]  # fmt: skip
+
 Array = Any
 
 

@@ -23,6 +23,8 @@ from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 from graphs.ops.slicing import getitem
 from graphs.spec import broadcast_shapes
 
+__all__ = ["astype", "broadcast_arrays", "diff", "meshgrid", "repeat", "tile", "tril", "triu"]
+
 Array = Any
 
 

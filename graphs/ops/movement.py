@@ -28,6 +28,11 @@ from graphs.ops.shapes import (
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes
 
+__all__ = [
+    "broadcast_to", "concat", "expand_dims", "flip", "identity", "matrix_transpose", "moveaxis", "permute_dims",
+    "reshape", "roll", "squeeze", "stack", "stop_gradient", "unstack",
+]  # fmt: skip
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

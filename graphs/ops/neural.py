@@ -33,6 +33,11 @@ from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 
+__all__ = [
+    "attention", "batch_norm", "batch_statistics", "dropout", "elu", "gelu", "group_norm", "instance_norm",
+    "leaky_relu", "rms_norm",
+]  # fmt: skip
+
 Array = Any
 
 # Activations ------------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ from graphs.ops.movement import concat, reshape
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.ops.slicing import getitem
 
+__all__ = ["gradient", "nan_to_num", "sinc"]
+
 Array = Any
 
 _NEAR = 0.3  # below it the series is exact in float64, and its slope; above, sin(y) / y loses few digits of its slope

@@ -15,6 +15,8 @@ from graphs.ops.families import composite
 from graphs.ops.picking import take
 from graphs.ops.shapes import shape_of
 
+__all__ = ["pad"]
+
 Array = Any
 
 

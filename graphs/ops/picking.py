@@ -18,6 +18,8 @@ from graphs.ops.movement import broadcast_to, reshape
 from graphs.ops.shapes import as_operand, as_shape, integral, positive_axis, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
+__all__ = ["add_along_axis", "scatter", "scatter_add", "take", "take_along_axis"]
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 
@@ -244,6 +246,3 @@ add_along_axis: Op = movement(
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
     arity=2,
 )
-
-
-__all__ = ["add_along_axis", "outside", "places_along", "scatter", "scatter_add", "take", "take_along_axis"]

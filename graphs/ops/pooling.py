@@ -23,6 +23,11 @@ from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
 from graphs.spec import TensorSpec
 
+__all__ = [
+    "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d", "window_argmax", "window_max", "window_pick",
+    "window_place", "window_spread", "window_sum",
+]  # fmt: skip
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

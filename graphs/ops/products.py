@@ -12,6 +12,8 @@ from graphs.ops.linalg import matmul, tensordot
 from graphs.ops.movement import moveaxis, reshape, roll
 from graphs.ops.shapes import as_operand, positive_axis, shape_of
 
+__all__ = ["cross", "dot", "inner", "kron"]
+
 Array = Any
 
 

@@ -31,6 +31,8 @@ from graphs.ops.movement import identity
 from graphs.ops.shapes import as_operand, as_shape, floating, integral
 from graphs.spec import TensorSpec, spec_of
 
+__all__ = ["bernoulli", "fold_in", "normal", "random_key", "split_key", "uniform"]
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

@@ -21,6 +21,8 @@ from graphs.ops.shapes import Axis, accumulator, as_operand, dtype_of, positive_
 from graphs.ops.sums import MANY, in_shape, summed
 from graphs.spec import TensorSpec
 
+__all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]
+
 Array = Any
 
 

@@ -15,6 +15,8 @@ from graphs.ops.families import composite
 from graphs.ops.picking import take
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 
+__all__ = ["interpolate"]
+
 Array = Any
 PerAxis = float | Sequence[float] | None
 

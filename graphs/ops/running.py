@@ -17,6 +17,8 @@ from graphs.ops.scans import but_last, from_behind, in_front
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 from graphs.spec import TensorSpec
 
+__all__ = ["cummax", "cummin", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"]
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

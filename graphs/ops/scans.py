@@ -17,6 +17,8 @@ from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec
 
+__all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

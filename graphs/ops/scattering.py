@@ -22,6 +22,8 @@ from graphs.ops.slicing import getitem, setitem
 from graphs.ops.sorting import argsort
 from graphs.spec import TensorSpec, spec_of
 
+__all__ = ["extreme_along_axis", "scatter_reduce"]
+
 Array = Any
 
 # The extreme of what comes to each place -----------------------------------------------------------------------------

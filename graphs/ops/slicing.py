@@ -15,6 +15,8 @@ from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand, as_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
+__all__ = ["getitem", "place"]
+
 Array = Any
 BasicIndex = int | slice | Dim | None
 Key = tuple[BasicIndex, ...]

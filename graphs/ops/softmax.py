@@ -25,6 +25,8 @@ from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axe
 from graphs.ops.sums import summed
 from graphs.spec import TensorSpec
 
+__all__ = ["log_softmax", "softmax", "softmax_gradient"]
+
 Array = Any
 
 _largest = reducer(np.maximum, np.dtype(np.float64))

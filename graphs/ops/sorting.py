@@ -18,6 +18,11 @@ from graphs.ops.reductions import sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.spec import TensorSpec
 
+__all__ = [
+    "argsort", "argwhere", "count_nonzero", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
+
 Array = Any
 Prepared = tuple[tuple[Any, ...], Attrs]
 

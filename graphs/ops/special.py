@@ -19,6 +19,8 @@ from graphs.op import Kernel, Op
 from graphs.ops.elementwise import exp, multiply, negative, square
 from graphs.ops.families import elementwise
 
+__all__ = ["erf", "erfc"]
+
 Array = Any
 Block = Callable[[Array], Array]
 
