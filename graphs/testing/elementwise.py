@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Sizes, Values
+from graphs.testing.sample import Array, Call, Sizes, Values
 
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 Domain = Callable[[Values, Sizes], Array]
 
 _ONE: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "one": (1,), "empty": (0, 3)}
