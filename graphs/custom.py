@@ -12,10 +12,9 @@ import numpy as np
 from graphs import promotion
 from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
-Array = Any
 Function = Callable[..., Any]
 Rule = Function | None
 
@@ -82,7 +81,7 @@ def _one_per_element(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
     return out.size
 
 
-def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> Prepared:
     bound = inspect.signature(forward).bind(*args, **options)
     bound.apply_defaults()
     values = dict(bound.arguments)

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.errors import LinAlgError, ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import greater, multiply
 from graphs.ops.factoring import (
@@ -43,8 +44,6 @@ __all__ = [
     "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer",
     "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
-
-Array = Any
 
 
 @composite

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from graphs import numpy_linalg, ops
+from graphs.op import Array
 from graphs.ops.shapes import positive_axis
 
-Array = Any
 Function = Callable[..., Any]
 
 # Ufuncs whose names differ from the array API standard's; the rest are found under their own.

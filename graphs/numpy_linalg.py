@@ -9,8 +9,7 @@ import numpy as np
 
 from graphs import linalg, ops
 from graphs.errors import ShapeError
-
-Array = Any
+from graphs.op import Array
 
 
 def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:

@@ -29,10 +29,12 @@ from graphs.errors import GraphError
 from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
+Array = Any  # what an op takes and gives: an array, a tensor or a symbol
 Attrs = dict[str, Any]
+Prepared = tuple[tuple[Any, ...], Attrs]
 Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
-Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
+Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
 Shortcut = Callable[..., Any]
 
@@ -189,7 +191,7 @@ class Op:
             dispatch.check_operands(self, args)
         return dispatch.at_once(self, args, attrs)
 
-    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> Prepared:
         try:
             return prepare(*args, **attrs)
         except dispatch.BROKEN_RULES as error:

@@ -17,6 +17,7 @@ import numpy as np
 
 from graphs import dims, promotion, tree
 from graphs.errors import ShapeError, located
+from graphs.op import Array
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, pow, sqrt, square, subtract, where
 from graphs.ops.manipulation import astype
@@ -24,7 +25,6 @@ from graphs.ops.reductions import sum
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.tree import Tree
 
-Array = Any
 State = dict[str, Any]
 Rule = Callable[..., tuple[Array, ...]]  # (parameter, gradient, *slots) -> (new parameter, *new slots)
 

@@ -18,7 +18,7 @@ from graphs import dims, dispatch, tree
 from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
-from graphs.op import Op
+from graphs.op import Array, Op
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
 from graphs.reverse import Parts
@@ -26,7 +26,6 @@ from graphs.spec import TensorSpec, TupleSpec
 
 __all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
 
-Array = Any
 Tree = Any
 Body = Callable[..., Any]
 

@@ -20,7 +20,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import add
 from graphs.ops.families import composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
@@ -33,8 +33,6 @@ __all__ = [
     "convolution_weight",
 ]  # fmt: skip
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 # Bytes of unfolded input at a time: what fits a core's own cache next to the weight, as measured.
 BLOCK = 1 << 20

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from graphs import dims, dispatch, promotion
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import DTypeError, ShapeError, placed
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.dtypes import check_device
 from graphs.ops.movement import astype, identity, stack
 from graphs.ops.shapes import as_shape, dtype_of, shape_of
@@ -23,9 +23,7 @@ __all__ = [
     "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
-Array = Any
 DType = npt.DTypeLike | None
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: Any = None) -> Prepared:

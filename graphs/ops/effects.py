@@ -20,14 +20,12 @@ import numpy as np
 
 from graphs.dims import Size
 from graphs.errors import GraphError, user_line
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand
 from graphs.spec import TensorSpec, spec_of
 
 __all__ = ["breakpoint", "print"]
-
-Array = Any
 
 
 class Stop(NamedTuple):
@@ -110,7 +108,7 @@ def _infer_stop(x: TensorSpec, *, label: Any, line: Any, when: Any, hook: Any) -
 
 
 def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., TensorSpec]) -> Op:
-    def prepare(x: Array, /, **attrs: Any) -> tuple[tuple[Any, ...], Attrs]:
+    def prepare(x: Array, /, **attrs: Any) -> Prepared:
         return (as_operand(x),), attrs
 
     def cost(*_: TensorSpec, **__: Any) -> Size:

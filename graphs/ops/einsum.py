@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, located, placed
+from graphs.op import Array
 from graphs.ops.dtypes import result_type
 from graphs.ops.elementwise import multiply
 from graphs.ops.linalg import diagonal, matmul
@@ -20,7 +21,6 @@ from graphs.spec import spec_of
 
 __all__ = ["einsum"]
 
-Array = Any
 Label = str | int  # a letter, or the number of an axis that the ellipsis stands for, counted from the last
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
 from graphs.ops.shapes import as_operand, dtype_of
@@ -21,7 +21,6 @@ __all__ = [
     "square", "subtract", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
 
-Array = Any
 
 # Arithmetic -------------------------------------------------------------------------------------------------
 
@@ -215,7 +214,7 @@ def _round_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
 round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_dtype)
 
 
-def _limits(x: Array, /, min: Array = None, max: Array = None) -> tuple[tuple[Any, ...], Attrs]:
+def _limits(x: Array, /, min: Array = None, max: Array = None) -> Prepared:
     x = as_operand(x)
     lowest, highest = _extremes(dtype_of(x))
     return (x, lowest if min is None else min, highest if max is None else max), {}

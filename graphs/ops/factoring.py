@@ -13,7 +13,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, ShapeError
-from graphs.op import Op
+from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, divide, equal, logical_and, multiply, subtract, where
 from graphs.ops.families import composite
@@ -33,8 +33,6 @@ from graphs.ops.solving import (
     transposed,
 )
 from graphs.spec import TensorSpec, spec_of
-
-Array = Any
 
 
 def _rows(x: Array, start: Any, stop: Any = None) -> Array:

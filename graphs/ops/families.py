@@ -11,7 +11,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
-from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.op import Kernel, Op, Prepare, Prepared
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
@@ -77,7 +77,7 @@ def ufunc_dtype(ufunc: Any) -> DTypeRule:
     return result
 
 
-def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> Prepared:
     """The operand and options of a reduction, with its axes made positive."""
     x = as_operand(x)
     return (x,), {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
@@ -131,7 +131,7 @@ def movement(
     kernel: Kernel,
     infer: Callable[..., TensorSpec],
     *rules: Rule,
-    prepare: Callable[..., tuple[tuple[Any, ...], Attrs]],
+    prepare: Callable[..., Prepared],
     doc: str = "",
     view: bool = False,
     broadcasts: bool = False,

@@ -10,7 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import where
 from graphs.ops.families import composite
@@ -22,9 +22,6 @@ from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["flat_index", "index", "setitem"]
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 @composite

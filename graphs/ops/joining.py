@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import composite
@@ -19,8 +20,6 @@ __all__ = [
     "append", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "fliplr", "flipud", "hstack", "ravel", "rot90",
     "vstack",
 ]  # fmt: skip
-
-Array = Any
 
 
 def ravel(x: Array, /) -> Array:

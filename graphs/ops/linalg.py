@@ -13,7 +13,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import equal, multiply, pow, sqrt, square, where
@@ -38,10 +38,8 @@ from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["diagonal", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
-Array = Any
 
-
-def _prepare(x: Array, y: Array, /) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, y: Array, /) -> Prepared:
     return (as_operand(x), as_operand(y)), {}
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from graphs import dims
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.composites import softplus
 from graphs.ops.elementwise import (
     abs,
@@ -39,8 +39,6 @@ __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
     "mse_loss", "nll_loss", "smooth_l1_loss",
 ]  # fmt: skip
-
-Array = Any
 
 
 def _reduced(losses: Array, reduction: str, shares: Array = None) -> Array:

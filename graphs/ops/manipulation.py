@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphs import dispatch
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
+from graphs.op import Array
 from graphs.ops.creation import arange
 from graphs.ops.dtypes import check_device
 from graphs.ops.elementwise import greater_equal, less_equal, not_equal, subtract, where
@@ -24,8 +25,6 @@ from graphs.ops.slicing import getitem
 from graphs.spec import broadcast_shapes
 
 __all__ = ["astype", "broadcast_arrays", "diff", "meshgrid", "repeat", "tile", "tril", "triu"]
-
-Array = Any
 
 
 def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import composite, movement
 from graphs.ops.shapes import (
     Axis,
@@ -32,9 +32,6 @@ __all__ = [
     "broadcast_to", "concat", "expand_dims", "flip", "identity", "matrix_transpose", "moveaxis", "permute_dims",
     "reshape", "roll", "squeeze", "stack", "stop_gradient", "unstack",
 ]  # fmt: skip
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _copied(view: Array, out: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
+from graphs.op import Array
 from graphs.ops.composites import var
 from graphs.ops.elementwise import (
     add,
@@ -38,7 +39,6 @@ __all__ = [
     "leaky_relu", "rms_norm",
 ]  # fmt: skip
 
-Array = Any
 
 # Activations ------------------------------------------------------------------------------------------------------
 

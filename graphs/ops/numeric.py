@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import (
     add,
@@ -31,7 +32,6 @@ from graphs.ops.slicing import getitem
 
 __all__ = ["gradient", "nan_to_num", "sinc"]
 
-Array = Any
 
 _NEAR = 0.3  # below it the series is exact in float64, and its slope; above, sin(y) / y loses few digits of its slope
 _SERIES = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(6))

@@ -8,6 +8,7 @@ from typing import Any
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops import movement
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import less, maximum, minimum, remainder, subtract, where
@@ -16,8 +17,6 @@ from graphs.ops.picking import take
 from graphs.ops.shapes import shape_of
 
 __all__ = ["pad"]
-
-Array = Any
 
 
 @composite

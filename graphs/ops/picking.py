@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import OutOfRangeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import movement
@@ -19,9 +18,6 @@ from graphs.ops.shapes import as_operand, as_shape, integral, positive_axis, sha
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["add_along_axis", "scatter", "scatter_add", "take", "take_along_axis"]
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _prepare_take(x: Array, indices: Array, /, axis: int = 0) -> Prepared:

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import ones
 from graphs.ops.elementwise import divide
 from graphs.ops.families import composite
@@ -27,9 +27,6 @@ __all__ = [
     "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d", "window_argmax", "window_max", "window_pick",
     "window_place", "window_spread", "window_sum",
 ]  # fmt: skip
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _sizes(array: Array, window: Window) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from graphs import dims, dispatch
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Attrs, Op, Prepared
 from graphs.ops.elementwise import less
 from graphs.ops.movement import identity
 from graphs.ops.shapes import as_operand, as_shape, floating, integral
@@ -33,8 +33,6 @@ from graphs.spec import TensorSpec, spec_of
 
 __all__ = ["bernoulli", "fold_in", "normal", "random_key", "split_key", "uniform"]
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 # The highest word of Philox's 256-bit counter keeps what is drawn from one key for different ends apart.
 _NUMBERS, _KEYS, _FOLDED = 0, 1, 2

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import add, multiply
 from graphs.ops.families import composite
 from graphs.ops.picking import take
@@ -17,7 +18,6 @@ from graphs.ops.shapes import as_operand, dtype_of, shape_of
 
 __all__ = ["interpolate"]
 
-Array = Any
 PerAxis = float | Sequence[float] | None
 
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}  # the number of axes that each is about

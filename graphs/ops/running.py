@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.dims import Size
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import equal, exp, multiply, subtract, where
 from graphs.ops.families import composite, ufunc_dtype
 from graphs.ops.movement import astype, pad
@@ -18,9 +18,6 @@ from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 from graphs.spec import TensorSpec
 
 __all__ = ["cummax", "cummin", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"]
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 class Extremes(NamedTuple):

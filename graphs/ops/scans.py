@@ -10,7 +10,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
 from graphs.ops.movement import cast, flip, pad
 from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
@@ -18,9 +18,6 @@ from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec
 
 __all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> Op:

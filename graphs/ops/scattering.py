@@ -10,7 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, equal, greater, less, maximum, multiply, subtract, where
 from graphs.ops.families import composite
@@ -24,12 +24,11 @@ from graphs.spec import TensorSpec, spec_of
 
 __all__ = ["extreme_along_axis", "scatter_reduce"]
 
-Array = Any
 
 # The extreme of what comes to each place -----------------------------------------------------------------------------
 
 
-def _prepare(x: Array, indices: Array, values: Array, /, axis: int, largest: bool) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, indices: Array, values: Array, /, axis: int, largest: bool) -> Prepared:
     attrs = {"axis": positive_axis(axis, len(shape_of(x))), "largest": bool(largest)}
     return (as_operand(x), as_operand(indices), as_operand(values)), attrs
 

@@ -10,14 +10,13 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand, as_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["getitem", "place"]
 
-Array = Any
 BasicIndex = int | slice | Dim | None
 Key = tuple[BasicIndex, ...]
 
@@ -47,7 +46,7 @@ def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
     return (*entries[:at], *[slice(None)] * (ndim - used), *entries[at + len(dots) :])
 
 
-def _prepare(x: Array, /, key: Any) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, /, key: Any) -> Prepared:
     x = as_operand(x)
     entries = complete_key(key, len(shape_of(x)))
     if not all(map(is_basic, entries)):

@@ -13,7 +13,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
-from graphs.op import Attrs, Kernel, Op
+from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
 from graphs.ops.families import refuse_empty, ufunc_dtype
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
@@ -27,7 +27,6 @@ from graphs.spec import TensorSpec
 
 __all__ = ["log_softmax", "softmax", "softmax_gradient"]
 
-Array = Any
 
 _largest = reducer(np.maximum, np.dtype(np.float64))
 _float = ufunc_dtype(np.exp)
@@ -46,7 +45,7 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
     return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=cost, family="composed", parts=parts)
 
 
-def _prepare(x: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, /, axis: Axis = -1) -> Prepared:
     return (_floating(x),), {"axis": positive_axes(axis, len(shape_of(x)))}
 
 
@@ -107,7 +106,7 @@ log_softmax: Op = _along(
 # The gradient of softmax --------------------------------------------------------------------------------------------
 
 
-def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> Prepared:
     return (_floating(g), _floating(y)), {"axis": positive_axes(axis, len(shape_of(y)))}
 
 

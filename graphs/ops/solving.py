@@ -14,7 +14,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, LinAlgError, ShapeError
-from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.op import Array, Kernel, Op, Prepare, Prepared
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, greater, multiply, negative, subtract, where
 from graphs.ops.families import composite
@@ -24,8 +24,6 @@ from graphs.ops.reductions import sum
 from graphs.ops.shapes import as_operand, shape_of
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
-
-Array = Any
 
 # What all of these have in common ---------------------------------------------------------------------------------
 
@@ -90,11 +88,11 @@ def _reason(error: ValueError) -> ValueError:
     return LinAlgError(_REASONS.get(str(error), f"{error}; look for NaN and infinity in the matrix"))
 
 
-def _one(x: Array, /) -> tuple[tuple[Any, ...], Attrs]:
+def _one(x: Array, /) -> Prepared:
     return (as_operand(x),), {}
 
 
-def _two(x: Array, y: Array, /) -> tuple[tuple[Any, ...], Attrs]:
+def _two(x: Array, y: Array, /) -> Prepared:
     return (as_operand(x), as_operand(y)), {}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from graphs import dispatch
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import not_equal
 from graphs.ops.families import composite
 from graphs.ops.movement import stop_gradient
@@ -22,9 +22,6 @@ __all__ = [
     "argsort", "argwhere", "count_nonzero", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
 ]  # fmt: skip
-
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 # sort and argsort -----------------------------------------------------------------------------------------------
