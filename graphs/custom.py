@@ -56,7 +56,7 @@ def custom_op(
         infer,
         rules=[rule and _renamed(name, rule, inputs, options) for rule in rules],
         prepare=functools.partial(_prepare, forward, len(inputs)),
-        cost=cost or _one_per_element,
+        cost=cost or 1,
         family="custom",
         arity=len(inputs),
         broadcasts=True,
@@ -75,10 +75,6 @@ def _parameters(name: str, forward: Function) -> tuple[list[str], list[str]]:
 
 def _broadcast(*specs: TensorSpec, **_: Any) -> TensorSpec:
     return TensorSpec(broadcast_shapes(*(s.shape for s in specs)), np.result_type(*(s.dtype for s in specs)))
-
-
-def _one_per_element(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
-    return out.size
 
 
 def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> Prepared:

@@ -41,18 +41,16 @@ INPUT = Op(
     "input",
     _no_kernel,
     lambda *, name, spec: spec,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="source",
-    arity=0,
     doc="An input of the graph.",
 )
 CONSTANT = Op(
     "constant",
     _constant,
     _infer_constant,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="source",
-    arity=0,
     doc="A value known when the graph is made: an array, or a symbolic size.",
 )
 

@@ -143,10 +143,6 @@ def _check_length(length: Any) -> None:
 # The ops. Each computes several tensors, and `part` picks one; `static/trace/control.py` makes nodes of them. -------
 
 
-def _no_cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
-    return 0
-
-
 def _infer_part(x: TensorSpec, *, number: int) -> TensorSpec:
     if not isinstance(x, TupleSpec) or not 0 <= number < len(x.items):
         raise ShapeError(f"there is no part {number}")
@@ -159,7 +155,7 @@ part: Op = Op(
     _infer_part,
     rules=(lambda g, number: Parts({number: g}),),
     prepare=lambda x, /, number: ((x,), {"number": number}),
-    cost=_no_cost,
+    cost=0,
     family="control",
     view=True,
     doc="One of the tensors that a control-flow op computed.",
@@ -207,7 +203,6 @@ switch_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=_switch_cost,
     family="control",
-    arity=None,
 )
 
 
@@ -245,7 +240,6 @@ while_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda *specs, out, condition, body, carry, save: _graph_flops(condition) + _graph_flops(body),
     family="control",
-    arity=None,
 )
 
 
@@ -275,7 +269,6 @@ while_gradient_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda history, *specs, out, step, carry, reverse: _graph_flops(step),
     family="control",
-    arity=None,
     doc="Carries cotangents through the iterations of a while_loop, the last first; the transpose of that if not.",
 )
 
@@ -328,5 +321,4 @@ scan_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda *specs, out, body, length, **_: _graph_flops(body) * length,
     family="control",
-    arity=None,
 )

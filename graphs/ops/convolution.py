@@ -193,7 +193,6 @@ convolution: Op = Op(
     prepare=_prepare,
     cost=_cost,
     family="linalg",
-    arity=2,
 )
 convolution_input: Op = Op(
     "convolution_input",
@@ -206,7 +205,6 @@ convolution_input: Op = Op(
     prepare=_prepare_input,
     cost=_cost_input,
     family="linalg",
-    arity=2,
 )
 convolution_weight: Op = Op(
     "convolution_weight",
@@ -219,7 +217,6 @@ convolution_weight: Op = Op(
     prepare=_prepare,
     cost=_cost_weight,
     family="linalg",
-    arity=2,
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

@@ -81,13 +81,10 @@ full: Op = Op(
     _full,
     lambda *, shape, value, dtype: TensorSpec(shape, dtype),
     prepare=_prepare_full,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="creation",
-    arity=0,
 )
-arange: Op = Op(
-    "arange", _arange, _infer_arange, prepare=_prepare_arange, cost=lambda *, out, **_: 0, family="creation", arity=0
-)
+arange: Op = Op("arange", _arange, _infer_arange, prepare=_prepare_arange, cost=0, family="creation")
 
 
 def zeros(shape: Any, dtype: DType = None, device: Any = None) -> Array:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.dims import Size
 from graphs.errors import GraphError, user_line
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
@@ -111,10 +110,7 @@ def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., Tensor
     def prepare(x: Array, /, **attrs: Any) -> Prepared:
         return (as_operand(x),), attrs
 
-    def cost(*_: TensorSpec, **__: Any) -> Size:
-        return 0
-
-    return Op(name, kernel, infer, prepare=prepare, cost=cost, family="effect", effect=True)
+    return Op(name, kernel, infer, prepare=prepare, cost=0, family="effect", effect=True)
 
 
 print_op: Op = _effect("print", _print, _infer_print)

@@ -55,12 +55,9 @@ def elementwise(
         shape = broadcast_shapes(*(s.shape for s in specs))
         return TensorSpec(shape, result_dtype(*(s.dtype for s in specs)))
 
-    def cost(*specs: TensorSpec, out: TensorSpec) -> Size:
-        return out.size * flops
-
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
-        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="elementwise",
+        name, kernel, infer, rules=rules, prepare=prepare, cost=flops, family="elementwise",
         arity=count, broadcasts=count > 1, infix=infix, doc=doc,
     )  # fmt: skip
 
@@ -135,15 +132,10 @@ def movement(
     doc: str = "",
     view: bool = False,
     broadcasts: bool = False,
-    arity: int | None = 1,
     parts: Callable[..., Any] | None = None,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
-
-    def cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
-        return 0
-
     return Op(
-        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="movement",
-        arity=arity, view=view, broadcasts=broadcasts, parts=parts, doc=doc,
+        name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
+        parts=parts, doc=doc,
     )  # fmt: skip

@@ -151,7 +151,6 @@ flat_index: Op = Op(
     prepare=lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}),
     cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
     family="indexing",
-    arity=None,
 )
 
 

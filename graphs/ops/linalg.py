@@ -124,7 +124,6 @@ matmul: Op = Op(
     prepare=_prepare,
     cost=_cost,
     family="linalg",
-    arity=2,
     broadcasts=True,
     infix=" @ ",
 )

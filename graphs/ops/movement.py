@@ -230,7 +230,6 @@ concat: Op = movement(
     _concat_rule,
     prepare=_prepare_concat,
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
-    arity=None,
     doc="Arrays joined along an axis they all have; flattened first when axis is None.",
 )
 
@@ -262,7 +261,6 @@ stack: Op = movement(
     lambda g, index, axis: getitem(g, (slice(None),) * axis + (index,)),
     prepare=_prepare_stack,
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
-    arity=None,
     parts=lambda *arrays, axis: concat([expand_dims(a, axis) for a in arrays], axis),
 )
 

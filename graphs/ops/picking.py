@@ -87,7 +87,6 @@ take: Op = movement(
     lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
     None,
     prepare=_prepare_take,
-    arity=2,
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
 )
 
@@ -107,7 +106,6 @@ scatter_add: Op = movement(
     lambda g, y, axis: take(g, y, axis),
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
-    arity=2,
 )
 
 
@@ -142,7 +140,6 @@ scatter: Op = movement(
     lambda g, y, axis: _of_the_last(g, y, axis),
     prepare=_prepare_scatter,
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
-    arity=3,
 )
 
 
@@ -231,7 +228,6 @@ take_along_axis: Op = movement(
     lambda g, y, x_shape, axis: add_along_axis(g, y, x_shape, axis),
     None,
     prepare=_prepare_along,
-    arity=2,
 )
 add_along_axis: Op = movement(
     "add_along_axis",
@@ -240,5 +236,4 @@ add_along_axis: Op = movement(
     lambda g, y, axis: take_along_axis(g, y, axis),
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
-    arity=2,
 )

@@ -8,14 +8,14 @@ there and `window_pick` reads it: each is the other's gradient. So are `window_s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Array, Op, Prepared
+from graphs.op import Array, Infer, Kernel, Op, Prepared
 from graphs.ops.creation import ones
 from graphs.ops.elementwise import divide
 from graphs.ops.families import composite
@@ -124,93 +124,69 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 # Ops --------------------------------------------------------------------------------------------------------------
 
 
-def _prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
-    return tuple(map(as_operand, (x, *others))), {"window": window}
+Rule = Callable[..., Any] | None
 
 
-def _prepare_back(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
-    return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
+def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Rule) -> Op:
+    """An op from elements to windows, with an operation for each tap of each."""
+
+    def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
+        return tuple(map(as_operand, (x, *others))), {"window": window}
+
+    def cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
+        return out.size * math.prod(part[0] for part in window)
+
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window")
 
 
-def _infer_back(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
-    return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
+def _to_elements(name: str, kernel: Kernel, *rules: Rule) -> Op:
+    """The same from windows to elements."""
 
+    def prepare(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
+        return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
 
-def _cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
-    """An operation for each tap of each window."""
-    return out.size * math.prod(part[0] for part in window)
+    def infer(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
+        return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
 
+    def cost(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
+        return g.size * math.prod(part[0] for part in window)
 
-def _cost_back(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
-    return g.size * math.prod(part[0] for part in window)
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window", arity=len(rules))
 
 
 def _sizes_of(shape: Shape, window: Window) -> Shape:
     return shape[len(shape) - len(window) :]
 
 
-window_sum: Op = Op(
+def _infer(x: TensorSpec, *, window: Window) -> TensorSpec:
+    return TensorSpec(_windowed(x.shape, window), x.dtype)
+
+
+def _max_rule(g: Array, x: Array, x_shape: Shape, out: Array, window: Window) -> Array:
+    tap = window_argmax(x, out, window=window)
+    return window_place(g, tap, sizes=_sizes_of(x_shape, window), window=window)
+
+
+window_sum: Op = _to_windows(
     "window_sum",
     _window_sum,
-    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
-    rules=(lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
+    _infer,
+    lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),
 )
-window_spread: Op = Op(
-    "window_spread",
-    _window_spread,
-    _infer_back,
-    rules=(lambda g, window: window_sum(g, window=window),),
-    prepare=_prepare_back,
-    cost=_cost_back,
-    family="window",
+window_spread: Op = _to_elements("window_spread", _window_spread, lambda g, window: window_sum(g, window=window))
+window_max: Op = _to_windows("window_max", _window_max, _infer, _max_rule)
+window_argmax: Op = _to_windows(
+    "window_argmax", _window_argmax, lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window))
 )
-window_max: Op = Op(
-    "window_max",
-    _window_max,
-    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
-    rules=(
-        lambda g, x, x_shape, out, window: window_place(
-            g, window_argmax(x, out, window=window), sizes=_sizes_of(x_shape, window), window=window
-        ),
-    ),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
+window_place: Op = _to_elements(
+    "window_place", _window_place, lambda g, y, window: window_pick(g, y, window=window), None
 )
-window_argmax: Op = Op(
-    "window_argmax",
-    _window_argmax,
-    lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window)),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
-    arity=2,
-)
-window_place: Op = Op(
-    "window_place",
-    _window_place,
-    _infer_back,
-    rules=(lambda g, y, window: window_pick(g, y, window=window), None),
-    prepare=_prepare_back,
-    cost=_cost_back,
-    family="window",
-    arity=2,
-)
-window_pick: Op = Op(
+window_pick: Op = _to_windows(
     "window_pick",
     _window_pick,
     lambda x, tap, *, window: TensorSpec(tap.shape, x.dtype),
-    rules=(
-        lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
-        None,
-    ),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
-    arity=2,
+    lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
+    None,
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims, dispatch
-from graphs.dims import Dim, Shape, Size
+from graphs.dims import Dim, Shape
 from graphs.errors import ShapeError
 from graphs.op import Array, Attrs, Op, Prepared
 from graphs.ops.elementwise import less
@@ -149,16 +149,10 @@ def _prepare_fold(key: Array, number: Array, /) -> Prepared:
     return values, {}
 
 
-def _cost(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
-    return out.size * 10
-
-
-uniform: Op = Op("uniform", _uniform, _infer, prepare=_prepare, cost=_cost, family="random")
-normal: Op = Op(
-    "normal", _normal, _infer, prepare=_prepare, cost=lambda key, *, out, **_: out.size * 30, family="random"
-)
-split_key: Op = Op("split_key", _split_key, _infer_split, prepare=_prepare_split, cost=_cost, family="random")
-fold_in: Op = Op("fold_in", _fold_in, _infer_fold, prepare=_prepare_fold, cost=_cost, family="random", arity=2)
+uniform: Op = Op("uniform", _uniform, _infer, prepare=_prepare, cost=10, family="random")
+normal: Op = Op("normal", _normal, _infer, prepare=_prepare, cost=30, family="random")
+split_key: Op = Op("split_key", _split_key, _infer_split, prepare=_prepare_split, cost=10, family="random")
+fold_in: Op = Op("fold_in", _fold_in, _infer_fold, prepare=_prepare_fold, cost=10, family="random")
 
 
 def bernoulli(key: Array, probability: Any, shape: Any = (), /) -> Array:

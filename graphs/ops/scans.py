@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims
-from graphs.dims import Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
@@ -43,10 +42,7 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
     def infer(x: TensorSpec, *, axis: int, dtype: Any = None) -> TensorSpec:
         return TensorSpec(x.shape, accumulator(x.dtype, dtype))
 
-    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-        return x.size
-
-    return Op(name, kernel, infer, rules=(rule,), prepare=prepare, cost=cost, family="reduction", doc=doc)
+    return Op(name, kernel, infer, rules=(rule,), prepare=prepare, cost=1, family="reduction", doc=doc)
 
 
 cumulative_sum: Op = _running(
@@ -104,9 +100,8 @@ linear_recurrence: Op = Op(
         lambda g, x, axis: from_behind(x, g, axis),
     ),
     prepare=_prepare_recurrence,
-    cost=lambda x, y, out, axis: out.size * 2,
+    cost=2,
     family="reduction",
-    arity=2,
     broadcasts=True,
 )
 

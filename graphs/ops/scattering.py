@@ -78,7 +78,6 @@ extreme_along_axis: Op = Op(
     prepare=_prepare,
     cost=lambda x, indices, values, *, out, **_: indices.size,
     family="indexing",
-    arity=3,
 )
 
 # PyTorch's function --------------------------------------------------------------------------------------------------

@@ -160,5 +160,4 @@ setitem: Op = movement(
     lambda g, key: getitem(g, key),
     prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
     broadcasts=True,
-    arity=2,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dims
-from graphs.dims import Shape, Size
+from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
@@ -39,10 +39,8 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
         refuse_empty(x, axis)
         return TensorSpec(x.shape, _float(x.dtype))
 
-    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-        return x.size * 14  # an exponential counts as ten
-
-    return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=cost, family="composed", parts=parts)
+    # An exponential counts as ten.
+    return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=14, family="composed", parts=parts)
 
 
 def _prepare(x: Array, /, axis: Axis = -1) -> Prepared:
@@ -136,9 +134,8 @@ softmax_gradient: Op = Op(
         ),
     ),
     prepare=_prepare_gradient,
-    cost=lambda g, y, *, out, **_: out.size * 4,
+    cost=4,
     family="composed",
-    arity=2,
     parts=lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
 )
 
@@ -179,6 +176,5 @@ nll_loss: Op = Op(
     rules=(_nll_gradient, None),
     cost=lambda x, labels, *, out: labels.size,
     family="composed",
-    arity=2,
     parts=lambda x, labels: negative(mean(take_along_axis(x, expand_dims(labels, -1), axis=-1))),
 )

@@ -118,7 +118,6 @@ searchsorted: Op = Op(
     prepare=_prepare_search,
     cost=lambda x, y, *, out, side: out.size * (x.size.bit_length() if isinstance(x.size, int) else 16),
     family="sorting",
-    arity=2,
 )
 
 
