@@ -106,6 +106,11 @@ class Node:
         return self.spec.dtype
 
     @property
+    def options(self) -> dict[str, str]:
+        """Its attributes as short text, by name."""
+        return {key: format_attr(value) for key, value in self.attrs.items()}
+
+    @property
     def subgraphs(self) -> tuple[Graph, ...]:
         """The graphs among its attributes: the branches, condition or body of a control-flow op."""
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
@@ -289,7 +294,7 @@ def format_graph(graph: Graph) -> str:
 
 def _format_call(node: Node, number: dict[Node, int]) -> str:
     args = [f"%{number[source]}" for source in node.inputs]
-    args += [f"{key}={format_attr(value)}" for key, value in node.attrs.items()]
+    args += [f"{key}={value}" for key, value in node.options.items()]
     return f"{node.op.name}({', '.join(args)})"
 
 

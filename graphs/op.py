@@ -214,9 +214,9 @@ class Op:
             given = args[:1] if self.arity is None else args[: self.arity]
             if self.arity is None and given and isinstance(given[0], (list, tuple)):
                 given = given[0]
-            told = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
-            if isinstance(told, GraphError):
-                raise dispatch.explained(self, args, told) from None
+            broken = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
+            if isinstance(broken, GraphError):
+                raise dispatch.explained(self, args, broken) from None
             raise
 
     def __repr__(self) -> str:

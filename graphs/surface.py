@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Self, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+import graphs
 from graphs import numpy_protocol, ops
 from graphs.dims import Shape
 from graphs.errors import ControlFlowError, located
@@ -192,7 +192,7 @@ class Surface(TorchNames):
         """The module with the array API standard's functions: `graphs`."""
         if api_version not in (None, *VERSIONS):
             raise ValueError(f"there is no version {api_version!r} of the array API here; use one of {VERSIONS}")
-        return importlib.import_module("graphs")
+        return graphs
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None

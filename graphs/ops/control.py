@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dims, dispatch, tree
+from graphs.cost import graph_cost
 from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
@@ -191,8 +192,6 @@ def _switch_cost(index: TensorSpec, *_: TensorSpec, out: TensorSpec, branches: t
 
 
 def _graph_flops(graph: Graph) -> Size:
-    from graphs.cost import graph_cost
-
     return graph_cost(graph).flops
 
 

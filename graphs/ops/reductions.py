@@ -105,7 +105,7 @@ def _extremum(ufunc: np.ufunc) -> Kernel:
 
 
 def _accumulation(identity: int) -> Prepare:
-    """What sums and products are told; elements that `where` leaves out become the identity, which changes nothing."""
+    """The call of a sum or product; elements that `where` leaves out become the identity, which changes nothing."""
 
     def prepare(
         x: Array,
