@@ -12,18 +12,17 @@ import numpy as np
 from graphs import promotion
 from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Array, Op, Prepared
+from graphs.op import Array, Op, Prepared, Vjp
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
 Function = Callable[..., Any]
-Rule = Function | None
 
 
 def custom_op(
     name: str,
     forward: Function,
     spec: Callable[..., TensorSpec] | None = None,
-    vjp: Rule | Sequence[Rule] = None,
+    vjp: Vjp | Sequence[Vjp] = None,
     *,
     cost: Callable[..., Size] | None = None,
     doc: str = "",

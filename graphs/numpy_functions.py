@@ -12,6 +12,7 @@ import numpy as np
 from graphs import numpy_linalg, ops
 from graphs.op import Array
 from graphs.ops.shapes import positive_axis
+from graphs.ops.slicing import cut
 
 Function = Callable[..., Any]
 
@@ -171,8 +172,7 @@ def _split(ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0) 
     else:
         step = size // indices_or_sections
         cuts = [step * i for i in range(1, indices_or_sections)]
-    before = (slice(None),) * at
-    return [ops.getitem(ary, (*before, slice(*ends))) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
+    return [cut(ary, at, *ends) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
 
 
 def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None = None) -> Array:

@@ -36,6 +36,7 @@ Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
+Vjp = Callable[..., Any] | None  # a gradient rule as it is written; None where there is no gradient
 Shortcut = Callable[..., Any]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
@@ -121,7 +122,7 @@ class Op:
         kernel: Kernel,
         infer: Infer,
         *,
-        rules: Sequence[Callable[..., Any] | None] = (),
+        rules: Sequence[Vjp] = (),
         prepare: Prepare | None = None,
         cost: Cost | int,
         family: str,

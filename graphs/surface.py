@@ -16,13 +16,9 @@ from graphs.errors import ControlFlowError, located
 from graphs.op import Op
 from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
-from graphs.torch_names import TorchNames, axis_words, method
+from graphs.torch_names import TorchNames, axis_words, method, unary
 
 S = TypeVar("S")
-
-
-def _unary(op: Op) -> Callable[[S], S]:
-    return lambda self: op(self)
 
 
 def _binary(op: Op) -> Callable[[S, Any], S]:
@@ -125,10 +121,10 @@ class Surface(TorchNames):
     __le__ = _binary(ops.less_equal)
     __gt__ = _binary(ops.greater)
     __ge__ = _binary(ops.greater_equal)
-    __neg__ = _unary(ops.negative)
-    __abs__ = _unary(ops.abs)
-    __invert__ = _unary(ops.bitwise_invert)
-    __round__ = _unary(ops.round)
+    __neg__ = unary(ops.negative)
+    __abs__ = unary(ops.abs)
+    __invert__ = unary(ops.bitwise_invert)
+    __round__ = unary(ops.round)
 
     def __pos__(self) -> Self:
         return self

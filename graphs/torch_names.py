@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 import numpy as np
 
 from graphs import ops
+from graphs.op import Op
 from graphs.ops.shapes import shape_of
 
 P = ParamSpec("P")
@@ -44,22 +45,32 @@ def method(function: Callable[..., Any]) -> Method:
     return cast(Method, axis_words(function))
 
 
+def unary(op: Op) -> Callable[[S], S]:
+    """An op of one input as a method."""
+
+    def called(self: S) -> S:
+        return op(self)
+
+    functools.update_wrapper(called, op, updated=())
+    return called
+
+
 class TorchNames:
     """Methods of a tensor under PyTorch's names; each is one op, and takes PyTorch's words where it has them."""
 
     __slots__ = ()
 
-    abs = method(ops.abs)
-    cos = method(ops.cos)
-    exp = method(ops.exp)
-    log = method(ops.log)
-    neg = method(ops.negative)
-    relu = method(ops.relu)
-    sigmoid = method(ops.sigmoid)
-    sin = method(ops.sin)
-    sqrt = method(ops.sqrt)
-    square = method(ops.square)
-    tanh = method(ops.tanh)
+    abs = unary(ops.abs)
+    cos = unary(ops.cos)
+    exp = unary(ops.exp)
+    log = unary(ops.log)
+    neg = unary(ops.negative)
+    relu = unary(ops.relu)
+    sigmoid = unary(ops.sigmoid)
+    sin = unary(ops.sin)
+    sqrt = unary(ops.sqrt)
+    square = unary(ops.square)
+    tanh = unary(ops.tanh)
     matmul = mm = method(ops.matmul)
     t = method(ops.permute_dims)
     softmax = method(ops.softmax)

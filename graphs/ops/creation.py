@@ -14,7 +14,7 @@ from graphs.errors import DTypeError, ShapeError, placed
 from graphs.op import Array, Op, Prepared
 from graphs.ops.dtypes import check_device
 from graphs.ops.movement import astype, identity, stack
-from graphs.ops.shapes import as_shape, dtype_of, shape_of
+from graphs.ops.shapes import as_shape, dtype_of, shape_of, stored
 from graphs.promotion import held
 from graphs.spec import TensorSpec
 
@@ -62,10 +62,7 @@ def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Arra
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
     # In few bits NumPy would add up a rounded step, and end far from where it should.
     values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
-    if out is None:
-        return values.astype(dtype, copy=False)
-    out[...] = values
-    return out
+    return stored(values.astype(dtype, copy=False), out)
 
 
 def _infer_arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> TensorSpec:

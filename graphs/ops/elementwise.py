@@ -9,7 +9,7 @@ import numpy as np
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
-from graphs.ops.shapes import as_operand, dtype_of
+from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -216,14 +216,9 @@ round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_
 
 def _limits(x: Array, /, min: Array = None, max: Array = None) -> Prepared:
     x = as_operand(x)
-    lowest, highest = _extremes(dtype_of(x))
-    return (x, lowest if min is None else min, highest if max is None else max), {}
-
-
-def _extremes(dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    if dtype.kind in "iu":
-        return np.asarray(np.iinfo(dtype).min, dtype), np.asarray(np.iinfo(dtype).max, dtype)
-    return np.asarray(False, dtype) if dtype.kind == "b" else np.asarray(-np.inf, dtype), np.asarray(np.inf, dtype)
+    kind = dtype_of(x)
+    low = np.asarray(lowest(kind), kind) if min is None else min
+    return (x, low, np.asarray(highest(kind), kind) if max is None else max), {}
 
 
 clip: Op = elementwise(

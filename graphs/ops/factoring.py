@@ -17,7 +17,7 @@ from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, divide, equal, logical_and, multiply, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.linalg import matmul
+from graphs.ops.linalg import matmul, transposed
 from graphs.ops.movement import concat, expand_dims, matrix_transpose, pad
 from graphs.ops.shapes import as_operand
 from graphs.ops.slicing import getitem
@@ -30,7 +30,6 @@ from graphs.ops.solving import (
     solver,
     square,
     symmetric,
-    transposed,
 )
 from graphs.spec import TensorSpec, spec_of
 

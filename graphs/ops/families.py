@@ -11,12 +11,11 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
-from graphs.op import Kernel, Op, Prepare, Prepared
+from graphs.op import Kernel, Op, Prepare, Prepared, Vjp
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-Rule = Callable[..., Any] | None
 DTypeRule = Callable[..., np.dtype[Any]]
 
 
@@ -36,7 +35,7 @@ def composite(function: F) -> F:
 def elementwise(
     name: str,
     kernel: Kernel,
-    *rules: Rule,
+    *rules: Vjp,
     doc: str = "",
     dtype: DTypeRule | None = None,
     prepare: Prepare | None = None,
@@ -83,7 +82,7 @@ def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> Prepared:
 def reduction(
     name: str,
     kernel: Kernel,
-    rule: Rule,
+    rule: Vjp,
     *,
     doc: str = "",
     dtype: DTypeRule,
@@ -127,7 +126,7 @@ def movement(
     name: str,
     kernel: Kernel,
     infer: Callable[..., TensorSpec],
-    *rules: Rule,
+    *rules: Vjp,
     prepare: Callable[..., Prepared],
     doc: str = "",
     view: bool = False,

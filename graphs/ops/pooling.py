@@ -8,18 +8,18 @@ there and `window_pick` reads it: each is the other's gradient. So are `window_s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Array, Infer, Kernel, Op, Prepared
+from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
 from graphs.ops.creation import ones
 from graphs.ops.elementwise import divide
 from graphs.ops.families import composite
-from graphs.ops.shapes import as_operand, dtype_of, shape_of
+from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
 from graphs.spec import TensorSpec
 
@@ -40,18 +40,12 @@ def _windowed(shape: Shape, window: Window) -> Shape:
     return (*shape[: len(shape) - rank], *counts(shape[len(shape) - rank :], window))
 
 
-def _filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
-    out = np.empty(shape, dtype) if out is None else out
-    out[...] = value
-    return out
-
-
 # Kernels ----------------------------------------------------------------------------------------------------------
 
 
 def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
     """The sum of each window over the last axes: [..., *sizes] -> [..., *counts]."""
-    out = _filled(_windowed(x.shape, window), x.dtype, 0, out)
+    out = filled(_windowed(x.shape, window), x.dtype, 0, out)
     for _, there, here in taps(_sizes(x, window), window):
         out[there] += x[here]
     return out
@@ -59,21 +53,15 @@ def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
 
 def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value added to every element of its window: the adjoint of window_sum."""
-    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for _, there, here in taps(sizes, window):
         out[here] += g[there]
     return out
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
-    return False if dtype.kind == "b" else -math.inf
-
-
 def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
     """The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient."""
-    out = _filled(_windowed(x.shape, window), x.dtype, _lowest(x.dtype), out)
+    out = filled(_windowed(x.shape, window), x.dtype, lowest(x.dtype), out)
     for _, there, here in taps(_sizes(x, window), window):
         target = out[there]
         np.maximum(target, x[here], out=target)
@@ -87,7 +75,7 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
     """The first tap of each window of x that is its maximum, which is given; no tap where all are padding."""
     kind = _tap_dtype(window)
-    out = _filled(peak.shape, kind, np.iinfo(kind).max, out)
+    out = filled(peak.shape, kind, np.iinfo(kind).max, out)
     each = taps(_sizes(x, window), window)
     for number, there, here in each:
         # The tap's number where it is the maximum and the largest number elsewhere: bits are faster than a mask.
@@ -107,7 +95,7 @@ def _chosen(values: Array, tap: Array, number: int) -> Array:
 
 def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value of g added at the chosen tap of its window: the adjoint of window_pick."""
-    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for number, there, here in taps(sizes, window):
         out[here] += _chosen(g[there], tap[there], number)
     return out
@@ -115,7 +103,7 @@ def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Windo
 
 def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
     """The element of each window of x at the tap that is chosen for it."""
-    out = _filled(tap.shape, x.dtype, 0, out)
+    out = filled(tap.shape, x.dtype, 0, out)
     for number, there, here in taps(_sizes(x, window), window):
         out[there] += _chosen(x[here], tap[there], number)
     return out
@@ -124,10 +112,7 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 # Ops --------------------------------------------------------------------------------------------------------------
 
 
-Rule = Callable[..., Any] | None
-
-
-def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Rule) -> Op:
+def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
     """An op from elements to windows, with an operation for each tap of each."""
 
     def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
@@ -139,7 +124,7 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Rule) -> Op:
     return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window")
 
 
-def _to_elements(name: str, kernel: Kernel, *rules: Rule) -> Op:
+def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
     """The same from windows to elements."""
 
     def prepare(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:

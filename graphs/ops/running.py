@@ -13,7 +13,7 @@ from graphs.ops.families import composite, ufunc_dtype
 from graphs.ops.movement import astype, pad
 from graphs.ops.picking import take_along_axis
 from graphs.ops.scans import but_last, from_behind, in_front
-from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.shapes import along, dtype_of
 from graphs.spec import TensorSpec
 
 __all__ = ["cummax", "cummin", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"]
@@ -26,11 +26,6 @@ class Extremes(NamedTuple):
     indices: Array
 
 
-def _prepare(x: Array, /, axis: int = -1) -> Prepared:
-    x = as_operand(x)
-    return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
-
-
 def _places(name: str, ufunc: np.ufunc, doc: str) -> Op:
     def kernel(x: Array, *, axis: int, out: Array = None) -> Array:
         best = ufunc.accumulate(x, axis=axis)
@@ -41,7 +36,7 @@ def _places(name: str, ufunc: np.ufunc, doc: str) -> Op:
     def infer(x: TensorSpec, *, axis: int) -> TensorSpec:
         return TensorSpec(x.shape, np.intp)
 
-    return Op(name, kernel, infer, prepare=_prepare, cost=1, family="sorting", doc=doc)
+    return Op(name, kernel, infer, prepare=along, cost=1, family="sorting", doc=doc)
 
 
 cumulative_argmax: Op = _places(
@@ -78,7 +73,7 @@ _float = ufunc_dtype(np.logaddexp)
 
 
 def _prepare_log(x: Array, /, axis: int = -1) -> Prepared:
-    (x,), attrs = _prepare(x, axis)
+    (x,), attrs = along(x, axis)
     return (x if dtype_of(x).kind == "f" else astype(x, _float(dtype_of(x), dtype_of(x))),), attrs
 
 

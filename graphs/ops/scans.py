@@ -13,7 +13,7 @@ from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
 from graphs.ops.movement import cast, flip, pad
 from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
-from graphs.ops.slicing import getitem
+from graphs.ops.slicing import cut
 from graphs.spec import TensorSpec
 
 __all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
@@ -124,4 +124,4 @@ def in_front(ndim: int, axis: int) -> list[tuple[int, int]]:
 
 def but_last(x: Array, axis: int) -> Array:
     """x without its last element along an axis."""
-    return getitem(x, (slice(None),) * (axis % len(x.shape)) + (slice(None, -1),))
+    return cut(x, axis % len(x.shape), None, -1)

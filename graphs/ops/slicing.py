@@ -136,10 +136,19 @@ def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
 
 
 def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
-    target = _infer(x, key=key).shape
-    if not dims.same_shape(broadcast_shapes(value.shape, target), target):
-        raise ShapeError(f"a value of shape {value.shape} does not fit the selected {target}; broadcast or slice it")
+    check_fits(value.shape, _infer(x, key=key).shape)
     return x
+
+
+def check_fits(shape: Shape, selected: Shape) -> None:
+    """Raise ShapeError unless a value of this shape broadcasts to what it is written to."""
+    if not dims.same_shape(broadcast_shapes(shape, selected), selected):
+        raise ShapeError(f"a value of shape {shape} does not fit the selected {selected}; broadcast or slice it")
+
+
+def cut(x: Array, axis: int, start: Size | None, stop: Size | None) -> Array:
+    """The entries of x from `start` to before `stop` along an axis."""
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
 
 
 getitem: Op = movement(

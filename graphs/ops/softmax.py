@@ -145,18 +145,19 @@ softmax_gradient: Op = Op(
 
 def _infer_nll(x: TensorSpec, labels: TensorSpec) -> TensorSpec:
     integral(labels, "labels")
-    _check_labels(x.shape, labels.shape)
+    check_labels(x.shape, labels.shape)
     return mean.infer(x, axis=tuple(range(x.ndim)), keepdims=False)
 
 
-def _check_labels(shape: Shape, labels: Shape) -> None:
+def check_labels(shape: Shape, labels: Shape) -> None:
+    """Raise ShapeError unless there is a label for each row of log probabilities."""
     if not shape or not dims.same_shape(shape[:-1], labels):
         raise ShapeError("labels have the shape of the log probabilities without the last axis; reshape them")
 
 
 def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
     """Minus the mean of log probabilities at their labels: f[..., classes], i[...] -> a scalar."""
-    _check_labels(x.shape, labels.shape)  # or they would broadcast
+    check_labels(x.shape, labels.shape)  # or they would broadcast
     if x.ndim == 2:  # as elsewhere, without the axes of size 1
         picked = x[np.arange(len(x)), labels]
     else:

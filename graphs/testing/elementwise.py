@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Call, Sizes, Values
+from graphs.testing.sample import Array, Case, Sizes, Values
 
 Domain = Callable[[Values, Sizes], Array]
 
@@ -65,7 +65,7 @@ _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_
 _TESTS = {"isnan", "isinf", "isfinite"}
 
 
-def elementwise(op: Op, values: Values) -> Iterator[Call]:
+def elementwise(op: Op, values: Values) -> Iterator[Case]:
     """Each broadcasting pattern of the op's number of inputs, and what is special about some ops."""
     count = op.arity or 1
     domains = _DOMAINS.get(op.name, (Values.real,) * count)
@@ -77,7 +77,7 @@ def elementwise(op: Op, values: Values) -> Iterator[Call]:
     yield from _special(op, values)
 
 
-def _special(op: Op, values: Values) -> Iterator[Call]:
+def _special(op: Op, values: Values) -> Iterator[Case]:
     if op.name in _COMPARISONS:
         yield "ties", (values.ints((4, 5), 0, 2), values.ints((5,), 0, 2)), {}
     if op.name in _TESTS:

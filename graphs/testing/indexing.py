@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Call, Given, Maker, Sizes, Values, calls, joined
+from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, joined
 
 
 def _indices(values: Values, shape: Sizes, size: int) -> Array:
@@ -39,7 +39,7 @@ def _picked(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
     return (v.real(shape), _indices(v, picked, shape[axis])), {"axis": axis}
 
 
-def _scatter(op: Op, values: Values) -> Iterator[Call]:
+def _scatter(op: Op, values: Values) -> Iterator[Case]:
     for title, (shape, picked, axis) in _TAKE.items():
         at, size = axis % len(shape), shape[axis]
         count = int(np.prod(picked))
@@ -61,7 +61,7 @@ def _added_along(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
     return (v.real(picked), _indices(v, picked, shape[at])), {"shape": shape, "axis": at}
 
 
-def _extreme_along_axis(op: Op, values: Values) -> Iterator[Call]:
+def _extreme_along_axis(op: Op, values: Values) -> Iterator[Case]:
     for title, (shape, picked, axis) in _ALONG.items():
         for largest in (True, False):
             given = values.real(shape), _indices(values, picked, shape[axis]), values.real(picked)
@@ -71,7 +71,7 @@ def _extreme_along_axis(op: Op, values: Values) -> Iterator[Call]:
 _REPEATED = np.array([1, -2, 1, 1, 0], np.int32)
 
 
-def _flat_index(op: Op, values: Values) -> Iterator[Call]:
+def _flat_index(op: Op, values: Values) -> Iterator[Case]:
     for title, shapes in {"pair": ((3,), (3,)), "broadcast": ((2, 1), (3,), ())}.items():
         sizes = tuple(range(2, 2 + len(shapes)))
         yield title, tuple(map(values.ints, shapes, [-s for s in sizes], sizes)), {"sizes": sizes}

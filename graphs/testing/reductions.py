@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Call, Maker, Sizes, Values, calls, joined, real
+from graphs.testing.sample import Array, Case, Maker, Sizes, Values, calls, joined, real
 
 Cases = dict[str, tuple[Sizes, dict[str, Any]]]
 
@@ -30,7 +30,7 @@ _SEVERAL: Cases = {
 _NO_VALUE_OF_NOTHING = {"max", "min", "mean"}
 
 
-def over_axes(op: Op, values: Values) -> Iterator[Call]:
+def over_axes(op: Op, values: Values) -> Iterator[Case]:
     """Reductions over any axes."""
     make = values.bools if op.name in ("any", "all") else values.real
     cases = {**_AXES, **_SEVERAL}
@@ -80,7 +80,7 @@ _RUNNING: Cases = {
 }
 
 
-def _scan(op: Op, values: Values) -> Iterator[Call]:
+def _scan(op: Op, values: Values) -> Iterator[Case]:
     yield from calls(_SCANS, real)(op, values)
     yield "zeros", (_with_zeros(values, (4, 3), [(1, 0), (1, 1), (3, 1)]),), {"axis": 0}
     yield "in-int8", (values.ints((2, 3)),), {"axis": 1, "dtype": np.int8}

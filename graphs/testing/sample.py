@@ -19,8 +19,8 @@ from graphs.spec import spec_of
 Array = npt.NDArray[Any]
 Sizes = tuple[int, ...]
 Given = tuple[tuple[Any, ...], dict[str, Any]]  # the arguments and options of a call
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]  # its title before these
-Maker = Callable[[Op, "Values"], Iterator[Call]]
+Case = tuple[str, tuple[Any, ...], dict[str, Any]]  # its title before these
+Maker = Callable[[Op, "Values"], Iterator[Case]]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Values:
 def calls(cases: Mapping[str, Sequence[Any]], given: Callable[..., Given]) -> Maker:
     """A call for each case: `given(values, *case)` makes its arguments and options."""
 
-    def make(op: Op, values: Values) -> Iterator[Call]:
+    def make(op: Op, values: Values) -> Iterator[Case]:
         for title, case in cases.items():
             yield title, *given(values, *case)
 

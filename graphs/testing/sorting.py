@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Call, Maker, Sizes, Values, calls, joined, real
+from graphs.testing.sample import Case, Maker, Sizes, Values, calls, joined, real
 
 _SORTS: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "vector": ((7,), {}),
@@ -24,7 +24,7 @@ _SORT = joined(
 )
 
 
-def _searchsorted(op: Op, values: Values) -> Iterator[Call]:
+def _searchsorted(op: Op, values: Values) -> Iterator[Case]:
     x = np.sort(values.real((6,)))
     for side in ("left", "right"):
         yield side, (x, values.real((2, 3))), {"side": side}
