@@ -7,7 +7,7 @@ from numpy import bool_ as bool  # the names PyTorch gives its dtypes
 from numpy import float16, float32, float64, int8, int16, int32, int64, uint8
 
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
-from graphs.ops import __all__ as _ops
+from graphs.ops import public as _ops
 
 # These replace the op library's functions of the same name: they also know PyTorch's word `dim`, or make tensors.
 from graphs.torch import linalg  # isort: skip
