@@ -20,7 +20,7 @@ from compare.records import results
 from compare.report import tables, terminal, verdicts
 from compare.run import progress
 from compare.run import stages as runs
-from tests.compare.test_run import Machine, parity_with, plain
+from tests.helpers.fake_run import Machine, parity_with, plain
 
 ESCAPE = "\x1b"
 

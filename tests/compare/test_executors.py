@@ -25,7 +25,7 @@ from compare.run.executors import Cluster, Pool, Serial
 from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import Machine, plain
+from tests.helpers.fake_run import Machine, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Settings(processes=3, only="[ts]*y*")

@@ -12,40 +12,15 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic import tapes
-from dynamic.entry import Entry, Leaf
+from dynamic.entry import Leaf
 from dynamic.tape import history
 from graphs import dispatch, op, promotion
 from graphs.spec import spec_of
 from graphs.testing.samples import samples
 from tests.helpers.random_graphs import random_program
+from tests.helpers.recorded import NO_SAMPLES, described, elementwise, operand
 
-NO_SAMPLES = {"source", "control", "custom"}  # of a graph alone, or of a test
 DTYPES = (np.float32, np.float64, np.float16, np.int64, np.bool_)
-
-
-def elementwise() -> list[op.Op]:
-    return [o for o in op.registered().values() if o.family == "elementwise" and o.arity in (1, 2)]
-
-
-def described(tensor: dynamic.Tensor) -> Any:
-    """All that is kept of a result."""
-    edge = tensor._edge
-    history_of = None
-    if isinstance(edge, Entry):
-        saved = [v.tobytes() if isinstance(v, np.ndarray) else v for v in edge.saved or ()]
-        kinds = [type(e).__name__ for e in edge.edges]
-        history_of = (
-            edge.op,
-            edge.pullback.wanted,
-            edge.attrs,
-            kinds,
-            saved,
-            edge.shape,
-            edge.dtype,
-            edge.hooks,
-            edge.name(),
-        )
-    return tensor.shape, tensor.dtype, tensor._data.tobytes(), history_of
 
 
 def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
@@ -62,12 +37,6 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
     quick = outcome()
     with dispatch.observed(lambda *_: None):
         return quick, outcome()
-
-
-def operand(array: Any, requires_grad: bool) -> Any:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        return array
-    return dynamic.Tensor(array, requires_grad=requires_grad and array.dtype.kind == "f")
 
 
 @pytest.mark.parametrize("one", elementwise(), ids=lambda o: o.name)

@@ -16,7 +16,7 @@ from compare.records import results
 from compare.run import stages as run
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import plain
+from tests.helpers.fake_run import plain
 
 KILLS = 20
 SETTINGS = Settings(processes=30, only="[ts]*")
