@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from graphs.op import registered
 from graphs.ops.movement import identity
 from graphs.testing import samples
 from tests.helpers.batches import assert_same, branching, each_strategy, leaf, recurrent, trees, weighted, words
+from tests.helpers.together import together
 
 COPIES = 3
 
@@ -59,7 +59,7 @@ def run(sample, shared, batched):
     return [o.detach().numpy() for o in outs], [None if v.grad is None else v.grad.numpy() for v in leaves]
 
 
-@pytest.mark.parametrize("sample", list(calls()), ids=str)
+@together("sample", list(calls()), ids=str)
 def test_every_op_batched(sample):
     for shared in ("all", "none", *range(len(sample.arrays))):
         outs, gradients = run(sample, shared, batched=False)

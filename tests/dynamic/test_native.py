@@ -247,19 +247,6 @@ def test_a_hook_may_begin_to_observe() -> None:
     assert "sin" in seen
 
 
-# The suites of the tape, in Python --------------------------------------------------------------------------------
-
-
-@compiled_only
-@pytest.mark.slow
-def test_the_suites_of_the_tape_pass_in_python() -> None:
-    suites = [
-        f"tests/dynamic/test_{name}.py" for name in ("shortcuts", "batched_views", "own_rules", "concurrent_backward")
-    ]
-    told = in_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *suites)
-    assert " passed" in told
-
-
 @compiled_only
 @pytest.mark.parametrize(("size", "learned"), [(8, True), (2000, False)])
 def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: bool) -> None:

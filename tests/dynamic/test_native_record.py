@@ -21,6 +21,7 @@ from tests.helpers.both_tapes import both, compiled_only, interpreted, is_record
 from tests.helpers.growth import failing
 from tests.helpers.native_model import X
 from tests.helpers.recorded import NO_SAMPLES, described, operand
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
@@ -45,7 +46,7 @@ shortened = [
 
 
 @compiled_only
-@pytest.mark.parametrize("one", shortened, ids=lambda one: one.name)
+@together("one", shortened, ids=lambda one: one.name)
 def test_a_record_does_what_the_tape_in_python_does(one: op.Op) -> None:
     several = list(operands())
     if one.arity == 1:
@@ -64,7 +65,7 @@ def test_a_record_does_what_the_tape_in_python_does(one: op.Op) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("name", [o.name for o in shortened if has_options(o) and o.family != "effect"])
+@together("name", [o.name for o in shortened if has_options(o) and o.family != "effect"])
 def test_a_record_takes_options_as_the_tape_in_python_does(name: str) -> None:
     one = op.get(name)
     compiled, python = both(one)
@@ -107,7 +108,7 @@ recorded = sorted(name for name, one in op.registered().items() if is_recorded(o
 
 
 @compiled_only
-@pytest.mark.parametrize("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES])
+@together("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES])
 def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
     one = op.get(name)
     for sample in samples(name):
@@ -123,7 +124,7 @@ def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("name", [n for n in recorded if op.get(n).prepare is None and (op.get(n).arity or 0) > 1])
+@together("name", [n for n in recorded if op.get(n).prepare is None and (op.get(n).arity or 0) > 1])
 def test_numbers_beside_tensors_are_what_they_are_in_python(name: str) -> None:
     one = op.get(name)
     numbers = (0, 0.0, -0.0, True, False, 2, -3, 0.5, np.nan, np.inf, 300, 10**30, 1e300, np.float32(2), [1.0, 2.0])

@@ -19,6 +19,7 @@ from graphs.spec import spec_of
 from graphs.testing.samples import samples
 from tests.helpers.random_graphs import random_program
 from tests.helpers.recorded import NO_SAMPLES, described, elementwise, operand
+from tests.helpers.together import together
 
 DTYPES = (np.float32, np.float64, np.float16, np.int64, np.bool_)
 
@@ -39,8 +40,8 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
         return quick, outcome()
 
 
-@pytest.mark.parametrize("one", elementwise(), ids=lambda o: o.name)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@together("one", elementwise(), ids=lambda o: o.name)
 def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, dtype: Any) -> None:
     x = np.array([[0.25, 0.5, 1.0]]).astype(dtype)
     others = [np.array([[0.5], [0.25]], d) for d in DTYPES] + [
@@ -67,7 +68,7 @@ def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, d
             assert quick == watched, (arrays, wanted)
 
 
-@pytest.mark.parametrize("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES))
+@together("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES))
 def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
     for sample in samples(name):
 
@@ -87,7 +88,7 @@ def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
         assert quick == watched, sample
 
 
-@pytest.mark.parametrize("seed", range(60))
+@together("seed", range(60))
 def test_random_graphs_have_the_same_gradients_to_the_bit(seed: int) -> None:
     program = random_program(seed)
     step = dynamic.value_and_grad(program)
