@@ -9,7 +9,8 @@ OUT := reports/quick
 PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
-SUITE := $(BIN)/python -m pytest -n auto --dist worksteal
+# Modules are compiled once, whatever the environment says: a hundred processes import them.
+SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help report test test-slow lint format bench clean

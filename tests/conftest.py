@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -18,5 +19,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep the garbage collector from walking the test items, which live to the end: many tests collect often."""
+    _keep()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept() -> Iterator[None]:
+    """Neither does it walk what the tests of a module leave in caches, nor all of it again after `gc.unfreeze`."""
+    yield
+    _keep()
+
+
+def _keep() -> None:
     gc.collect()
     gc.freeze()

@@ -76,7 +76,7 @@ def with_programs():
             yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page == README else [])
 
 
-@pytest.mark.parametrize("page", with_programs())
+@pytest.mark.parametrize("page", [*with_programs()])
 def test_programs_print_what_the_page_says(page, tmp_path):
     blocks, told = zip(*programs(page), strict=True)
     printed = json.loads(python(["-c", PROGRAM], tmp_path, json.dumps(blocks)))
