@@ -23,7 +23,7 @@ from compare.run import progress
 from compare.run import stages as runs
 from compare.stats import Interval
 from dynamic import tapes
-from tests.compare.test_run import Machine, parity_with, raw
+from tests.helpers.fake_run import Machine, parity_with, raw
 from tests.helpers.records import lines
 
 ESCAPE = "\x1b"

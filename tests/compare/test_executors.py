@@ -27,7 +27,7 @@ from compare.run.executors import Cluster, Pool, Serial
 from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import Machine, answered
+from tests.helpers.fake_run import Machine, answered
 from tests.helpers.records import lines, typed
 
 ROOT = Path(__file__).resolve().parents[2]

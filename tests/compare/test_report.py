@@ -291,7 +291,7 @@ def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
     assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, processes):
     lines = [line for line in full_run() if line.get("process", 0) < processes]
     regime = Regime("one-off", "inconclusive", 0.2)

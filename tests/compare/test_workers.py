@@ -241,12 +241,3 @@ def test_names_cannot_be_taken_twice():
 def test_what_is_no_workload_is_refused():
     with pytest.raises(UnknownNameError, match="is no Workload"):
         workloads.load("tests.helpers.fake_workloads:NO_WORKLOAD")
-
-
-@pytest.mark.parametrize("name", workloads.names())
-def test_every_workload_is_what_its_name_says(name):
-    workload = workloads.get(name)
-    assert workload.name == name
-    assert set(workload.sizes) == {"small", "medium", "large"}
-    case = workload.case("small")
-    assert len(case.examples) == len(case.lengths)

@@ -16,7 +16,7 @@ from compare.records import results
 from compare.run import stages as run
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import answered
+from tests.helpers.fake_run import answered
 from tests.helpers.records import typed
 
 KILLS = 20
