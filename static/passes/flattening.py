@@ -13,13 +13,14 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.ops import movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.rewrite import Uses, rewrite_with_uses
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.views import permuted, reshaped
 
 
 def flatten_products(graph: Graph) -> Graph:
     """The graph with stacks of products with one matrix, and sums of stacks of products, as single products."""
-    return rewrite_with_uses(graph, lambda uses: lambda node: _flattened(node, uses))
+    uses = count_uses(graph)
+    return rewrite(graph, lambda node: _flattened(node, uses), uses)
 
 
 def _flattened(node: Node, uses: Uses) -> Node | None:

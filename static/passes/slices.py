@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops import elementwise, movement
+from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.facts import sides
-from static.passes.rewrite import Uses, rewrite_with_uses
+from static.passes.patterns import Rules
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.together import entry_of, section
 from static.passes.views import reshaped, slice_of
 from static.rebuild import replaced
@@ -34,7 +34,7 @@ ROUNDS = 8  # how many ops, one on the other, are merged at most
 def merge_slices(graph: Graph) -> Graph:
     """The graph with equal work on the entries of one array done on the array."""
     for _ in range(ROUNDS):
-        before, graph = graph, _merged(rewrite_with_uses(graph, lambda uses: lambda node: _entry_first(node, uses)))
+        before, graph = graph, _merged(_entries_first(graph))
         if graph is before:
             break
     return graph
@@ -49,18 +49,19 @@ class Part(NamedTuple):
     entry: bool
 
 
-def _entry_first(node: Node, uses: Uses) -> Node | None:
-    """(y[t] + q) + b -> (y[t] + b) + q, for a smaller b."""
-    if node.op is not elementwise.add or not node.spec.is_float:
-        return None
-    for total, b in sides(node):
-        if total.op is not elementwise.add or uses[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
-            continue
-        for entry, q in sides(total):
-            if entry_of(entry) is not None and entry_of(q) is None and entry.spec == node.spec == q.spec:
-                first = Node.of(elementwise.add, [entry, b], {}, node.source)
-                return Node.of(elementwise.add, [first, q], {}, node.source)
-    return None
+def _entries_first(graph: Graph) -> Graph:
+    uses = count_uses(graph)
+    return rewrite(graph, lambda node: _ENTRY_FIRST(node, uses), uses)
+
+
+def _is_late(node: Node, total: Node, y: Node, q: Node, b: Node, facts: Uses) -> bool:
+    """Whether b is smaller than an entry y that it could be added to first."""
+    if not node.spec.is_float or facts[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
+        return False
+    return entry_of(y) is not None and entry_of(q) is None and y.spec == node.spec == q.spec
+
+
+_ENTRY_FIRST = Rules(("(total := y + q) + b", "(y + b) + q", _is_late))
 
 
 def _merged(graph: Graph) -> Graph:

@@ -26,24 +26,21 @@ from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
-from static.passes.rewrite import Rule, Uses, rewrite_with_uses
+from static.passes.rewrite import Rule, Uses, count_uses, rewrite
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
 
 def eliminate_views(graph: Graph) -> Graph:
     """The graph with every rule applied where it fits."""
-
-    def rules(uses: Uses) -> Rule:
-        concats: dict[Node, Parts] = {}
-        of_op: Mapping[Op, Rule] = {
-            **_RULES,
-            movement.reshape: lambda node: _reshape(node, uses),
-            getitem: lambda node: _part(node, concats),
-        }
-        return lambda node: of_op[node.op](node) if node.op in of_op else None
-
-    return rewrite_with_uses(graph, rules)
+    uses = count_uses(graph)
+    concats: dict[Node, Parts] = {}
+    of_op: Mapping[Op, Rule] = {
+        **_RULES,
+        movement.reshape: lambda node: _reshape(node, uses),
+        getitem: lambda node: _part(node, concats),
+    }
+    return rewrite(graph, lambda node: of_op[node.op](node) if node.op in of_op else None, uses)
 
 
 def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
