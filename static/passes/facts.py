@@ -41,12 +41,12 @@ class Facts:
         return is_product and self.uses[product] <= 1  # 0: a rule has just made it
 
     def product(self, x: Node, y: Node) -> Node | None:
-        """x * y, where that is computed already, and read by somebody."""
+        """x * y, where that is computed already, and read."""
         found = self.products.get(frozenset((x, y)))
         return found if found is not None and self.uses[found] else None
 
     def weighted(self, p: Node, transposed: Node) -> Node | None:
-        """p @ v, where that is computed already, and read by somebody; v is given transposed."""
+        """p @ v, where that is computed already, and read; v is given transposed."""
         root, axes = _matrix(transposed)
         found = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
         return found if found is not None and self.uses[found] else None

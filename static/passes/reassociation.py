@@ -44,7 +44,7 @@ def _gathered(node: Node, p: Node, x: Node, s: Node, t: Node, facts: Facts) -> N
     if fills(t, node.spec.shape) or not fills(p, node.spec.shape) or not has_smaller(p, x, s):
         return None
     if not facts.owns(p) and (value_of(s) is None or value_of(t) is None):
-        return None  # two numbers become one whoever reads the product
+        return None  # two numbers become one, even if others read the product
     size = dims.product(broadcast_shapes(s.spec.shape, t.spec.shape))
     small = None if dims.same(size, node.spec.size) else times(s, t, node.source)
     return None if small is None else call(elementwise.multiply, x, small, source=node.source)
