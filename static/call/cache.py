@@ -55,7 +55,7 @@ class Cache:
         self._newest: Hashable = None
         self._entries: dict[Hashable, Entry] = {}
         self._numbers: dict[Hashable, int] = {}  # of containers and types, in the order in which they came
-        self._finders: list[layout.Call] = []  # may grow while another thread goes through it
+        self._finders: list[layout.Reader] = []  # may grow while another thread goes through it
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """What runs for the layout of these arguments gives; NotImplemented when nothing is known to."""

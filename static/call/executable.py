@@ -51,7 +51,7 @@ class Executable:
         self,
         traced: Traced,
         graph: Graph,
-        steps: Sequence[pipeline.Step],
+        steps: Sequence[pipeline.Ran],
         *,
         arena: bool = True,
         recycle: bool = True,

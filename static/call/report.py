@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ir import Node
 from static import memory
-from static.passes.pipeline import Step
+from static.passes.pipeline import Ran
 
 if TYPE_CHECKING:
     from static.call.executable import Executable
@@ -33,7 +33,7 @@ class Report(NamedTuple):
     arena_bytes: int
     result_bytes: int
     plan: memory.Plan | None
-    steps: tuple[Step, ...]
+    steps: tuple[Ran, ...]
     seconds: Mapping[str, float]
 
     def __str__(self) -> str:

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from graphs import dims
 from graphs.ir import Graph, Node
-from graphs.spec import TensorSpec
 from static import clock, memory
 from static.memory import ordering, sharing
 from static.memory.sharing import Place
 from static.passes.iteration_space import fused
+from static.passes.together import nbytes
 
-TYPICAL = 64  # what a symbolic size is taken to be while nobody knows it
 PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
 
 
@@ -62,7 +61,7 @@ def schedule(graph: Graph) -> Schedule:
 def _scheduled(graph: Graph) -> Schedule:
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    sizes = {node: _typical_bytes(node.spec) for node in planned}
+    sizes = {node: nbytes(node) for node in planned}
     best = _placed(graph.nodes, seen, sizes)
     order = ordering.leanest(graph, *_written(seen.owner, sizes))
     if not all(map(operator.is_, order, graph.nodes)):
@@ -93,10 +92,6 @@ def _placed(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int
     place = sharing.places(order, seen, sizes, join)
     lives = lifetimes(order, seen.owner, place)
     return _Placed(order, place, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
-
-
-def _typical_bytes(spec: TensorSpec) -> int:
-    return dims.evaluate(spec.nbytes, dict.fromkeys(spec.symbols, TYPICAL))
 
 
 def lifetimes(

@@ -24,7 +24,7 @@ from graphs.ir import CONSTANT, Node
 from graphs.op import Op
 
 Entry = tuple[Any, ...]  # pattern, what stands for it (a text or a function), and when, if not always
-Rule = Callable[[Node, Any], Node | None]
+Apply = Callable[[Node, Any], Node | None]
 
 SMALLEST_UNIFORM = 1 << 20  # elements: an array of more is not searched for one repeated value
 _SIGNS: dict[type, str] = {
@@ -37,7 +37,7 @@ class Rules:
     """Rules by the op of the node that they are for, called with a node, and with facts if the rules look at any."""
 
     def __init__(self, *entries: Entry) -> None:
-        self._rules: dict[Op, list[tuple[frozenset[Op], Rule]]] = {}
+        self._rules: dict[Op, list[tuple[frozenset[Op], Apply]]] = {}
         for pattern, make, *when in entries:
             tree = ast.parse(pattern, mode="eval").body
             op, operands = _parts(tree)
@@ -136,9 +136,9 @@ class _Writer:
         self._inner("if found is not None:")
         self._line("return found")
 
-    def rule(self) -> Rule:
+    def rule(self) -> Apply:
         exec("\n".join(self.lines), self.known)  # noqa: S102  (made of patterns that stand in the source of passes)
-        return cast(Rule, self.known["rule"])
+        return cast(Apply, self.known["rule"])
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
