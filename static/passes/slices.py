@@ -16,15 +16,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from graphs import dims
-from graphs.dims import Shape, Size
+from graphs.dims import Size
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
+from static.passes.flattening import rows_times
 from static.passes.patterns import Rules
 from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.together import entry_of, section
-from static.passes.views import reshaped, slice_of
+from static.passes.views import bounds, slice_of
 from static.rebuild import replaced
 
 FEWEST = 4  # entries: fewer are not worth a view of each
@@ -102,16 +103,9 @@ def _parts(graph: Graph) -> _Parts:
             parts.of[node].append(Part(base, start, stop, False))
         elif node.op is movement.concat and node.attrs["axis"] == 0 and len(node.inputs) >= FEWEST:
             parts.after[node] = max(position[source] for source in node.inputs)
-            for source, bounds in zip(node.inputs, _bounds(node.inputs), strict=True):
-                parts.of[source].append(Part(node, *bounds, False))
+            for source, place in zip(node.inputs, bounds(node.inputs, 0), strict=True):
+                parts.of[source].append(Part(node, *place, False))
     return parts
-
-
-def _bounds(nodes: Sequence[Node]) -> Iterator[tuple[Size, Size]]:
-    start: Size = 0
-    for node in nodes:
-        yield start, start + node.spec.shape[0]
-        start = start + node.spec.shape[0]
 
 
 def _keys(node: Node, position: int, parts: _Parts) -> Iterator[Any]:
@@ -171,7 +165,7 @@ def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: 
     base = section(first.base, first.start, run[-1][0].stop)
     inputs = [*others[:index], base, *others[index:]]
     if op is matmul:
-        whole = _rows_times(base, others[0], node.source)
+        whole = rows_times(base, others[0], node.source)
     elif any(o.spec.ndim > node.inputs[index].spec.ndim for o in others):
         return {}
     else:
@@ -185,12 +179,6 @@ def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: 
             return {}
         made[member] = view
     return made
-
-
-def _rows_times(x: Node, w: Node, source: str) -> Node:
-    rows: Shape = x.spec.shape[:-1]
-    flat = reshaped(x, (dims.product(rows), x.spec.shape[-1]))
-    return reshaped(Node.of(matmul, [flat, w], {}, source), (*rows, w.spec.shape[-1]), source)
 
 
 def _part_of(whole: Node, part: Part, start: Size) -> Node:

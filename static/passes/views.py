@@ -17,7 +17,7 @@ too: BLAS reads it as it lies, so it costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphs import dims
 from graphs.dims import Size
@@ -154,13 +154,19 @@ def _part_of_concat(concat: Node, key: Sequence[object], concats: dict[Node, Par
 def _parts_of(concat: Node) -> Parts:
     """The inputs of a concat that have its dtype, by where they lie in it; of several in one place the first."""
     parts: Parts = {}
-    start: Size = 0
-    for part in concat.inputs:
-        stop = start + part.spec.shape[concat.attrs["axis"]]
+    for part, (start, stop) in zip(concat.inputs, bounds(concat.inputs, concat.attrs["axis"]), strict=True):
         if part.spec.dtype == concat.spec.dtype:
             parts.setdefault((str(start), str(stop)), part)
-        start = stop
     return parts
+
+
+def bounds(nodes: Sequence[Node], axis: int) -> Iterator[tuple[Size, Size]]:
+    """From where to where each of some arrays lies when they are joined along an axis."""
+    start: Size = 0
+    for node in nodes:
+        stop = start + node.spec.shape[axis]
+        yield start, stop
+        start = stop
 
 
 def _concat(node: Node) -> Node | None:
