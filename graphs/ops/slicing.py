@@ -92,18 +92,22 @@ def sliced_size(part: slice, size: Size) -> Size:
     step = 1 if part.step is None else part.step
     if step <= 0:
         raise ShapeError(f"a step of {step} on the symbolic size {size} is not supported; slice a fixed size")
-    start, stop = _clipped(part.start, size, 0), _clipped(part.stop, size, size)
+    start = 0 if part.start is None else _from_start(part.start, size)
+    stop = size if part.stop is None else _from_start(part.stop, size)
+    if stop is part.stop:  # counted from the start, and so perhaps beyond the end
+        stop = dims.minimum(stop, size)
     return (dims.maximum(stop - start, 0) + step - 1) // step
 
 
-def _clipped(position: Size | None, size: Size, default: Size) -> Size:
-    if position is None:
-        return default
+def _from_start(position: Size, size: Size) -> Size:
+    """A position counted from the start, where it was counted from the end: then 0 or more, and no more than the size.
+
+    Any other position stays as it is, so that equal slices have equal sizes: B - 1 for [1:] and [:-1].
+    """
     try:
-        position = position + size if position < 0 else position
+        return position if position >= 0 else dims.maximum(position + size, 0)
     except ControlFlowError:
         raise ShapeError(f"cannot tell whether the slice position {position} is negative; start from 0") from None
-    return dims.minimum(dims.maximum(position, 0), size)
 
 
 def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:

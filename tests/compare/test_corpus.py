@@ -265,9 +265,9 @@ def test_the_verdict_is_computed_from_the_record(record):
     found, rows = verdict("C1", [record]), record["programs"]
     hard = [r for r in rows if r["static"] != "unchanged" and (r["edit"] is None or r["edit"] > EASY_EDIT)]
     assert found["effect"]["value"] == pytest.approx(len(hard) / len(rows))
-    low, high = found.interval
+    low, high = found["interval"]
     assert found["verdict"] == ("supported" if low > 0.5 else "refuted" if high < 0.1 else "depends")
-    assert {regime["name"] for regime in found.regimes} == set(FAMILIES)
+    assert {regime["name"] for regime in found["regimes"]} == set(FAMILIES)
     assert said(found, f"{len(rows)} programs, of which dynamic runs 100% unchanged")
     assert said(found, "wrong for another input: " + ", ".join(sorted(SILENT)))
 

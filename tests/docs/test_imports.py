@@ -188,6 +188,12 @@ def in_circles(imports: dict[str, set[str]]) -> set[str]:
     return {name for name in imports if name in reached(name)}
 
 
+@pytest.mark.parametrize("package", ["static"])
+def test_no_import_inside_a_function_closes_a_circle(package):
+    imports = modules_imported(package)
+    graphlib.TopologicalSorter(imports).prepare()  # raises CycleError, with the circle
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_modules_do_not_import_in_a_circle(package):
     assert in_circles(arrows(modules_of(package))) == set()

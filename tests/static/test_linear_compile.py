@@ -227,3 +227,26 @@ def test_a_compilation_inside_a_trace_has_seconds_of_its_own():
 
     outer = static.compile(f, np.ones(2), passes=())
     assert {*outer.report().seconds} == {"trace", "schedule", "lower", "plan", "bind"}
+
+
+@pytest.mark.slow
+def test_a_memory_budget_for_twice_the_nodes_takes_twice_the_lines():
+    x = np.full(64, 0.5)
+
+    def lines(steps: int) -> int:
+        def loss(x: Any) -> Any:
+            for _ in range(steps):
+                x = g.tanh(x * x)
+            return g.sum(x)
+
+        step = static.value_and_grad(loss)
+        budget = static.compile(step, x, passes=pipeline.SIMPLIFY).plan.peak // 2
+        found: list[Any] = []
+        counted = lines_by_phase(
+            lambda: found.append(static.compile(step, x, passes=pipeline.SIMPLIFY, memory_budget=budget))
+        )
+        assert found[0].plan.peak <= budget
+        return counted["recompute"]
+
+    small, large = lines(30), lines(60)
+    assert FEW < small < large < GROWTH * small

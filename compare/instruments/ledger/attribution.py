@@ -20,7 +20,7 @@ from static import memory
 from static.codegen.binding import Layout, lay_out
 from static.codegen.lowering import lower
 from static.memory import sharing
-from static.memory.schedule import Schedule, inner_schedules, schedule
+from static.memory.schedule import Schedule, schedule
 from static.memory.sharing import Place
 from static.passes import pipeline
 
@@ -63,7 +63,7 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
 
     Results that are handed out live from where they are computed to the end.
     """
-    plan = plan or Schedule(graph.nodes, sharing.views(graph.nodes), _alone(graph), inner_schedules(graph))
+    plan = plan or Schedule.of(graph.nodes, sharing.views(graph.nodes), _alone(graph))
     layout: Layout = lay_out(lower(graph, plan), {})
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 

@@ -105,7 +105,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
         name = "gradients" if node in handed_out else _class(node, executable, forward, case)
         for now in range(lower, steps if node in handed_out else upper):
             found[now][node not in plan.place][name] += sizes[node]
-    for lower, upper, size in binding.lives[len(plan.buffers) if program.planned else 0 :]:
+    for lower, upper, size in binding.lives[len(plan.lives) if program.planned else 0 :]:
         for now in range(lower, upper):
             found[now][0]["workspace"] += size
     return found

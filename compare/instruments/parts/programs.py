@@ -173,7 +173,7 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Call:
     """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
     seen = views(graph.nodes)
     placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
-    run = bind(lower(graph, Schedule(graph.nodes, seen, placed, {}), arena), {}).run
+    run = bind(lower(graph, Schedule.of(graph.nodes, seen, placed), arena), {}).run
     return lambda: run(*arrays)
 
 

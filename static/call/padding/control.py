@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphs.ir import Graph, Node
-from graphs.ops import control
+from graphs.ops import control as ops
 from graphs.spec import TensorSpec
 from static.call.padding.follow import RULES, Beside, is_constant
 from static.call.padding.marks import Bools, Mark, Marks, anything, each, first, flat, numbered, sound, specs_of, whole
@@ -159,10 +159,10 @@ def _while_gradient(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
 
 RULES.update(
     {
-        control.part: lambda node, other, sources: sources[0][node.attrs["number"]],  # noqa: ARG005  (a Rule)
-        control.switch_op: _switch,
-        control.scan_op: _scan,
-        control.while_op: _while,
-        control.while_gradient_op: _while_gradient,
+        ops.part: lambda node, other, sources: sources[0][node.attrs["number"]],  # noqa: ARG005  (a Rule)
+        ops.switch_op: _switch,
+        ops.scan_op: _scan,
+        ops.while_op: _while,
+        ops.while_gradient_op: _while_gradient,
     }
 )
