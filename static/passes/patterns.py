@@ -169,6 +169,8 @@ class _Writer:
         return name
 
     def _compare(self, tree: ast.expr, name: str) -> None:
+        if isinstance(tree, ast.NamedExpr) and tree.target.id != name:
+            self._inner(f"if {name} is {tree.target.id}:")  # a name that stands elsewhere in the pattern as well
         inner = _inside(tree)
         value = _literal(inner)
         if value is not None:

@@ -40,6 +40,8 @@ def shown(node: Node | None) -> str:
         ("x + 0", "x", lambda a, b: a + -0.0, "None"),
         ("x + -0.0", "x", lambda a, b: a + -0.0, "a"),
         ("x * y", "y @ x", lambda a, b: a + b, "None"),
+        ("add(h := add(x, p := y * s), p)", "x - y", lambda a, b: a + a * b + a * b, "None"),
+        ("add(h := add(x, p := y * s), p)", "x - y", lambda a, b: (a + (p := a * b)) + p, "subtract(a, a)"),
     ],
 )
 def test_a_rule_fits_what_its_pattern_says(pattern, make, f, expected):
