@@ -127,7 +127,7 @@ def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
 
 def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Sample]:
     """The record of each process, of failures too, and the sample that they timed."""
-    from compare.instruments.lengths import instrument as lengths
+    from compare.instruments import lengths
     from compare.records.runs import error_of
     from compare.run import progress
     from compare.run.processes import run_job
@@ -149,7 +149,7 @@ def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Samp
 
 def _sample(run: _Timing, trace: Trace) -> tuple[Sample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
-    from compare.instruments.lengths import instrument as lengths
+    from compare.instruments import lengths
     from compare.instruments.lengths import probe
     from compare.instruments.lengths.sampling import quantiles
     from compare.run.processes import run_job

@@ -1,14 +1,14 @@
 """What serves several claims: each instrument a folder, whose `measure` makes the record of a job."""
 
 from compare.instruments.base import Instrument
-from compare.instruments.crossover.instrument import CROSSOVER
-from compare.instruments.ladder.instrument import LADDER
-from compare.instruments.ledger.instrument import LEDGER
-from compare.instruments.lengths.instrument import LENGTHS
-from compare.instruments.memory.instrument import MEMORY
-from compare.instruments.parity.instrument import PARITY
-from compare.instruments.parts.instrument import PARTS
-from compare.instruments.time.instrument import TIME
+from compare.instruments.crossover import CROSSOVER
+from compare.instruments.ladder import LADDER
+from compare.instruments.ledger import LEDGER
+from compare.instruments.lengths import LENGTHS
+from compare.instruments.memory import MEMORY
+from compare.instruments.parity import PARITY
+from compare.instruments.parts import PARTS
+from compare.instruments.time import TIME
 
 __all__ = ["INSTRUMENTS", "Instrument"]
 

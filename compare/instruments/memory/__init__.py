@@ -1,1 +1,10 @@
 """Memory: the peak of a steady step, in NumPy's own allocations and as the operating system sees it."""
+
+from compare.instruments.base import Instrument
+from compare.instruments.memory.schema import Memory
+from compare.records.record import Kind
+
+MEMORY = Instrument(
+    (Kind(Memory, "compare.instruments.memory.measure:measure", by_arm=True),),
+    figures=("compare.instruments.memory.figure",),
+)

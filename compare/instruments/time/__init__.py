@@ -1,1 +1,10 @@
 """Time: the build, the first call of each shape, and blocks of steady steps, in rounds over all arms."""
+
+from compare.instruments.base import Instrument
+from compare.instruments.time.schema import Time
+from compare.records.record import Kind
+
+TIME = Instrument(
+    (Kind(Time, "compare.instruments.time.measure:measure"),),
+    figures=("compare.instruments.time.figure",),
+)
