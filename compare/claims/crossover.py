@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import DYNAMIC, Evidence, Read, first_run, steady
 from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
-from compare.records.record import Records, of
+from compare.records.record import Records, grouped, of
 from compare.stats import Interval
 
 STATIC = "static-exact"
@@ -105,17 +105,12 @@ def _pays_after(cell: Evidence, interval: Interval) -> int | None:
 
 def _grouped(rows: Sequence[G]) -> dict[Place, list[G]]:
     """The rows of each place, over the processes, of the places that no process found different in the engines."""
-    found: dict[Place, list[G]] = {}
-    for row in rows:
-        found.setdefault(Place(row.ops, row.depth, row.elements), []).append(row)
+    found = grouped(rows, lambda row: Place(row.ops, row.depth, row.elements))
     return {place: found[place] for place in sorted(found) if all(row.status == "ok" for row in found[place])}
 
 
 def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        found.setdefault(point.place.ops, []).append(point)
-    return found
+    return grouped(points, lambda point: point.place.ops)
 
 
 def _ratio(point: Point) -> float:

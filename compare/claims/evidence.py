@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from compare.instruments.parity.schema import Parity
-from compare.records.record import Cell, OfArms, Records, of
+from compare.records.record import Cell, OfArms, Records, grouped, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 DYNAMIC = "dynamic"
@@ -73,11 +73,12 @@ class Evidence:
 def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
     """The evidence of the records of one kind (times or memory), by workload and rising size."""
     right = admitted(records)
-    groups: dict[Cell, list[Mapping[str, Any]]] = {}
-    for record in sorted(of(records, kind), key=canonical):
-        arms = {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
-        groups.setdefault(record.cell, []).append(arms)
-    return [Evidence(*cell, tuple(arms)) for cell, arms in groups.items()]
+
+    def usable(record: OfArms) -> dict[str, Any]:
+        return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
+
+    groups = grouped(sorted(of(records, kind), key=canonical), lambda record: record.cell)
+    return [Evidence(*cell, tuple(map(usable, group))) for cell, group in groups.items()]
 
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from compare.report import text
 from compare.report.plots import style
 from compare.stats import Interval
 
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-
 
 def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
     """A row for each label, the first on top."""
@@ -30,8 +28,3 @@ def tie_zone(axes: Axes) -> None:
 def ratio_cells(ratio: Interval | None) -> tuple[str, str]:
     """A ratio and its interval, as two cells of a table."""
     return (text.ratio(ratio.estimate), text.interval(ratio.low, ratio.high)) if ratio else ("", "")
-
-
-def unit_of(most: int) -> tuple[int, str]:
-    """The largest unit in which a number of bytes is at least 1."""
-    return next((pair for pair in _UNITS if most >= pair[0]), (1, "B"))

@@ -6,7 +6,7 @@ written, and a field may be added with a default without a new version of the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
@@ -132,6 +132,8 @@ class OfArms(OfCell):
 
 Records = Sequence[Record]
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
+K = TypeVar("K")
 
 
 def kind_of(type: type[Record]) -> str:
@@ -142,6 +144,14 @@ def kind_of(type: type[Record]) -> str:
 def of(records: Iterable[Record], type: type[R]) -> list[R]:
     """The records of one kind."""
     return [record for record in records if isinstance(record, type)]
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items that share a key, by it, in their order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 class Kind(NamedTuple):

@@ -32,6 +32,11 @@ def size(value: float) -> str:
     return _scaled(value, _SIZES)
 
 
+def byte_unit(value: float) -> tuple[float, str]:
+    """The largest unit in which a number of bytes is at least 1, with the bytes in it."""
+    return _unit(value, _SIZES)
+
+
 def ratio(value: float) -> str:
     """A factor: 0.41×."""
     return f"{number(value)}×" if math.isfinite(value) else number(value)
@@ -73,5 +78,9 @@ def counted(number_of: int, noun: str) -> str:
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
     if value == 0 or not math.isfinite(value):
         return number(value)
-    factor, unit = next((pair for pair in units if abs(value) >= pair[0]), units[-1])
+    factor, unit = _unit(value, units)
     return f"{number(value / factor)} {unit}"
+
+
+def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    return next((pair for pair in units if abs(value) >= pair[0]), units[-1])

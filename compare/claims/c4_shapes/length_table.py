@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from compare.claims.base import Regime, judged
 from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
 from compare.instruments.lengths.schema import Lengths, StrategyArm
-from compare.records.record import Records, of
+from compare.records.record import Records, grouped, of
 
 ALONE = "one by one"
 PHASES: tuple[tuple[str, Read], ...] = (("first epoch", first_run), ("steady state", steady))
@@ -19,10 +19,9 @@ CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 
 def tables(records: Records) -> list[Evidence]:
     """One for each model, distribution of lengths and size, with the strategies that every process found right."""
-    groups: dict[tuple[str, str], list[Mapping[str, StrategyArm]]] = {}
-    for record in sorted(of(records, Lengths), key=canonical):
-        groups.setdefault((f"{record.workload} on {record.lengths}", record.size), []).append(record.arms)
-    return [Evidence(*place, tuple(_right(arms))) for place, arms in sorted(groups.items())]
+    ordered = sorted(of(records, Lengths), key=canonical)
+    groups = grouped(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
+    return [Evidence(*place, tuple(_right([r.arms for r in group]))) for place, group in sorted(groups.items())]
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:

@@ -20,7 +20,7 @@ from compare.claims.evidence import DYNAMIC, Evidence, cells, left_out
 from compare.instruments.crossover.schema import CrossoverMemory
 from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.parity.schema import Parity
-from compare.records.record import Records
+from compare.records.record import Records, grouped
 from compare.stats import Interval, geometric_mean_interval
 
 MIN_WORKLOADS = 3
@@ -86,10 +86,8 @@ def _classes(measured: MemoryArm, *names: str) -> float:
 
 
 def _by_workload(contests: list[Contest]) -> list[list[float]]:
-    groups: dict[str, list[float]] = {}
-    for cell, _, ratio in contests:
-        groups.setdefault(cell.workload, []).append(ratio)
-    return list(groups.values())
+    groups = grouped(contests, lambda contest: contest[0].workload)
+    return [[ratio for *_, ratio in group] for group in groups.values()]
 
 
 def _amount(ratios: list[float], mean: Interval) -> Label:

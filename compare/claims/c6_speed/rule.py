@@ -20,7 +20,7 @@ from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, l
 from compare.instruments.crossover.schema import Crossover
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import Records
+from compare.records.record import Records, grouped
 from compare.stats import Interval, geometric_mean_interval
 
 CONTROL = "big_matmul"
@@ -80,10 +80,9 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
 def _phase(name: str, contests: list[Contest]) -> Regime:
     if not contests:
         return Regime(name, "inconclusive")
-    groups: dict[str, list[float]] = {}
-    for cell, regime in contests:
-        groups.setdefault(cell.workload, []).append(regime.value or 1.0)
-    mean = geometric_mean_interval(list(groups.values())) if len(groups) > 1 else None
+    groups = grouped(contests, lambda contest: contest[0].workload).values()
+    ratios = [[regime.value or 1.0 for _, regime in group] for group in groups]
+    mean = geometric_mean_interval(ratios) if len(ratios) > 1 else None
     verdict = _somewhere([regime for _, regime in contests])
     return Regime(name, verdict, mean.estimate if mean else None, mean)
 

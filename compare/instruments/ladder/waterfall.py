@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder.rungs import RUNGS, TAPE
 from compare.instruments.ladder.schema import Ladder
-from compare.records.record import Cell, Records, of
-from compare.stats import Interval, geometric_mean, ratio_interval
+from compare.records.record import Records, grouped, of
+from compare.stats import Interval, geometric_mean
 
 
 class Landing(NamedTuple):
@@ -47,37 +48,30 @@ class Waterfall(NamedTuple):
 
 def waterfalls(records: Records) -> list[Waterfall]:
     """One for each cell among the `ladder` records in which the tape was timed, in their order."""
-    groups: dict[Cell, list[Ladder]] = {}
-    for record in of(records, Ladder):
-        groups.setdefault(record.cell, []).append(record)
-    return [_waterfall(*cell, group) for cell, group in groups.items() if any(_blocks(r, TAPE) for r in group)]
+    groups = grouped(of(records, Ladder), lambda record: record.cell)
+    found = ((_timed(group), group) for group in groups.values())
+    return [_waterfall(timed, group) for timed, group in found if timed.of(TAPE)]
 
 
-def _waterfall(workload: str, size: str, group: Sequence[Ladder]) -> Waterfall:
-    names = [name for name in RUNGS if any(_blocks(record, name) for record in group)]
-    landings = tuple(_landing(name, group) for name in names)
+def _timed(group: Sequence[Ladder]) -> Evidence:
+    """The rungs of a cell that have times, as the arms of each process."""
+    rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
+    return Evidence(*group[0].cell, tuple(rungs))
+
+
+def _waterfall(timed: Evidence, group: Sequence[Ladder]) -> Waterfall:
+    landings = tuple(_landing(name, timed, group) for name in RUNGS if timed.of(name))
     rows = [(name, row) for record in group for name, row in record.rungs.items()]
     missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
     unequal = {name: found for record in group for name, found in record.unequal.items()}
     same = [record.same_graph for record in group]
-    return Waterfall(workload, size, landings, missing, None if None in same else all(same), unequal)
+    return Waterfall(*timed.cell, landings, missing, None if None in same else all(same), unequal)
 
 
-def _landing(name: str, group: Sequence[Ladder]) -> Landing:
+def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
     base = RUNGS[name].base
-    seconds = geometric_mean(block for record in group for block in _blocks(record, name))
-    step = _ratio(name, base, group) if base else None
-    total = _ratio(name, TAPE, group) if base else None
+    seconds = geometric_mean(block for row in timed.of(name) for block in row.blocks)
+    step = timed.ratio(name, base, steady) if base else None
+    total = timed.ratio(name, TAPE, steady) if base else None
     peak = max(r.rungs[name].peak for r in group if name in r.rungs)
     return Landing(name, base, seconds, step, total, peak)
-
-
-def _ratio(top: str, bottom: str, group: Sequence[Ladder]) -> Interval | None:
-    pairs = [(_blocks(record, top), _blocks(record, bottom)) for record in group]
-    paired = [(tops, bottoms) for tops, bottoms in pairs if tops and len(tops) == len(bottoms)]
-    return ratio_interval(*map(list, zip(*paired, strict=True))) if paired else None
-
-
-def _blocks(record: Ladder, name: str) -> Sequence[float]:
-    row = record.rungs.get(name)
-    return row.blocks if row and row.status == "ok" else ()

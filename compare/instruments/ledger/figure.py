@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from compare.instruments import drawing
 from compare.instruments.ledger.attribution import attributed
 from compare.instruments.ledger.schema import Ledger, LedgerArm
 from compare.records.record import of
@@ -52,7 +51,7 @@ def _peak(line: Ledger) -> int:
 def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
     rows = {arm: row for arm in _ENGINES if (row := line.arms.get(arm)) and row.status == "ok"}
     most = max(max(row.peak, row.counted_peak) for row in rows.values())
-    scale, unit = drawing.unit_of(most)
+    scale, unit = text.byte_unit(most)
     for arm, axes in zip(_ENGINES, panels, strict=True):
         axes.set_title(style.clean(f"{_name(line)}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
@@ -60,7 +59,7 @@ def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
             _area(axes, rows[arm], scale)
 
 
-def _area(axes: Axes, row: LedgerArm, scale: int) -> None:
+def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
     moments, names = row.moments, style.ordered_classes(_classes(row))
     heights = [[moment.classes.get(name, 0) / scale for moment in moments] for name in names]
     bottom = [0.0] * len(moments)

@@ -56,7 +56,7 @@ def _in_order(by_arm: Bars) -> Bars:
 
 def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
     totals = [sum(held.classes.values()) for held in bars.values()]
-    scale, unit = drawing.unit_of(max(totals))
+    scale, unit = text.byte_unit(max(totals))
     for row, held in enumerate(bars.values()):
         _stack(axes, row, [(name, held.classes.get(name, 0) / scale) for name in classes])
         label = f" {text.size(totals[row])}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
 from compare.instruments.parts.schema import Parts
-from compare.records.record import Cell, Records, of
+from compare.records.record import Records, grouped, of
 from compare.stats import Interval, geometric_mean, sum_interval
 
 LARGEST_UNEXPLAINED = 0.05
@@ -48,9 +48,7 @@ def spread(share: Interval) -> str:
 
 def parted(records: Records) -> list[Parted]:
     """Both engines of each cell among the `parts` records, in their order."""
-    groups: dict[Cell, list[Parts]] = {}
-    for record in of(records, Parts):
-        groups.setdefault(record.cell, []).append(record)
+    groups = grouped(of(records, Parts), lambda record: record.cell)
     return [_parted(*cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
 
 
