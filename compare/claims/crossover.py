@@ -8,7 +8,8 @@ from math import ceil
 from typing import NamedTuple, TypeVar
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.evidence import DYNAMIC, Evidence, Read, first_run, steady
+from compare.claims.break_even import break_even, course
+from compare.claims.evidence import DYNAMIC, Evidence, Read, steady
 from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
 from compare.records.record import Records, grouped, of
 from compare.stats import Interval
@@ -96,11 +97,8 @@ def _line(group: Sequence[Point]) -> str:
 
 def _pays_after(cell: Evidence, interval: Interval) -> int | None:
     """The runs after which static's later start is earned back; None where it is not shown to be faster."""
-    means = [cell.mean(arm, read) for read in (first_run, steady) for arm in (STATIC, DYNAMIC)]
-    if interval.low <= 1 or None in means:
-        return None
-    late, gain = (means[0] or 0.0) - (means[1] or 0.0), (means[3] or 0.0) - (means[2] or 0.0)
-    return max(0, ceil(late / gain)) if gain > 0 else None
+    runs = break_even(course(cell, STATIC), course(cell, DYNAMIC), interval.inverse).runs
+    return None if runs is None else ceil(runs)
 
 
 def _grouped(rows: Sequence[G]) -> dict[Place, list[G]]:

@@ -37,9 +37,14 @@ class Evidence:
         return Cell(self.workload, self.size)
 
     @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that some process measured, by name."""
+        return tuple(sorted({arm for process in self.processes for arm in process}))
+
+    @property
     def static_arms(self) -> tuple[str, ...]:
-        """The static arms that some process measured, by name."""
-        return tuple(sorted({arm for process in self.processes for arm in process} - {DYNAMIC}))
+        """Those of the static engine."""
+        return tuple(arm for arm in self.arms if arm != DYNAMIC)
 
     def of(self, arm: str) -> list[Any]:
         """What an arm measured, one entry for each process that has it."""

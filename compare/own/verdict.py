@@ -8,6 +8,7 @@ from math import ceil, isfinite
 from typing import Any, Literal
 
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
+from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
 from compare.instruments.memory.schema import Memory
@@ -16,7 +17,6 @@ from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
 from compare.records.record import Records, of
 from compare.report import text
-from compare.report.summary import BreakEven, Ratio, break_even, summarise
 from compare.stats import Interval
 
 Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
@@ -72,7 +72,7 @@ def verdict(records: Records) -> Verdict:
     times, memories = cells(records, Time), cells(records, Memory)
     warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
     memory = contest(memories[0], held) if memories else Contest()
-    even = _break_even(records, warm, first)
+    even = _break_even(times[0], warm, first) if times else None
     rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
     base = {arm: ratio_of(times[0], arm, DYNAMIC, steady) for arm in times[0].static_arms} if times else {}
@@ -86,8 +86,7 @@ def verdict(records: Records) -> Verdict:
 
 def contest(cell: Evidence, read: Read) -> Contest:
     """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
-    arms = sorted({arm for process in cell.processes for arm in process})
-    values = {arm: mean for arm in arms if (mean := cell.mean(arm, read)) is not None}
+    values = {arm: mean for arm in cell.arms if (mean := cell.mean(arm, read)) is not None}
     if not values:
         return Contest()
     best, *others = sorted(values, key=lambda arm: values[arm])
@@ -103,7 +102,7 @@ def contest(cell: Evidence, read: Read) -> Contest:
     return Contest(outcome, (best, *close), values, ratios)
 
 
-def _break_even(records: Records, warm: Contest, first: Contest) -> BreakEven | None:
+def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
     """From which call on the mode that is fastest once warm has cost less than the one that started fastest."""
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
@@ -112,11 +111,8 @@ def _break_even(records: Records, warm: Contest, first: Contest) -> BreakEven | 
         return BreakEven("at once", 1.0)
     if early in warm.leaders:
         return BreakEven("cannot tell")
-    summary = summarise(records)
-    courses = {arm: course for (_, arm), course in summary.courses.items()}
-    ((cell, _), *_) = summary.courses
-    over = warm.ratios[early]  # early / fast, and the rule asks for fast / early
-    return break_even(courses[fast], courses[early], Ratio(cell, fast, over.inverse))
+    # warm.ratios are early / fast, and the rule asks for fast / early
+    return break_even(course(cell, fast), course(cell, early), warm.ratios[early].inverse)
 
 
 def _sentence(

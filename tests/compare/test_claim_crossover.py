@@ -19,9 +19,9 @@ def test_points_are_ratios_with_intervals_by_place():
 def test_static_pays_back_once_its_later_start_is_earned():
     build = 100.5 * BASE
     points = {tuple(p.place): p for p in crossover.times(typed(grid(PLACES, build=build, noise=1e-9)))}
-    # late by the build, less what the first call gains already; each run gains ratio - 1
-    assert points["matmul", 1, 16].pays_after == 50  # (100.5 - 2) / 2
-    assert points["matmul", 8, 16].pays_after == 25  # (100.5 - 4) / 4
+    # late by the build, and each run gains ratio - 1
+    assert points["matmul", 1, 16].pays_after == 51  # 100.5 / 2, and after 50 runs static is still behind
+    assert points["matmul", 8, 16].pays_after == 26  # 100.5 / 4
     assert points["matmul", 8, 4096].pays_after is None
 
 

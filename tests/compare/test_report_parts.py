@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from compare.claims.base import Regime
+from compare.claims.break_even import Course, break_even
 from compare.instruments.parity import figure as two_graphs
 from compare.records.record import Cell
 from compare.report import text, verdicts
@@ -14,12 +15,12 @@ from compare.report.markdown import render
 from compare.report.page import Page
 from compare.report.plots import style
 from compare.report.plots.layered import layered
-from compare.report.summary import Course, Ratio, break_even, largest
+from compare.report.summary import largest
 from compare.stats import Interval
 
 
 def ratio_of(low, estimate, high):
-    return Ratio(Cell("w", "small"), "static-exact", Interval(estimate, low, high))
+    return Interval(estimate, low, high)
 
 
 def test_break_even_by_hand():

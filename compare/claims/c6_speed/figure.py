@@ -6,13 +6,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from compare.claims.break_even import BreakEven, Course, break_even
 from compare.claims.evidence import DYNAMIC
 from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
 from compare.report.plots.panels import grid
-from compare.report.summary import BreakEven, Course, Summary, break_even, largest
+from compare.report.summary import Summary, largest
 
 _TITLE = "Break-even: after how many runs has the build paid for itself?"
 _CAPTION = (
@@ -50,7 +51,7 @@ def _words(point: BreakEven) -> str:
 
 def _points(summary: Summary) -> dict[tuple[Cell, str], BreakEven]:
     of = summary.courses
-    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, DYNAMIC], r) for r in summary.ratios}
+    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, DYNAMIC], r.interval) for r in summary.ratios}
 
 
 def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven]) -> None:

@@ -16,6 +16,7 @@ from compare.claims.base import (
     judged,
     not_measured,
 )
+from compare.claims.break_even import break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.instruments.crossover.schema import Crossover
 from compare.instruments.parity.schema import Parity
@@ -130,24 +131,16 @@ def _control(found: list[Evidence]) -> tuple[Label, str]:
 
 
 def _break_even(cell: Evidence) -> str:
-    """After how many runs (epochs, where the input varies) static has earned back its later start."""
+    """After how many runs static has earned back its later start."""
     arm = cell.least(steady)
-    static, dynamic = (_costs(cell, arm), _costs(cell, DYNAMIC)) if arm else (None, None)
-    if static is None or dynamic is None:
+    if arm is None or not cell.of(DYNAMIC):
         return f"{cell.name}: no break-even, only one engine was measured"
-    interval = cell.ratio(DYNAMIC, arm, steady) if arm else None
-    late, gain = static[0] - dynamic[0], dynamic[1] - static[1]
-    if interval is None or interval.low <= 1 or gain <= 0:
+    ratio = cell.ratio(arm, DYNAMIC, steady)
+    even = break_even(course(cell, arm), course(cell, DYNAMIC), ratio) if ratio else None
+    if even is None or even.runs is None:
         return f"{cell.name}: no break-even, {arm} is not shown to be faster in steady state"
-    unit = "epochs" if cell.of(DYNAMIC)[0].stream else "runs"
-    return f"{cell.name}: {arm} pays back after {max(0, ceil(late / gain)):,} {unit}"
-
-
-def _costs(cell: Evidence, arm: str) -> tuple[float, float] | None:
-    first, each = cell.mean(arm, first_run), cell.mean(arm, steady)
-    if first is None or each is None:
-        return None
-    return first, each * len(cell.of(arm)[0].stream or (None,))
+    when = even.verdict if even.verdict == "at once" else f"after {ceil(even.runs):,} runs"
+    return f"{cell.name}: {arm} pays back {when}"
 
 
 def _text(interval: Interval) -> str:

@@ -1,0 +1,66 @@
+"""What an arm costs from its very first call, and after how many runs a later start is earned back."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.claims.evidence import Evidence
+from compare.stats import Interval, geometric_mean
+
+
+@dataclass(frozen=True)
+class Course:
+    """What one arm costs from the start: seconds to build, of each early call, of every later call."""
+
+    build: float
+    head: tuple[float, ...]
+    steady: float
+
+    def total(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds spent when that many calls are done."""
+        spent = self.build + np.concatenate([[0.0], np.cumsum(self.head)])
+        early = np.minimum(runs, len(self.head)).astype(np.int64)
+        return np.asarray(spent[early] + (runs - early) * self.steady)
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """After how many runs a static arm has paid for its build; None where never, or where none can tell."""
+
+    verdict: str
+    runs: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def course(cell: Evidence, arm: str) -> Course:
+    """That of an arm that has blocks: medians over the processes of its build and of each early call."""
+    timings = cell.of(arm)
+    heads = [[call.seconds for call in getattr(t, "stream", None) or ()] or [t.first] for t in timings]
+    head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
+    build = statistics.median(timing.build for timing in timings)
+    return Course(build, head, geometric_mean(block for timing in timings for block in timing.blocks))
+
+
+def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:
+    """The number of runs from which on `static` has cost less in all than `dynamic`.
+
+    `steady` is the ratio static / dynamic once warm. The interval follows from its interval alone: build and first
+    calls are medians.
+    """
+    if steady.high >= 1:
+        return BreakEven("never" if steady.low > 1 else "cannot tell")
+    start = max(len(static.head), len(dynamic.head))
+    early = np.arange(1.0, start + 1)
+    gaps = static.total(early) - dynamic.total(early)
+    if gaps[-1] <= 0:
+        behind = np.flatnonzero(gaps > 0)
+        return BreakEven("after", float(behind[-1] + 2)) if behind.size else BreakEven("at once", 1.0)
+    gain = [float(dynamic.steady * (1 - r)) for r in (steady.estimate, steady.low, steady.high)]
+    runs, low, high = (start + float(gaps[-1]) / saved for saved in gain)
+    return BreakEven("after", runs, low, high)
