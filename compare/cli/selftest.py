@@ -40,17 +40,17 @@ def selftest(
     """Compare an engine with itself, slowed down or leaking by known sizes: how often is that seen?"""
     from compare.records import results
     from compare.run import executors, progress
-    from compare.selftest import Plan, run
+    from compare.selftest import Trials, run
 
     directory = options.folder(out, resume, "selftest", "selftest")
-    wanted = comparisons or (QUICK if quick else Plan.comparisons)
+    wanted = comparisons or (QUICK if quick else Trials.comparisons)
     asked = {"comparisons": wanted, "leaks": max(2, wanted // 4), "seed": seed}
-    plan = Plan(**(options.resumed(ctx, directory, asked, CHOSEN) if resume else asked))
+    trials = Trials(**(options.resumed(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
-    opened = executors.opened("thread", plan.at_once, None, reporter.notice)
+    opened = executors.opened("thread", trials.at_once, None, reporter.notice)
     again = ["graphduel", "selftest", "--out", str(directory), "--resume"]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
-        rates = run(directory, plan, reporter, resume=resume, executor=executor)
+        rates = run(directory, trials, reporter, resume=resume, executor=executor)
     if path:
         results.write_json(path, results.to_json(rates))
     _show(rates)

@@ -183,7 +183,9 @@ def _pinned() -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     cores = environment.affinity()
-    gc.freeze()  # what this process held before is not walked by each collection
+    mine = not gc.get_freeze_count()  # what the caller has frozen stays so: there is no unfreezing of some alone
+    if mine:
+        gc.freeze()  # what this process held before is not walked by each collection
     with threadpool_limits(1):
         try:
             if cores:
@@ -192,4 +194,5 @@ def _pinned() -> Iterator[None]:
         finally:
             if cores:
                 os.sched_setaffinity(0, cores)
-            gc.unfreeze()
+            if mine:
+                gc.unfreeze()

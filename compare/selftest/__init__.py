@@ -4,6 +4,6 @@ An engine is compared with itself, with itself slowed down by a known share, and
 the workers, the rounds, the memory pass and the intervals of a run. The rates are published with their intervals.
 """
 
-from compare.selftest.experiment import Plan, run
+from compare.selftest.experiment import Trials, run
 
-__all__ = ["Plan", "run"]
+__all__ = ["Trials", "run"]

@@ -51,7 +51,7 @@ PRESET = "selftest"
 
 
 @dataclass(frozen=True)
-class Plan:
+class Trials:
     """How many comparisons of speed and of memory, of how many processes each, and how many processes run at once."""
 
     comparisons: int = 200
@@ -67,7 +67,7 @@ class Plan:
 
 def run(
     directory: Path,
-    plan: Plan,
+    trials: Trials,
     reporter: Reporter,
     *,
     resume: bool = False,
@@ -77,64 +77,64 @@ def run(
     """The rates, also written into the directory.
 
     Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
-    runs as many jobs at once as the plan says, by default in threads of this process.
+    runs as many jobs at once as `trials` says, by default in threads of this process.
     Raises NothingMeasuredError where no process gave a result, and what `compare.records.journal.opened` raises.
     """
     started = time.monotonic()
-    with journal.opened(directory, plan.to_dict(), resume, reporter.notice) as kept:
+    with journal.opened(directory, trials.to_dict(), resume, reporter.notice) as kept:
         with ExitStack() as stack:
             stack.enter_context(reporter)
-            executor = executor or stack.enter_context(ThreadPoolExecutor(plan.at_once))
-            pool = Pool(executor, execute or _run_job, plan.at_once, lanes=True)
-            _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
-        rates = _judged(kept, plan, time.monotonic() - started)
+            executor = executor or stack.enter_context(ThreadPoolExecutor(trials.at_once))
+            pool = Pool(executor, execute or _run_job, trials.at_once, lanes=True)
+            _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
+        rates = _judged(kept, trials, time.monotonic() - started)
         results.write_json(directory / RATES, results.to_json(rates))
         write_atomic(directory / PAGE, page.markdown(rates).encode())
     return rates
 
 
-def _judged(kept: Journal, plan: Plan, seconds: float) -> Selftest:
+def _judged(kept: Journal, trials: Trials, seconds: float) -> Selftest:
     return Selftest(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=seconds,
-        settings=plan.to_dict(),
+        settings=trials.to_dict(),
         environment=kept.headers[-1].environment,
-        whole=plan.comparisons >= WHOLE,
+        whole=trials.comparisons >= WHOLE,
         **judge(kept.records),
         failures=[failure.error for failure in kept.lost],
     )
 
 
-def _measure(runner: Runner, plan: Plan) -> None:
-    asked = [*speed_jobs(plan), *leak_jobs(plan)]
+def _measure(runner: Runner, trials: Trials) -> None:
+    asked = [*speed_jobs(trials), *leak_jobs(trials)]
     runner.reporter.pace.total = len(asked)
-    runner.header(plan.to_dict())
+    runner.header(trials.to_dict())
     runner.jobs((job, {}) for job in asked)
     if not any(isinstance(record, TrialTime | TrialMemory) for record in runner.journal.records):
         error = runner.journal.lost[0].error
         raise NothingMeasuredError(f"no worker gave a result: {error}; try `graphduel doctor`")
 
 
-def speed_jobs(plan: Plan) -> Iterator[Job]:
+def speed_jobs(trials: Trials) -> Iterator[Job]:
     """The processes of each comparison: an engine, the same again, and the same with each slowdown."""
-    for number in range(plan.comparisons):
+    for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         changes = (AGAIN, *(f"+{share:.0%}" for share in SHARES))
         arms = (engine, *(f"{engine}|{change}" for change in changes))
-        for process in range(plan.processes):
-            yield _job(TIME, workload, plan, number, arms, process)
+        for process in range(trials.processes):
+            yield _job(TIME, workload, trials, number, arms, process)
 
 
-def leak_jobs(plan: Plan) -> Iterator[Job]:
+def leak_jobs(trials: Trials) -> Iterator[Job]:
     """For each comparison, a process for each arm: an engine, and the same with each leak."""
-    for number in range(plan.leaks):
+    for number in range(trials.leaks):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         kind = ("array", "object")[number % 2]
         for process, arm in enumerate((engine, *(f"{engine}|leak {kind} {size}" for size in LEAKS))):
-            yield _job(MEMORY, workload, plan, number, (arm,), process)
+            yield _job(MEMORY, workload, trials, number, (arm,), process)
 
 
-def _job(kind: str, workload: str, plan: Plan, number: int, arms: tuple[str, ...], process: int) -> Job:
+def _job(kind: str, workload: str, trials: Trials, number: int, arms: tuple[str, ...], process: int) -> Job:
     return Job(
         kind,
         workload,
@@ -142,7 +142,7 @@ def _job(kind: str, workload: str, plan: Plan, number: int, arms: tuple[str, ...
         process,
         comparison=number,
         source=workloads.source(workload),
-        seed=plan.seed + number * plan.processes,
+        seed=trials.seed + number * trials.processes,
         arms=arms,
         budget=replace(PRESETS["full"].budget, seconds=SECONDS),
     )

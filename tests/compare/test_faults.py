@@ -55,11 +55,11 @@ def test_a_fault_without_a_mark_or_with_two_is_refused():
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_healthy_programs_agree_across_engines_and_no_tool_complains_of_them(name):
-    program = FAULTS[name].program(faulty=False)
-    runs = [tools.attempt(program) for tools in ENGINES.values()]
+    training = FAULTS[name].training(faulty=False)
+    runs = [tools.attempt(training) for tools in ENGINES.values()]
     assert same_results(*runs)
     for tools in ENGINES.values():
-        assert [tool(program) for tool in (tools.run, tools.check, tools.reach, tools.train)] == [None] * 4
+        assert [tool(training) for tool in (tools.run, tools.check, tools.reach, tools.train)] == [None] * 4
 
 
 # What the debugger finds, checked by hand

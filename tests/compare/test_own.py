@@ -1,5 +1,6 @@
 """Comparing a function of one's own: inputs, gradients, axes, workers and the result."""
 
+import gc
 import json
 import os
 from html.parser import HTMLParser
@@ -290,6 +291,21 @@ def test_save_writes_a_report_and_never_over_another(found, tmp_path):
     assert "<b>" not in page.read_text("utf-8")
     with pytest.raises(CompareError, match="not empty"):
         found.save(folder)
+
+
+def test_what_the_caller_froze_stays_frozen_and_else_nothing_does():
+    try:
+        gc.unfreeze()
+        with measure._pinned():
+            assert gc.get_freeze_count()
+        assert not gc.get_freeze_count()
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        with measure._pinned():
+            pass
+        assert gc.get_freeze_count() > frozen / 2  # some of it may have been freed meanwhile
+    finally:
+        gc.freeze()  # as the tests are run
 
 
 def test_the_process_is_as_it_was_before(found):

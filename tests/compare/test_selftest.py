@@ -209,7 +209,7 @@ def answered(asked):
 @pytest.fixture
 def go(tmp_path):
     def run(execute, resume=False, **plan):
-        return plain(selftest.run(tmp_path, selftest.Plan(**plan), Reporter(), resume=resume, execute=execute))
+        return plain(selftest.run(tmp_path, selftest.Trials(**plan), Reporter(), resume=resume, execute=execute))
 
     return run
 
@@ -343,4 +343,4 @@ def test_the_page_of_a_system_that_tells_less(go):
 def test_no_two_processes_share_a_core(monkeypatch):
     for cores, at_once in ([3], 1), ([0, 1], 2), ([0, 1, 2, 3], 2), (None, 2):
         monkeypatch.setattr(experiment, "affinity", lambda cores=cores: cores)
-        assert experiment.Plan().at_once == at_once
+        assert experiment.Trials().at_once == at_once

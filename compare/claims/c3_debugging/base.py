@@ -1,4 +1,4 @@
-"""What a seeded fault is: a healthy program, the same with one line wrong, and what it runs on."""
+"""What a seeded fault is: a healthy training, the same with one line wrong, and what it runs on."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Place(NamedTuple):
         return cls(file, int(line)) if file and line.isdecimal() else None
 
 
-class Program(NamedTuple):
+class Training(NamedTuple):
     """What a debugger is given: a loss, a rule that updates parameters, and the examples of some training steps.
 
-    `declared` is an example of the specs that the program is written for. `reset` forgets what earlier runs left
+    `declared` is an example of the specs that the loss is written for. `reset` forgets what earlier runs left
     behind in Python.
     """
 
@@ -65,7 +65,7 @@ def draw(seed: int, *shape: int) -> Floats:
 
 
 def nothing() -> None:
-    """Most programs leave nothing behind."""
+    """Most losses leave nothing behind."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Fault:
     faulty_examples: Callable[[], tuple[Example, ...]] | None = None
     reset: Callable[[], None] = nothing
 
-    def program(self, *, faulty: bool) -> Program:
-        """The program with or without its fault."""
-        right = Program(self.healthy, sgd, self.params, self.examples, self.examples[0], self.reset)
+    def training(self, *, faulty: bool) -> Training:
+        """The training with or without its fault."""
+        right = Training(self.healthy, sgd, self.params, self.examples, self.examples[0], self.reset)
         if not faulty:
             return right
         return right._replace(
@@ -116,5 +116,5 @@ def _marked(function: Callable[..., Any]) -> list[Place]:
 
 
 def mean_square(difference: Array) -> Array:
-    """The mean of the squares: the loss of most programs here."""
+    """The mean of the squares: the loss of most faults here."""
     return graphs.mean(graphs.square(difference))

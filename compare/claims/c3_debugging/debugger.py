@@ -12,7 +12,7 @@ from compare.claims.c3_debugging.schema import FaultRow, Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Report, Tools, same, same_results
 
 IMMUNE: Phase = "cannot happen"
-"""The phase of a fault in an engine in which the faulty program does what the healthy one does."""
+"""The phase of a fault in an engine in which the faulty training does what the healthy one does."""
 LONGEST = 300
 """Characters of a message that are recorded."""
 
@@ -27,7 +27,7 @@ class Located(NamedTuple):
 def examine(fault: Fault, tools: Tools) -> FaultRow:
     """What one engine makes of one fault, as `compare.claims.c3_debugging.rule` judges it.
 
-    detected    whether a tool that does not know the healthy program reports something
+    detected    whether a tool that does not know the healthy training reports something
     when        the phase in which it does: trace, call (before any op), forward, backward, update, step (a training),
                 or never
     ops_before  the ops that this tool ran before, 0 when nothing is detected
@@ -35,12 +35,12 @@ def examine(fault: Fault, tools: Tools) -> FaultRow:
     steps       tools tried; then, unless the line was named, one healthy run, the probes of a bisection against it,
                 and one for each line between where that ends and the line at fault
 
-    An engine in which the faulty program does just what the healthy one does has nothing to find: no step is needed.
+    An engine in which the faulty training does just what the healthy one does has nothing to find: no step is needed.
     """
-    healthy = tools.attempt(fault.program(faulty=False))
+    healthy = tools.attempt(fault.training(faulty=False))
     if healthy.error is not None:
         raise healthy.error
-    faulty = tools.attempt(fault.program(faulty=True))
+    faulty = tools.attempt(fault.training(faulty=True))
     if same_results(healthy, faulty):
         return _row(fault, tools, Report(IMMUNE, "the program does what is meant", 0), "", True, 0, 0)
     tool, tried, report = _first_report(fault, tools)
@@ -82,11 +82,11 @@ def _agree(first: Event, second: Event) -> bool:
 
 def _first_report(fault: Fault, tools: Tools) -> tuple[str, int, Report | None]:
     """The tool that reports first, how many were tried, and the report."""
-    program = fault.program(faulty=True)
+    training = fault.training(faulty=True)
     order: tuple[Callable[..., Report | None], ...] = (tools.run, tools.check, tools.reach, tools.train)
     for tried, tool in enumerate(order, start=1):
         with np.errstate(all="ignore"):  # NumPy's own warnings name a line of the engine
-            report = tool(program)
+            report = tool(training)
         if report is not None:
             return tool.__name__, tried, report
     return "", len(order), None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.claims.c3_debugging.base import Program
+from compare.claims.c3_debugging.base import Training
 from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
 from dynamic.anomaly import Lines, forward_lines
@@ -20,36 +20,36 @@ from graphs.op import Attrs, Op
 
 
 class DynamicTools(Tools):
-    """Runs programs on tensors."""
+    """Runs trainings on tensors."""
 
     name = "dynamic"
 
-    def attempt(self, program: Program, *, checked: bool = False) -> Attempt:  # noqa: D102  (told in the base)
-        program.reset()
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
+        training.reset()
         watch = dynamic.detect_anomaly() if checked else nullcontext()
         with forward_lines() as lines, np.errstate(all="ignore"), watch, dispatch.observed(log := _Log(lines)):
-            losses, params = [], _tensors(program.params)
+            losses, params = [], _tensors(training.params)
             step = _training_step(
-                log.entering("forward", program.loss, "backward"), log.entering("update", program.update)
+                log.entering("forward", training.loss, "backward"), log.entering("update", training.update)
             )
-            for example in program.examples:
+            for example in training.examples:
                 log.events += inputs_of(example)
                 try:
                     loss, params = step(params, *example)
-                except Exception as error:  # noqa: BLE001  (whatever a faulty program raises is what is looked for)
+                except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
                     return Attempt(tuple(log.events), None, error, log.phase)
                 losses.append(_array(loss))
             return Attempt(tuple(log.events), (losses, tree.tree_map(_array, params)))
 
-    def step(self, program: Program) -> Step:  # noqa: D102
-        step = _training_step(program.loss, program.update)
+    def step(self, training: Training) -> Step:  # noqa: D102
+        step = _training_step(training.loss, training.update)
         return lambda params, *example: step(_tensors(params), *example)
 
-    def gradients(self, program: Program) -> Any:  # noqa: D102
-        return dynamic.grad(program.loss)(program.params, *program.examples[0])
+    def gradients(self, training: Training) -> Any:  # noqa: D102
+        return dynamic.grad(training.loss)(training.params, *training.examples[0])
 
-    def graph(self, program: Program) -> tuple[Graph, Phase, int]:  # noqa: D102
-        graph = dynamic.record(program.loss, program.params, *program.examples[0])
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:  # noqa: D102
+        graph = dynamic.record(training.loss, training.params, *training.examples[0])
         return graph, "forward", len(list(graph.calls))
 
 
@@ -63,7 +63,7 @@ class _Log:
 
     def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
         if op.name != "identity":  # what only marks a value, and is in no graph
-            _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the program
+            _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the training
             self.events.append(Event(op.name, line, np.array(out)))
 
     def entering(self, phase: Phase, function: Callable[..., Any], then: Phase | None = None) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import static
-from compare.claims.c3_debugging.base import Program
+from compare.claims.c3_debugging.base import Training
 from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
 from graphs.ir import Graph, Node
@@ -18,20 +18,20 @@ _NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs,
 
 
 class StaticTools(Tools):
-    """Compiles each program once, for the specs it is written for."""
+    """Compiles each training once, for the specs it is written for."""
 
     name = "static"
 
-    def attempt(self, program: Program, *, checked: bool = False) -> Attempt:  # noqa: D102  (told in the base)
-        program.reset()
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
+        training.reset()
         phases = _Phases()
         try:
-            executable = _compiled(program, phases)
-        except Exception as error:  # noqa: BLE001  (whatever a faulty program raises is what is looked for)
-            return Attempt((*inputs_of(program.declared), *_traced_before(error)), None, error, "trace")
+            executable = _compiled(training, phases)
+        except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
+            return Attempt((*inputs_of(training.declared), *_traced_before(error)), None, error, "trace")
         walk = _Walk(checked)
-        losses, params = [], program.params
-        for example in program.examples:
+        losses, params = [], training.params
+        for example in training.examples:
             try:
                 loss, params = walk.step(executable, params, example)
             except Exception as error:  # noqa: BLE001  (as above)
@@ -40,14 +40,14 @@ class StaticTools(Tools):
             losses.append(np.asarray(loss))
         return Attempt(tuple(walk.events), (losses, params))
 
-    def step(self, program: Program) -> Step:  # noqa: D102
-        return _compiled(program, _Phases())
+    def step(self, training: Training) -> Step:  # noqa: D102
+        return _compiled(training, _Phases())
 
-    def gradients(self, program: Program) -> Any:  # noqa: D102
-        return static.grad(program.loss)(program.params, *program.examples[0])
+    def gradients(self, training: Training) -> Any:  # noqa: D102
+        return static.grad(training.loss)(training.params, *training.examples[0])
 
-    def graph(self, program: Program) -> tuple[Graph, Phase, int]:  # noqa: D102
-        return static.trace(program.loss, program.params, *program.declared), "trace", 0
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:  # noqa: D102
+        return static.trace(training.loss, training.params, *training.declared), "trace", 0
 
 
 class _Phases:
@@ -121,15 +121,15 @@ def _nodes() -> list[Node]:
     return list(builder.nodes) if builder else []
 
 
-def _compiled(program: Program, phases: _Phases) -> static.Executable:
-    loss = phases.marking(program.loss, before=set(), after=phases.forward)
-    update = phases.marking(program.update, before=phases.backward, after=set())
+def _compiled(training: Training, phases: _Phases) -> static.Executable:
+    loss = phases.marking(training.loss, before=set(), after=phases.forward)
+    update = phases.marking(training.update, before=phases.backward, after=set())
 
     def step(params: Any, *example: Any) -> tuple[Any, Any]:
         value, gradients = static.value_and_grad(loss)(params, *example)
         return value, update(params, gradients)
 
-    return static.compile(step, program.params, *program.declared)
+    return static.compile(step, training.params, *training.declared)
 
 
 def _traced_before(error: Exception) -> list[Event]:

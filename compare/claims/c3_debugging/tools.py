@@ -1,4 +1,4 @@
-"""What both debuggers can do with a program, whichever engine runs it; each engine's own part is a subclass."""
+"""What both debuggers can do with a training, whichever engine runs it; each engine's own part is a subclass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compare.claims.c3_debugging.base import Place, Program
+from compare.claims.c3_debugging.base import Place, Training
 from compare.claims.c3_debugging.schema import Engine, Phase
 from graphs import tree
 from graphs.ir import Graph
@@ -56,7 +56,7 @@ class Attempt:
 
 
 class Report(NamedTuple):
-    """What a tool found without knowing the healthy program."""
+    """What a tool found without knowing the healthy training."""
 
     when: Phase
     message: str
@@ -75,54 +75,54 @@ class Tools(ABC):
     name: Engine
 
     @abstractmethod
-    def attempt(self, program: Program, *, checked: bool = False) -> Attempt:
-        """Run the training steps of a program, looking at every value; `checked` stops at NaN and infinity."""
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
+        """Run the steps of a training, looking at every value; `checked` stops at NaN and infinity."""
 
     @abstractmethod
-    def step(self, program: Program) -> Step:
+    def step(self, training: Training) -> Step:
         """`step(params, *example) -> (loss, params)`: one training step as a user of the engine runs it."""
 
     @abstractmethod
-    def gradients(self, program: Program) -> Any:
+    def gradients(self, training: Training) -> Any:
         """The gradients of the loss on the first example, as arrays."""
 
     @abstractmethod
-    def graph(self, program: Program) -> tuple[Graph, Phase, int]:
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:
         """The graph of the loss, the phase in which it is known, and how many ops run until then."""
 
     # In the order in which somebody would try them -------------------------------------------------------------
 
-    def run(self, program: Program) -> Report | None:
+    def run(self, training: Training) -> Report | None:
         """Run the training steps: does anything raise?"""
-        return _ended(self.attempt(program))
+        return _ended(self.attempt(training))
 
-    def check(self, program: Program) -> Report | None:
+    def check(self, training: Training) -> Report | None:
         """Run them again, stopping at the first NaN or infinity."""
-        return _ended(self.attempt(program, checked=True))
+        return _ended(self.attempt(training, checked=True))
 
-    def reach(self, program: Program) -> Report | None:
+    def reach(self, training: Training) -> Report | None:
         """Does every parameter get a gradient, and one that is not zero throughout?"""
-        program.reset()
-        graph, when, ops = self.graph(program)
+        training.reset()
+        graph, when, ops = self.graph(training)
         for name, stops in unreached(graph).items():
-            if any(name.endswith(f"[{parameter!r}]") for parameter in program.params):
+            if any(name.endswith(f"[{parameter!r}]") for parameter in training.params):
                 return Report(when, f"{name} gets no gradient{_stopped(stops)}", ops)
-        program.reset()
-        zero = [name for name, gradient in self.gradients(program).items() if not np.any(gradient)]
-        return Report("backward", f"the gradient of {zero[0]} is zero", self.attempt(program).ops) if zero else None
+        training.reset()
+        zero = [name for name, gradient in self.gradients(training).items() if not np.any(gradient)]
+        return Report("backward", f"the gradient of {zero[0]} is zero", self.attempt(training).ops) if zero else None
 
-    def train(self, program: Program) -> Report | None:
+    def train(self, training: Training) -> Report | None:
         """Train for a while: does the loss fall?"""
-        program.reset()
-        step, params, losses = self.step(program), program.params, []
-        for example in islice(cycle(program.examples), TRAINING):
+        training.reset()
+        step, params, losses = self.step(training), training.params, []
+        for example in islice(cycle(training.examples), TRAINING):
             loss, params = step(params, *example)
             losses.append(float(loss))
-        count = len(program.examples)
+        count = len(training.examples)
         first, last = np.mean(losses[:count]), np.mean(losses[-count:])
         if last < first:  # false for NaN as well
             return None
-        ops = self.attempt(program).ops * TRAINING // count
+        ops = self.attempt(training).ops * TRAINING // count
         return Report("step", f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps", ops)
 
 

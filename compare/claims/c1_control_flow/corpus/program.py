@@ -19,7 +19,7 @@ FEWEST_INPUTS = 3
 
 @dataclass(frozen=True)
 class Program:
-    """A function of arrays that hangs on values, or on structure, and the inputs that show it.
+    """A function of arrays whose control flow depends on values, or on structure, and the inputs that show it.
 
     `plain` is ordinary Python over graphs ops, as one writes it for a graph that is built while it runs. `graph` is
     the same for a graph that is built before: `plain` itself where tracing is expected to unroll it rightly, None

@@ -16,7 +16,7 @@ SEED = 9
 
 
 class _State:
-    """What the faulty programs keep between steps."""
+    """What the faulty losses keep between steps."""
 
     def __init__(self) -> None:
         self.step = 0
