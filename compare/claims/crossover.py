@@ -59,7 +59,7 @@ def sizes(records: Records, held: Read) -> list[Point]:
     return found
 
 
-def told_times(points: Sequence[Point]) -> Iterator[str]:
+def time_reasons(points: Sequence[Point]) -> Iterator[str]:
     """For each kind of op: how many cells each engine wins, the extremes, and where static's lead ends."""
     for ops, group in _by_ops(points).items():
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
@@ -71,7 +71,7 @@ def told_times(points: Sequence[Point]) -> Iterator[str]:
         )
 
 
-def told_sizes(points: Sequence[Point]) -> Iterator[str]:
+def size_reasons(points: Sequence[Point]) -> Iterator[str]:
     """For each kind of op: in how many cells static holds more, and the extremes."""
     for ops, group in _by_ops(points).items():
         low, high = min(group, key=_ratio), max(group, key=_ratio)

@@ -13,11 +13,11 @@ REMEDY = f"graphduel doctor tells how to have that; {OPTION} judges by this one 
 _RAN = {"compiled": "compiled", "python": "in Python"}
 
 
-def told(records: Records) -> str:
+def sentence(records: Records) -> str:
     """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
     found = _counted(records)
     if not found:
-        return "Which tape ran is not told by these results."
+        return "These results do not say which tape ran."
     if len(found) == 1:
         slow = ": ratios to it are not those to the compiled one" if found["python"] else ""
         return f"The tape ran {_RAN[next(iter(found))]}{slow}."

@@ -200,7 +200,7 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
     from compare.claims import tape
     from compare.report import tables
 
-    echo(tape.told(records) + "\n")
+    echo(tape.sentence(records) + "\n")
     tables.verdicts(verdicts)
     echo(f"\nReport: {directory / 'report.html'}")
 

@@ -25,7 +25,9 @@ def write(directory: Path, records: Records, judged: Iterable[Verdict]) -> list[
 
     found = summary.summarise(records)
     pictures, files = plots.draw(found, directory / "plots")
-    page = assemble(directory.resolve().name, found, list(map(verdicts.printed, judged)), pictures, tape.told(records))
+    page = assemble(
+        directory.resolve().name, found, list(map(verdicts.printed, judged)), pictures, tape.sentence(records)
+    )
     return [
         write_atomic(directory / "report.html", html.render(page).encode()),
         write_atomic(directory / "report.md", markdown.render(page).encode()),

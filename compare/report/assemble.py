@@ -19,7 +19,7 @@ from compare.report.summary import Ratio, Summary
 from compare.run.settings import OWN
 
 _TITLE = "graphduel: static against dynamic computation graphs"
-_TOLD = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "not told apart"}
+_WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "not told apart"}
 _GENERAL_LIMITS = (
     "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
     "Both engines share one op library in Python: this compares graph modes and does not rank frameworks.",
@@ -62,7 +62,7 @@ def _speed(ratios: Sequence[Ratio]) -> str:
     if not best:
         return "No steady-state time of dynamic and of a static arm can be compared in this run."
     found = Counter(ratio.words for ratio in best.values())
-    parts = [f"{told} in {found[words]}" for words, told in _TOLD.items() if found[words]]
+    parts = [f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]]
     cells = f"over {len(best)} cells (workload and size)"
     return f"Once warm, the best static arm against dynamic, {cells}: {text.listed(parts)}."
 
@@ -156,7 +156,7 @@ def _limits(records: Records) -> tuple[str, ...]:
         (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
-    return (*(told for happened, told in own if happened), *_left_out(records), *_GENERAL_LIMITS)
+    return (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
 
 
 def _left_out(records: Records) -> tuple[str, ...]:

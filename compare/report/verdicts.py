@@ -93,8 +93,8 @@ def _value(regime: Regime, unit: str) -> str:
 def _strongest(regimes: Sequence[Regime], unit: str) -> Iterator[tuple[str, str]]:
     sides = ("Where the claim is strongest", "Where its opposite is strongest")
     for words, found in zip(sides, strongest(regimes), strict=True):
-        told = (found.name, _value(found, unit)) if found else ()
-        yield words, ": ".join(filter(None, told)) or "in no regime that was measured"
+        parts = (found.name, _value(found, unit)) if found else ()
+        yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 
 
 def _marked(word: Label) -> str:

@@ -195,11 +195,11 @@ def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not(
 
 
 def test_which_tape_ran_is_told_in_one_sentence():
-    assert tape.told(typed([])) == "Which tape ran is not told by these results."
-    assert tape.told(typed(by("compiled", everything()))) == "The tape ran compiled."
+    assert tape.sentence(typed([])) == "These results do not say which tape ran."
+    assert tape.sentence(typed(by("compiled", everything()))) == "The tape ran compiled."
     assert (
-        tape.told(typed(by("python", [START])))
+        tape.sentence(typed(by("python", [START])))
         == "The tape ran in Python: ratios to it are not those to the compiled one."
     )
     mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
-    assert tape.told(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
+    assert tape.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")

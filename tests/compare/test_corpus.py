@@ -274,7 +274,7 @@ def test_the_verdict_is_computed_from_the_record(record):
 
 def test_what_was_not_tested_is_told():
     told = " ".join(verdict("C1", [])["not_tested"])
-    for words in ("AutoGraph", "the shares hang on that", "only the function is counted", "padded to a largest size"):
+    for words in ("AutoGraph", "the shares depend on that", "only the function is counted", "padded to a largest size"):
         assert words in told
 
 

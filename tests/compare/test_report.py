@@ -179,7 +179,7 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
     [
         ("compiled", "seed 7. The tape ran compiled."),
         ("python", "seed 7. The tape ran in Python: ratios to it are not those to the compiled one."),
-        (None, "seed 7. Which tape ran is not told by these results."),
+        (None, "seed 7. These results do not say which tape ran."),
     ],
 )
 def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, tape, said):

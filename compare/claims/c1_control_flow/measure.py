@@ -26,7 +26,7 @@ from graphs.testing import check_grads
 
 TOLERANCE = TOLERANCES["float64"]
 BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002)
-"""For each program; what is judged is whether it runs, and its time only told."""
+"""For each program; what is judged is whether it runs, and its time is only reported."""
 
 Results = list[tuple[Any, Any]]
 

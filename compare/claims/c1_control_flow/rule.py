@@ -1,6 +1,6 @@
 """C1: ordinary Python control flow works in a dynamic graph and is hard to express in a static one.
 
-Times are told and not judged.
+Times are reported, not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIN_PROGRAMS = 40
 EASY_EDIT = 0.10
 """A rewriting of at most this share of a program's tokens is easy."""
 GENEROUS_EDIT = 0.50
-"""What a reader who finds that too strict may take instead; told and not judged by."""
+"""What a reader who finds that too strict may take instead; reported, not judged by."""
 RUNS = 0.95
 """Dynamic works if it runs at least this share of the programs unchanged."""
 HARD_MOST, HARD_FEW = 0.50, 0.10
@@ -127,11 +127,11 @@ CLAIM = Claim(
     not_tested=(
         "source-to-source translation of Python, as AutoGraph and torch.compile do",
         "how hard people find a rewriting; a share of tokens stands in for it",
-        "how often people write each kind: the corpus has a few programs of every family, and the shares hang on that",
+        "how often people write each kind: the corpus has a few of every family, and the shares depend on that",
         "programs longer than a page, of which the same rewriting is a smaller share of the tokens",
         "other rewritings of a program than one; a shorter one may exist",
         "what callers must change where a rewriting takes state as an argument: only the function is counted",
-        "results padded to a largest size: a program whose result has a shape that hangs on values counts as refused",
-        "speed on large arrays: the times told are of one process and of small ones, and C6 judges speed",
+        "results padded to a largest size: a program whose result has a shape that depends on values counts as refused",
+        "speed on large arrays: the times reported are of one process and of small ones, and C6 judges speed",
     ),
 )

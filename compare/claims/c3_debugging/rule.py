@@ -49,8 +49,8 @@ def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:
     scores: dict[tuple[str, str], dict[str, Score]] = {}
     for fault in faults:
         scores.setdefault((fault.family, fault.fault), {})[fault.engine] = _score(fault)
-    met = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
-    return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in met.items()}
+    both = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
+    return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in both.items()}
 
 
 def _score(fault: FaultRow) -> Score:
@@ -125,6 +125,6 @@ CLAIM = Claim(
         "people: minutes to find a fault, which only a study with programmers can tell",
         "graphical debuggers and recorded traces of other frameworks",
         "debugging without a healthy version to compare with: there the steps to a silent fault are a person's",
-        "how often people make each fault: every family has a few, and the verdict hangs on which there are",
+        "how often people make each fault: every family has a few, and the verdict depends on which there are",
     ),
 )

@@ -50,7 +50,7 @@ def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read)
     return min(means, key=lambda name: (means[name], name)) if means else None
 
 
-def told(cell: Evidence) -> str:
+def reason(cell: Evidence) -> str:
     """Which strategy is fastest of all, and what each compiles, computes and holds."""
     means = {name: mean for name in _batching(cell) if (mean := cell.mean(name, steady)) is not None}
     if not means:

@@ -65,7 +65,7 @@ def find(records: Records) -> Finding:
     counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
     return Finding(
         _verdict(takes, [*fixed, *best, *strategies]),
-        (*_told(best), *map(length_table.told, tables), *counts, *left),
+        (*_best_costs(best), *map(length_table.reason, tables), *counts, *left),
         None if costs.shown.value is None else Effect(_named(costs.shown), costs.shown.value, "ratio"),
         costs.shown.interval,
         (*takes, *fixed, *best, *strategies, *(regime for regime in each if regime not in best)),
@@ -123,7 +123,7 @@ def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) ->
     return judged(f"{cell.name}: {phase}, {arm}", cell.ratio(arm, DYNAMIC, read, comparisons))
 
 
-def _told(best: list[Regime]) -> Iterator[str]:
+def _best_costs(best: list[Regime]) -> Iterator[str]:
     if best:
         found = [f"{cost.value:.3g}x ({cost.name})" for cost in best if cost.value is not None]
         yield f"the best static arm takes, of dynamic's time: {', '.join(found) or 'not known'}"
@@ -144,8 +144,8 @@ def _padding(cell: Evidence, arm: str) -> float:
 
 def _counts(cell: Evidence) -> str:
     arms = (DYNAMIC, *cell.static_arms)
-    told = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
-    return f"{cell.name}: compiles, and elements computed for each one asked for: {', '.join(told)}"
+    shown = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
+    return f"{cell.name}: compiles, and elements computed for each one asked for: {', '.join(shown)}"
 
 
 def _latency(cell: Evidence) -> list[str]:
@@ -153,8 +153,8 @@ def _latency(cell: Evidence) -> list[str]:
     lines = []
     for arm in cell.static_arms:
         ratios = _percentiles(cell, arm) / base
-        told = ", ".join(f"p{p} {ratio:.3g}x" for p, ratio in zip(PERCENTILES, ratios, strict=True))
-        lines.append(f"{cell.name}: first-epoch latency, {arm} / dynamic: {told}")
+        shown = ", ".join(f"p{p} {ratio:.3g}x" for p, ratio in zip(PERCENTILES, ratios, strict=True))
+        lines.append(f"{cell.name}: first-epoch latency, {arm} / dynamic: {shown}")
     return lines
 
 

@@ -47,10 +47,10 @@ def find(records: Records) -> Finding:
         # a wrong reason spoils a right amount; it does not rescue a wrong one
         combine((amount, because.verdict)) if amount == "supported" else amount,
         (
-            _told(ratios),
+            _counts(ratios),
             because.name,
             _caches(contests),
-            *crossover.told_sizes(crossover.sizes(records, held)),
+            *crossover.size_reasons(crossover.sizes(records, held)),
             *left,
         ),
         Effect("bytes held, static / dynamic, geometric mean over workloads", mean.estimate, "ratio"),
@@ -120,7 +120,7 @@ def _regime(contest: Contest) -> Regime:
     return Regime(f"{cell.name}: {arm}", "supported" if ratio > MORE else "refuted", ratio)
 
 
-def _told(ratios: list[float]) -> str:
+def _counts(ratios: list[float]) -> str:
     more, less = sum(ratio > MORE for ratio in ratios), sum(ratio < LESS for ratio in ratios)
     return f"static holds more in {more} of {len(ratios)} cells, less in {less}, as much in the rest"
 
@@ -136,7 +136,7 @@ CLAIM = Claim(
     measured="Bytes held for one training step in steady state: the peak that NumPy's allocations reach "
     "above the baseline, with the graph's structure, its plan and the caches of compiled shapes added, for "
     "each workload and size; static by whichever arm holds least there. A map over tensor size and depth shows the "
-    "same for chains of ops; it is told and not judged.",
+    "same for chains of ops; it is reported, not judged.",
     rule=f"More or less means by more than {SMALLEST_EFFECT:.0%}. Refuted if static holds more in no cell. "
     "Depends if it holds more in some and less in others. Supported if it holds more in some and less in "
     "none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies above 1 and "

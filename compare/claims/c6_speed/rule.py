@@ -40,21 +40,21 @@ def find(records: Records) -> Finding:
     if not measured:
         return not_measured("time")
     tasks = [cell for cell in measured if cell.workload != CONTROL]
-    control, told = _control([cell for cell in measured if cell.workload == CONTROL])
+    control, tie = _control([cell for cell in measured if cell.workload == CONTROL])
     left = (*unsteady(measured), *left_out(records, Time))
     often = _contests(tasks, "steady state", steady)
     once = _contests(tasks, "one-off run", first_run)
     if len({cell.workload for cell, _ in often}) < MIN_WORKLOADS:
         few = f"both engines were measured on fewer than {MIN_WORKLOADS} workloads beside the control"
-        return Finding("inconclusive", (few, told, *left))
+        return Finding("inconclusive", (few, tie, *left))
     heads = _phase("steady state", often), _phase("one-off run", once)
     return Finding(
         "inconclusive" if control == "refuted" else _verdict(often, once),
         (
             _counts("steady state", often),
             _counts("one-off run", once),
-            told,
-            *crossover.told_times(crossover.times(records)),
+            tie,
+            *crossover.time_reasons(crossover.times(records)),
             *map(_break_even, tasks),
             *left,
         ),
@@ -114,20 +114,20 @@ def _verdict(often: list[Contest], once: list[Contest]) -> Label:
 
 
 def _control(found: list[Evidence]) -> tuple[Label, str]:
-    """Whether the control ties: supported, refuted, or not known, with what to tell."""
+    """Whether the control ties: supported, refuted, or not known, with the reason."""
     contests = _contests(found[-1:], "steady state", steady)
     if contests and contests[0][1].interval is None:
         return "inconclusive", f"flagged: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
     interval = contests[0][1].interval if contests else None
     if interval is None:
         return "inconclusive", f"flagged: the control {CONTROL} was not measured, so no tie was shown"
-    told = f"{found[-1].name}: {_text(interval)}"
+    shown = f"{found[-1].name}: {_text(interval)}"
     side = interval.side(TIE)
     if side == "tie":
-        return "supported", f"the control ties within {TIE:.0%}: {told}"
+        return "supported", f"the control ties within {TIE:.0%}: {shown}"
     if side == "unclear":
-        return "inconclusive", f"flagged: the control is too noisy to show a tie: {told}"
-    return "refuted", f"flagged: the control does not tie, so no ratio here can be trusted: {told}"
+        return "inconclusive", f"flagged: the control is too noisy to show a tie: {shown}"
+    return "refuted", f"flagged: the control does not tie, so no ratio here can be trusted: {shown}"
 
 
 def _break_even(cell: Evidence) -> str:
@@ -159,7 +159,7 @@ CLAIM = Claim(
     "is fastest there: in steady state, and in one run from nothing (build and first call, or the whole "
     "first epoch). Blocks are paired within a process. The intervals of a phase are widened by Bonferroni for "
     "the number of cells, so that all of them hold at once with 95%. Where the sign changes is shown by a map over "
-    "tensor size and depth, for chains of elementwise ops and of matrix products; it is told and not judged.",
+    "tensor size and depth, for chains of elementwise ops and of matrix products; it is reported, not judged.",
     rule=f"A cell is slower if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
     f"slower if below, and faster if below 1/{1 + SMALLEST_EFFECT}. Over all cells, in steady state and in "
     "one-off runs: supported if some are slower and none faster, depends if some are slower and others "

@@ -36,7 +36,7 @@ def find(records: Records) -> Finding:
     faults = _faults(records)
     return Finding(
         "proxy only",
-        (*_told_waits(tasks, wait), *_told_faults(faults)),
+        (*_wait_reasons(tasks, wait), *_fault_reasons(faults)),
         Effect("seconds from edit to first result, static / dynamic", wait.estimate, "ratio"),
         wait,
         (
@@ -59,7 +59,7 @@ def _tokens(tasks: list[TaskRow]) -> Interval:
     return geometric_mean_interval([[top / bottom] for top, bottom in zip(static, dynamic, strict=True)])
 
 
-def _told_waits(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
+def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
     each = {engine: [median(task.engines[engine].edit_to_result) for task in tasks] for engine in ENGINES}
     waits = ", ".join(f"{engine} {median(each[engine]) * 1e3:.3g} ms" for engine in ENGINES)
     yield f"from edit to first result, over {len(tasks)} tasks: static takes {wait.estimate:.3g}x as long ({waits})"
@@ -95,18 +95,18 @@ def _caught(faults: list[FaultRow]) -> Iterator[Regime]:
     static, dynamic = shares["static"], shares["dynamic"]
     if static and dynamic:
         label: Label = "refuted" if static.low > dynamic.high else "inconclusive"
-        told = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
+        shown = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
         # a share of faults is no ratio like the others, so it stands in the name
-        yield Regime(told, "supported" if static.high < dynamic.low else label)
+        yield Regime(shown, "supported" if static.high < dynamic.low else label)
 
 
-def _told_faults(faults: list[FaultRow]) -> Iterator[str]:
+def _fault_reasons(faults: list[FaultRow]) -> Iterator[str]:
     shares = {engine: _share(faults, engine) for engine in ENGINES}
     if all(shares.values()):
-        told = ", ".join(
+        shown = ", ".join(
             f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items() if s is not None
         )
-        yield f"faults caught before any data run, of those that can happen: {told}"
+        yield f"faults caught before any data run, of those that can happen: {shown}"
 
 
 CLAIM = Claim(

@@ -1,4 +1,4 @@
-"""What a structure edit is: a training run in which the model changes, told in one way or in two."""
+"""What a structure edit is: a training run in which the model changes, written in one way or in two."""
 
 from __future__ import annotations
 

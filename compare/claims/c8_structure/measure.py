@@ -57,10 +57,10 @@ def measured(edit: Edit) -> EditRow:
         for way, version in ways.items():
             graphs[way].append(trained_static(version))
     structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
-    told: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
+    by_way: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
     difference = max(apart(tapes[0].losses, trainings[0].losses) for trainings in graphs.values())
-    engines = {"dynamic": costs(tapes, structures), "static": told.get("foreseen", told["retraced"])}
-    return EditRow(edit.name, engines, told, difference <= TOLERANCE, difference)
+    engines = {"dynamic": costs(tapes, structures), "static": by_way.get("foreseen", by_way["retraced"])}
+    return EditRow(edit.name, engines, by_way, difference <= TOLERANCE, difference)
 
 
 def trained_dynamic(version: Version) -> Training:
@@ -135,7 +135,7 @@ def _trained(version: Version, step: Step, rebuilt: Callable[[], tuple[int, floa
 
 
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
-    """What a step's structure hangs on: the shapes of what it is given, and the values of what is no data."""
+    """What a step's structure depends on: the shapes of what it is given, and the values of what is no data."""
     shapes = [np.shape(leaf) for leaf in (*tree.leaves(params), *example[:2])]
     return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
 

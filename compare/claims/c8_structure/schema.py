@@ -12,7 +12,7 @@ Way = Literal["retraced", "foreseen"]
 
 
 class EditCost(Struct, omit_defaults=True):
-    """What a structure edit cost an engine (`compare.claims.c8_structure.measure`); `way` is how static is told of it.
+    """What a structure edit cost an engine (`compare.claims.c8_structure.measure`); `way` is how static learns of it.
 
     `steps` are steady steps, `edits` the new structures of a training, `seconds` those of a whole training.
     """

@@ -37,7 +37,7 @@ def three_ways_graph(x: Array) -> Array:
 
 
 def nested_branches(x: Array) -> Array:
-    """Branches whose conditions hang on other things: f[N] -> f[]."""
+    """Branches whose conditions depend on other things: f[N] -> f[]."""
     if graphs.max(x) > 1:
         if graphs.min(x) < -1:
             y = graphs.max(x) - graphs.min(x)

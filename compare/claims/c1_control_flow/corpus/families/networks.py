@@ -1,4 +1,4 @@
-"""Networks whose structure hangs on the example, on a length, or on chance."""
+"""Networks whose structure depends on the example, on a length, or on chance."""
 
 from __future__ import annotations
 

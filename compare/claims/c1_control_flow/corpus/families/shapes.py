@@ -1,4 +1,4 @@
-"""Shapes that hang on values: masks, filters, distinct values, crops, repeats."""
+"""Shapes that depend on values: masks, filters, distinct values, crops, repeats."""
 
 from __future__ import annotations
 
