@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -69,10 +69,14 @@ class Evidence:
         ]
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
-    def least(self, read: Read) -> str | None:
-        """The static arm with the smallest mean: the best that static has to offer here."""
-        means = {arm: mean for arm in self.static_arms if (mean := self.mean(arm, read)) is not None}
-        return min(means, key=lambda arm: (means[arm], arm)) if means else None
+    def means(self, read: Read) -> dict[str, float]:
+        """The mean of each arm that has one."""
+        return {arm: mean for arm in self.arms if (mean := self.mean(arm, read)) is not None}
+
+    def least(self, read: Read, among: Iterable[str] | None = None) -> str | None:
+        """The arm with the smallest mean; by default of the static ones, the best that static has to offer here."""
+        means, counted = self.means(read), set(self.static_arms if among is None else among)
+        return min(counted & set(means), key=lambda arm: (means[arm], arm), default=None)
 
 
 def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:

@@ -86,7 +86,7 @@ def verdict(records: Records) -> Verdict:
 
 def contest(cell: Evidence, read: Read) -> Contest:
     """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
-    values = {arm: mean for arm in cell.arms if (mean := cell.mean(arm, read)) is not None}
+    values = cell.means(read)
     if not values:
         return Contest()
     best, *others = sorted(values, key=lambda arm: values[arm])

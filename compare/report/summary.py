@@ -47,7 +47,7 @@ class Summary:
 
 def summarise(records: Records) -> Summary:
     """Everything that more than one part of the report needs, computed once."""
-    timed = [(cell, arm) for cell in cells(records, Time) for arm in cell.arms if cell.mean(arm, steady) is not None]
+    timed = [(cell, arm) for cell in cells(records, Time) for arm in cell.means(steady)]
     ratios = ((cell, arm, cell.ratio(arm, DYNAMIC, steady)) for cell, arm in timed if arm != DYNAMIC)
     held_by = [(cell, arm) for cell in cells(records, Memory) for arm in cell.arms]
     return Summary(

@@ -41,21 +41,15 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
 
 def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
     """The strategy of an engine that takes least, among those batched in this way."""
-    means = {
-        name: mean
-        for name, batching in _batching(cell).items()
-        if name.partition(",")[0] == engine and counts(batching)
-        if (mean := cell.mean(name, read)) is not None
-    }
-    return min(means, key=lambda name: (means[name], name)) if means else None
+    batching = _batching(cell).items()
+    return cell.least(read, [name for name, how in batching if name.partition(",")[0] == engine and counts(how)])
 
 
 def reason(cell: Evidence) -> str:
     """Which strategy is fastest of all, and what each compiles, computes and holds."""
-    means = {name: mean for name in _batching(cell) if (mean := cell.mean(name, steady)) is not None}
-    if not means:
+    means, first = cell.means(steady), cell.least(steady, cell.arms)
+    if first is None:
         return f"{cell.name}: no strategy was right"
-    first = min(means, key=lambda name: (means[name], name))
     lost = max(means, key=lambda name: (_computed(cell, name), name))
     most = max(means, key=lambda name: (_most(cell, name, "held"), name))
     return (

@@ -71,7 +71,6 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
 def _alt(tables: Sequence[Evidence]) -> str:
     parts = []
     for cell in tables:
-        means = {name: mean for name in ordered([cell]) if (mean := cell.mean(name, steady)) is not None}
-        fastest = min(means, key=lambda name: (means[name], name))
-        parts.append(f"{cell.name}: fastest is {fastest}, {text.seconds(means[fastest])} an example")
+        seconds, fastest = min((mean, name) for name, mean in cell.means(steady).items())
+        parts.append(f"{cell.name}: fastest is {fastest}, {text.seconds(seconds)} an example")
     return "Time of a training step under each strategy. " + "; ".join(parts) + "."
