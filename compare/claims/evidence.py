@@ -29,7 +29,7 @@ class Evidence:
     @property
     def name(self) -> str:
         """`rnn_text (small)`."""
-        return f"{self.workload} ({self.size})"
+        return self.cell.title
 
     @property
     def cell(self) -> Cell:
@@ -95,7 +95,7 @@ def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
     right, found = admitted(records), set[str]()
     for record in of(records, kind):
         for arm, measured in record.arms.items():
-            name = f"{record.workload} ({record.size}), {arm}"
+            name = f"{record.cell.title}, {arm}"
             if measured.status != "ok":
                 found.add(f"{name}: {measured.status}, {measured.reason or 'no reason given'}")
             elif (record.cell, arm) not in right:

@@ -27,6 +27,11 @@ class Cell(NamedTuple):
     def __str__(self) -> str:
         return f"{self.workload}/{self.size}"
 
+    @property
+    def title(self) -> str:
+        """`rnn_text (small)`, as sentences have it."""
+        return f"{self.workload} ({self.size})"
+
 
 class JobName(Struct, frozen=True, omit_defaults=True):
     """What tells one job from another."""

@@ -11,6 +11,7 @@ from compare.instruments.parts import figure, programs
 from compare.instruments.parts.measure import measure_parts
 from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
 from compare.instruments.parts.shares import parted, stages
+from compare.records.record import Cell
 from compare.report.summary import summarise
 from compare.run.job import Budget
 from compare.stats import sum_interval
@@ -72,7 +73,7 @@ def test_programs_of_both_engines_run_and_keep_the_schema():
     for one in parted(typed([found])):
         assert sum(share.estimate for share in one.shares.values()) == pytest.approx(1)
         assert set(found["engines"][one.engine]) == {n for ws in ENGINES[one.engine].values() for n in ws}
-    assert set(stages(typed([found]), "tiny", "small")) == {"tracing", "passes", "planning", UNEXPLAINED}
+    assert set(stages(typed([found]), Cell("tiny", "small"))) == {"tracing", "passes", "planning", UNEXPLAINED}
 
 
 def test_straight_code_computes_the_step():

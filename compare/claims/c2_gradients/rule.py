@@ -51,7 +51,7 @@ def _models(records: Records) -> dict[str, bool]:
     for record in of(records, Parity):
         arm = record.arms.get(DYNAMIC)
         if arm and arm.status in ("ok", "disagree"):
-            name = f"{record.workload} ({record.size})"
+            name = record.cell.title
             found[name] = found.get(name, True) and _agrees(arm)
     return found
 

@@ -9,7 +9,6 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.instruments import drawing
 from compare.instruments.ladder.rungs import RUNGS
 from compare.instruments.ladder.waterfall import Landing, Waterfall, waterfalls
-from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, panels, style
@@ -31,7 +30,7 @@ def draw(summary: Summary) -> Drawing:
     found = waterfalls(summary.records)
     if not found:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
-    of = {Cell(one.workload, one.size): one for one in found}
+    of = {one.cell: one for one in found}
     grid = panels.grid(list(of), 3, 2.7)
     for cell, axes in grid.axes.items():
         _panel(axes, of[cell].landings)
@@ -75,7 +74,7 @@ def _words(landing: Landing) -> str:
 
 def _alt(found: Sequence[Waterfall]) -> str:
     parts = (
-        f"{w.workload} ({w.size}): {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} of the tape's time"
+        f"{w.cell.title}: {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} of the tape's time"
         for w in found
         if w.fastest.total
     )
@@ -86,13 +85,13 @@ def _table(found: Sequence[Waterfall]) -> Table:
     headers = ("workload", "size", "rung", "adds", "seconds", "to its base", "interval", "to the tape",
                "interval", "peak", "kernels as on the tape", "same graph")  # fmt: skip
     rows = [_row(one, landing) for one in found for landing in one.landings]
-    rows += [(w.workload, w.size, name, why, *[""] * 8) for w in found for name, why in w.missing.items()]
+    rows += [(*w.cell, name, why, *[""] * 8) for w in found for name, why in w.missing.items()]
     return Table(headers, tuple(rows), "llllrrrrrrll")
 
 
 def _row(one: Waterfall, landing: Landing) -> tuple[str, ...]:
     ratios = (*drawing.ratio_cells(landing.step), *drawing.ratio_cells(landing.total))
-    head = (one.workload, one.size, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
+    head = (*one.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(one, landing.rung))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder.rungs import RUNGS, TAPE
 from compare.instruments.ladder.schema import Ladder
-from compare.records.record import Records, grouped, of
+from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean
 
 
@@ -32,8 +32,7 @@ class Waterfall(NamedTuple):
     `unequal` holds, by rung, the kernels that are called more or less often than the tape calls them.
     """
 
-    workload: str
-    size: str
+    cell: Cell
     landings: tuple[Landing, ...]
     missing: Mapping[str, str]
     same_graph: bool | None
@@ -65,7 +64,7 @@ def _waterfall(timed: Evidence, group: Sequence[Ladder]) -> Waterfall:
     missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
     unequal = {name: found for record in group for name, found in record.unequal.items()}
     same = [record.same_graph for record in group]
-    return Waterfall(*timed.cell, landings, missing, None if None in same else all(same), unequal)
+    return Waterfall(timed.cell, landings, missing, None if None in same else all(same), unequal)
 
 
 def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:

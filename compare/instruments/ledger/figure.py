@@ -39,7 +39,7 @@ def draw(summary: Summary) -> Drawing:
     names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
     style.class_legend(figure, style.ordered_classes(names))
     figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
-    notes = [f"{_name(line)}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
+    notes = [f"{line.cell.title}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
              for note in row.notes]  # fmt: skip
     return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), figure, _table(cells))
 
@@ -53,7 +53,7 @@ def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
     most = max(max(row.peak, row.counted_peak) for row in rows.values())
     scale, unit = text.byte_unit(most)
     for arm, axes in zip(_ENGINES, panels, strict=True):
-        axes.set_title(style.clean(f"{_name(line)}: {arm} ({unit})", 60))
+        axes.set_title(style.clean(f"{line.cell.title}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
         if arm in rows:
             _area(axes, rows[arm], scale)
@@ -78,13 +78,9 @@ def _classes(row: LedgerArm) -> list[str]:
     return [name for moment in row.moments for name, size in moment.classes.items() if size]
 
 
-def _name(line: Ledger) -> str:
-    return f"{line.workload} ({line.size})"
-
-
 def _alt(lines: Sequence[Ledger]) -> str:
     parts = (
-        f"{_name(line)} {arm} {text.size(row.peak)}"
+        f"{line.cell.title} {arm} {text.size(row.peak)}"
         for line in lines
         for arm, row in line.arms.items()
         if row.status == "ok"

@@ -46,7 +46,7 @@ def draw(summary: Summary) -> Drawing:
     axes = figure.subplots()
     for row, one in enumerate(found):
         _bar(axes, row, one)
-    drawing.rows(axes, [f"{p.workload}, {p.size}: {p.engine}" for p in found])
+    drawing.rows(axes, [f"{p.cell.workload}, {p.cell.size}: {p.engine}" for p in found])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
     handles = [_patch(part) for part in _LOOKS]
@@ -72,7 +72,7 @@ def _patch(part: str) -> Patch:
 
 def _alt(found: Sequence[Parted]) -> str:
     parts = (
-        f"{p.workload} {p.engine}: kernels {p.shares['kernel'].estimate:.0%}, "
+        f"{p.cell.workload} {p.engine}: kernels {p.shares['kernel'].estimate:.0%}, "
         f"unexplained {p.shares[UNEXPLAINED].estimate:.0%}"
         for p in found
     )
@@ -82,18 +82,18 @@ def _alt(found: Sequence[Parted]) -> str:
 def _table(found: Sequence[Parted], records: Records) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
-        (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", spread(share),
+        (*one.cell, one.engine, part, f"{share.estimate:.1%}", spread(share),
          text.seconds(share.estimate * one.seconds))
         for one in found
         for part, share in one.shares.items()
     ]  # fmt: skip
     rows += [
-        (one.workload, one.size, "compiling once", stage, "", "", text.seconds(seconds))
+        (*one.cell, "compiling once", stage, "", "", text.seconds(seconds))
         for one in found
         if one.engine == "static"
-        for stage, seconds in stages(records, one.workload, one.size).items()
+        for stage, seconds in stages(records, one.cell).items()
     ]
-    rows += [(one.workload, one.size, one.engine, "check", one.note or _fine(), "", "") for one in found]
+    rows += [(*one.cell, one.engine, "check", one.note or _fine(), "", "") for one in found]
     return Table(headers, tuple(rows), "llllrrr")
 
 

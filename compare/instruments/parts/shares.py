@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
 from compare.instruments.parts.schema import Parts
-from compare.records.record import Records, grouped, of
+from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean, sum_interval
 
 LARGEST_UNEXPLAINED = 0.05
@@ -18,8 +18,7 @@ LARGEST_UNEXPLAINED = 0.05
 class Parted(NamedTuple):
     """The step of one engine in one cell: its seconds, and each part as a share of them."""
 
-    workload: str
-    size: str
+    cell: Cell
     engine: str
     seconds: float
     shares: Mapping[str, Interval]
@@ -36,7 +35,7 @@ class Parted(NamedTuple):
             return None
         share = self.shares[UNEXPLAINED]
         return (
-            f"{self.workload} ({self.size}), {self.engine}: {share.estimate:.1%} of a step is unexplained "
+            f"{self.cell.title}, {self.engine}: {share.estimate:.1%} of a step is unexplained "
             f"{spread(share)}, more than {LARGEST_UNEXPLAINED:.0%}"
         )
 
@@ -49,21 +48,21 @@ def spread(share: Interval) -> str:
 def parted(records: Records) -> list[Parted]:
     """Both engines of each cell among the `parts` records, in their order."""
     groups = grouped(of(records, Parts), lambda record: record.cell)
-    return [_parted(*cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
+    return [_parted(cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
 
 
-def stages(records: Records, workload: str, size: str) -> dict[str, float]:
+def stages(records: Records, cell: Cell) -> dict[str, float]:
     """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
-    once = [stages for r in of(records, Parts) if r.cell == (workload, size) for stages in r.once]
+    once = [stages for r in of(records, Parts) if r.cell == cell for stages in r.once]
     found = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
     return {**found, UNEXPLAINED: median(o["whole"] for o in once) - sum(found.values())}
 
 
-def _parted(workload: str, size: str, engine: str, group: Sequence[Parts]) -> Parted:
+def _parted(cell: Cell, engine: str, group: Sequence[Parts]) -> Parted:
     blocks = [record.engines[engine] for record in group]
     steps = [of["step"] for of in blocks]
     shares = {
         part: sum_interval([(weight, [of[name] for of in blocks]) for name, weight in weights.items()], steps)
         for part, weights in ENGINES[engine].items()
     }
-    return Parted(workload, size, engine, geometric_mean(s for step in steps for s in step), shares)
+    return Parted(cell, engine, geometric_mean(s for step in steps for s in step), shares)
