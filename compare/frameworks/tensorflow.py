@@ -80,7 +80,8 @@ class TensorFlow(Framework):
 
     def refuses(self, error: BaseException) -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
-        return isinstance(error, NotImplementedError) or "in user code" in str(error)
+        said = str(error)
+        return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
 
 
 def _stepped(loss: Function, argnum: int) -> Function:
@@ -127,6 +128,11 @@ def _functions() -> dict[str, Function]:
         like = next((part for part in (x, y) if tf.is_tensor(part)), tensor(x))
         return tf.where(test, tf.cast(x, like.dtype), tf.cast(y, like.dtype))
 
+    @tf.custom_gradient
+    def dense(x: Any) -> Any:
+        # what follows in the backward pass cannot take IndexedSlices, which `tf.gather` gives
+        return tf.identity(x), tensor
+
     def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:
         padded = tf.pad(x, [[0, 0], [0, 0], [padding] * 2, [padding] * 2])
         y = tf.nn.conv2d(tf.transpose(padded, (0, 2, 3, 1)), tf.transpose(weight, (2, 3, 1, 0)), stride, "VALID")
@@ -157,14 +163,17 @@ def _functions() -> dict[str, Function]:
         return packed(found)
 
     def scan(step: Function, state: Any, xs: Any) -> Any:
-        outputs = tf.TensorArray(xs.dtype, size=tf.shape(xs)[0])
+        length = tf.shape(xs)[0]
+        outputs = tf.TensorArray(xs.dtype, size=length)
         leaves, structure = optree.tree_flatten(state)
 
         def body(i: Any, outputs: Any, *parts: Any) -> Any:
             after, output = step(optree.tree_unflatten(structure, list(parts)), xs[i])
             return (i + 1, outputs.write(i, output), *optree.tree_leaves(after))
 
-        _, outputs, *after = tf.while_loop(lambda i, *_: i < tf.shape(xs)[0], body, [0, outputs, *leaves])
+        start = [0, outputs, *leaves]
+        # XLA differentiates a loop whose number of steps it knows
+        _, outputs, *after = tf.while_loop(lambda i, *_: i < length, body, start, maximum_iterations=xs.shape[0])
         return optree.tree_unflatten(structure, after), outputs.stack()
 
     return {
@@ -178,7 +187,7 @@ def _functions() -> dict[str, Function]:
         "log": tf.math.log,
         "gelu": tf.nn.gelu,
         "stack": tf.stack,
-        "concat": tf.concat,
+        "concat": lambda xs, axis=0: tf.concat(xs, axis),
         "unstack": tf.unstack,
         "expand_dims": lambda x, axis=0: tf.expand_dims(x, axis),
         "permute_dims": tf.transpose,
@@ -186,7 +195,7 @@ def _functions() -> dict[str, Function]:
         "moveaxis": tf.experimental.numpy.moveaxis,
         "where": where,
         "clip": lambda x, min=None, max=None: tf.clip_by_value(x, min, max),
-        "take": lambda x, indices, axis=0: tf.gather(x, indices, axis=axis),
+        "take": lambda x, indices, axis=0: tf.gather(dense(x), indices, axis=axis),
         "take_along_axis": lambda x, at, axis=-1: tf.gather(x, at, batch_dims=len(x.shape) - 1, axis=axis),
         "cumulative_sum": lambda x, axis=0: tf.cumsum(x, axis=axis),
         "repeat": tf.repeat,
@@ -195,6 +204,7 @@ def _functions() -> dict[str, Function]:
         "stop_gradient": tf.stop_gradient,
         "conv2d": conv2d,
         "max_pool2d": max_pool2d,
+        "embedding": tf.gather,
         "cond": cond,
         "switch": switch,
         "while_loop": while_loop,

@@ -66,6 +66,8 @@ class Torch(Framework):
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
         def step(*args: Any) -> tuple[Any, Any]:
+            if isinstance(args[argnum], torch.nn.Module):
+                return _of_module(run(*args), args[argnum])
             leaves, structure = optree.tree_flatten(args[argnum])
             leaves = [leaf.detach().requires_grad_() for leaf in leaves]
             value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
@@ -108,6 +110,15 @@ def _made(mode: Mode, loss: Function) -> Function:
         return _exported(loss)
     made: Function = torch.compile(loss, dynamic=True) if mode is DYNAMIC else torch.compile(loss)
     return made
+
+
+def _of_module(value: Any, module: Any) -> tuple[Any, Any]:
+    """A loss, and its gradients in the parameters of a module, by their names."""
+    import torch
+
+    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    found = torch.autograd.grad(value, list(named.values()), materialize_grads=True)
+    return value.detach(), dict(zip(named, found, strict=True))
 
 
 def _exported(loss: Function) -> Function:
