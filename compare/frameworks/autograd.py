@@ -52,9 +52,12 @@ def _functions() -> dict[str, Function]:
         return x - logsumexp(x, axis=axis, keepdims=True)
 
     def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
-        grid = list(np.indices(indices.shape, sparse=True))
-        grid[axis] = indices
-        return x[tuple(grid)]
+        at = axis % x.ndim
+        shape = [max(sizes) for sizes in zip(x.shape, indices.shape, strict=True)]
+        shape[at] = indices.shape[at]
+        grid = list(np.indices(shape, sparse=True))
+        grid[at] = np.broadcast_to(indices, shape)
+        return anp.broadcast_to(x, (*shape[:at], x.shape[at], *shape[at + 1 :]))[tuple(grid)]
 
     def argsort(x: Any, axis: int = -1, descending: bool = False) -> Any:
         values = getval(x)

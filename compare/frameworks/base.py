@@ -44,6 +44,13 @@ class Observed:
     compilations: Sequence[Compilation] = ()
     breaks: Mapping[str, int] = field(default_factory=dict)
 
+    def since(self, before: Observed) -> Observed:
+        """What came after an earlier look."""
+        added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
+        return Observed(
+            self.compilations[len(before.compilations) :], {reason: count for reason, count in added.items() if count}
+        )
+
 
 class Framework(ABC):
     """An adapter. One process runs one framework, and `start` comes before all else in it.

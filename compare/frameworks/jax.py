@@ -102,7 +102,7 @@ def _functions() -> dict[str, Function]:
     same = (
         "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod any all "
         "argmax argmin concat unstack squeeze matrix_transpose broadcast_to take_along_axis argsort sort cumulative_sum "
-        "roll repeat astype zeros logical_and logical_not logical_or permute_dims moveaxis"
+        "roll repeat zeros logical_and logical_not logical_or permute_dims moveaxis"
     )
 
     def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:
@@ -116,6 +116,7 @@ def _functions() -> dict[str, Function]:
     return {
         **{name: getattr(jnp, name) for name in same.split()},
         **{name: getattr(jax.nn, name) for name in ("sigmoid", "relu", "softmax", "log_softmax", "logsumexp")},
+        "astype": lambda x, dtype: jnp.asarray(x).astype(dtype),
         "stack": lambda xs, axis=0: jnp.stack([jnp.asarray(x) for x in xs], axis=axis),
         "expand_dims": lambda x, axis=0: jnp.expand_dims(x, axis),
         "take": lambda x, indices, axis=0: jnp.take(x, jnp.asarray(indices), axis=axis),

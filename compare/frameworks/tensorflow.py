@@ -117,6 +117,9 @@ def _functions() -> dict[str, Function]:
 
         return ordered
 
+    def along(f: Function) -> Function:
+        return lambda x, axis=-1: f(x, axis=range(len(x.shape))[axis])  # axis=None is refused: tf takes it for -1
+
     def both(f: Function) -> Function:
         def called(x: Any, y: Any) -> Any:
             like = next(part for part in (x, y) if tf.is_tensor(part))
@@ -127,6 +130,10 @@ def _functions() -> dict[str, Function]:
     def where(test: Any, x: Any, y: Any) -> Any:
         like = next((part for part in (x, y) if tf.is_tensor(part)), tensor(x))
         return tf.where(test, tf.cast(x, like.dtype), tf.cast(y, like.dtype))
+
+    def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+        below = x if max is None else tf.minimum(x, tf.cast(max, x.dtype))
+        return below if min is None else tf.maximum(below, tf.cast(min, x.dtype))
 
     @tf.custom_gradient
     def dense(x: Any) -> Any:
@@ -183,7 +190,8 @@ def _functions() -> dict[str, Function]:
         **{name: order(getattr(tf, name)) for name in ("argsort", "sort")},
         **{name: both(getattr(tf, name)) for name in ("maximum", "minimum")},
         **{name: getattr(tf, name) for name in ("logical_and", "logical_or", "logical_not", "round")},
-        **{name: getattr(tf.nn, name) for name in ("relu", "softmax", "log_softmax")},
+        **{name: along(getattr(tf.nn, name)) for name in ("softmax", "log_softmax")},
+        "relu": tf.nn.relu,
         "log": tf.math.log,
         "gelu": tf.nn.gelu,
         "stack": tf.stack,
@@ -194,7 +202,7 @@ def _functions() -> dict[str, Function]:
         "matrix_transpose": tf.linalg.matrix_transpose,
         "moveaxis": tf.experimental.numpy.moveaxis,
         "where": where,
-        "clip": lambda x, min=None, max=None: tf.clip_by_value(x, min, max),
+        "clip": clip,
         "take": lambda x, indices, axis=0: tf.gather(dense(x), indices, axis=axis),
         "take_along_axis": lambda x, at, axis=-1: tf.gather(x, at, batch_dims=len(x.shape) - 1, axis=axis),
         "cumulative_sum": lambda x, axis=0: tf.cumsum(x, axis=axis),

@@ -148,14 +148,13 @@ def _functions() -> dict[str, Function]:
     def tensor(x: Any) -> Any:
         return x if isinstance(x, torch.Tensor) else torch.as_tensor(x)
 
-    def dtype(of: Any) -> Any:
+    def as_dtype(of: Any) -> Any:
         return of if isinstance(of, torch.dtype) else getattr(torch, np.dtype(of).name)
 
     def reduction(f: Function) -> Function:
         def reduced(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-            if axis is None:
-                axis = tuple(range(x.dim()))
-            return f(x, dim=axis, keepdim=keepdims)
+            axes = tuple(range(x.dim())) if axis is None else axis
+            return x if axes == () else f(x, dim=axes, keepdim=keepdims)
 
         return reduced
 
@@ -175,7 +174,7 @@ def _functions() -> dict[str, Function]:
     def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
         return torch.sort(x, dim=axis, descending=descending, stable=True)
 
-    same = "tanh exp log sin cos sqrt abs sigmoid relu square floor round reshape broadcast_to moveaxis logical_not"
+    same = "tanh exp log sin cos sqrt abs sigmoid relu square floor round reshape moveaxis logical_not"
     return {
         **{name: getattr(torch, name) for name in same.split()},
         **{name: both(getattr(torch, name)) for name in ("maximum", "minimum", "logical_and", "logical_or")},
@@ -189,7 +188,8 @@ def _functions() -> dict[str, Function]:
         "unstack": lambda x, axis=0: torch.unbind(x, dim=axis),
         "expand_dims": lambda x, axis=0: torch.unsqueeze(tensor(x), axis),
         "squeeze": torch.squeeze,
-        "permute_dims": torch.permute,
+        "broadcast_to": lambda x, shape: torch.broadcast_to(x, shape),
+        "permute_dims": lambda x, axes=None: torch.permute(x, axes or tuple(reversed(range(x.dim())))),
         "matrix_transpose": lambda x: x.mT,
         "where": lambda test, x, y: torch.where(tensor(test), x, y),
         "clip": lambda x, min=None, max=None: torch.clamp(x, min, max),
@@ -199,8 +199,8 @@ def _functions() -> dict[str, Function]:
         "argsort": lambda x, **options: sort(x, **options).indices,
         "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
         "repeat": lambda x, repeats, axis=None: torch.repeat_interleave(x, repeats, dim=axis),
-        "astype": lambda x, to: tensor(x).to(dtype(to)),
-        "zeros": lambda shape, dtype_=None, **options: torch.zeros(shape, dtype=dtype(options.get("dtype", dtype_))),
+        "astype": lambda x, dtype: tensor(x).to(as_dtype(dtype)),
+        "zeros": lambda shape, dtype=np.float64: torch.zeros(shape, dtype=as_dtype(dtype)),
         "stop_gradient": lambda x: x.detach(),
         "gelu": F.gelu,
         "cross_entropy": lambda logits, labels: F.cross_entropy(logits, tensor(labels)),
