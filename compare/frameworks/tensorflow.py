@@ -132,8 +132,8 @@ def _functions() -> dict[str, Function]:
         return tf.where(test, tf.cast(x, like.dtype), tf.cast(y, like.dtype))
 
     def clip(x: Any, min: Any = None, max: Any = None) -> Any:
-        below = x if max is None else tf.minimum(x, tf.cast(max, x.dtype))
-        return below if min is None else tf.maximum(below, tf.cast(min, x.dtype))
+        above = x if min is None else tf.maximum(x, tf.cast(min, x.dtype))
+        return above if max is None else tf.minimum(above, tf.cast(max, x.dtype))  # the last wins, as in NumPy
 
     @tf.custom_gradient
     def dense(x: Any) -> Any:
