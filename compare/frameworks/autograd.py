@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import optree
 
 from compare.frameworks.base import Framework, Function, Mode
 from compare.frameworks.composed import composed, looped
@@ -27,6 +28,14 @@ class Autograd(Framework):
     def numpy(self, tree: Any) -> Any:
         """NumPy's own."""
         return tree
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        return optree.tree_map(
+            lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x,
+            tree,
+            none_is_leaf=True,
+        )
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The function, or its value and gradients."""

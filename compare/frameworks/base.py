@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -126,6 +127,22 @@ class Framework(ABC):
 
     def reset(self, seed: int) -> None:
         """Bring the framework's random numbers back to a seed."""
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """What brings back the state that arguments hold now, such as a module's running statistics."""
+        return lambda: None
+
+    def doubled(self, tree: Any) -> Any:
+        """A copy of arguments with every float in float64."""
+        raise NotImplementedError
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where float64 is allowed."""
+        return nullcontext()
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Where a compiled function draws the random numbers that the eager one draws, if it can."""
+        return nullcontext()
 
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,23 @@ class Jax(Framework):
         import jax
 
         jax.block_until_ready(result)
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        import jax
+        import jax.numpy as jnp
+
+        def double(leaf: Any) -> Any:
+            floats = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+            return leaf.astype(np.float64) if floats else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where `jax_enable_x64` is on."""
+        import jax
+
+        return jax.enable_x64(True)
 
     def observed(self, step: Function) -> Observed:
         """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""

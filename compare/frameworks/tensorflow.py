@@ -71,6 +71,15 @@ class TensorFlow(Framework):
 
         tf.random.set_seed(seed)
 
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        import tensorflow as tf
+
+        floats = (tf.float16, tf.float32)
+        return optree.tree_map(
+            lambda x: tf.cast(x, tf.float64) if tf.is_tensor(x) and x.dtype in floats else x, tree, none_is_leaf=True
+        )
+
     def observed(self, step: Function) -> Observed:
         """Traces, counted by each function; TensorFlow warns of retraces, and says no reasons as data."""
         if not isinstance(step, Specialised):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,39 @@ class Torch(Framework):
         import torch
 
         torch.manual_seed(seed)
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """The buffers of modules: running statistics change in every call."""
+        import torch
+
+        modules = [leaf for leaf in optree.tree_leaves(tree) if isinstance(leaf, torch.nn.Module)]
+        kept = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+
+        def restore() -> None:
+            with torch.no_grad():
+                for buffer, value in kept:
+                    buffer.copy_(value)
+
+        return restore
+
+    def doubled(self, tree: Any) -> Any:
+        """Modules copied whole."""
+        import torch
+
+        def double(leaf: Any) -> Any:
+            if isinstance(leaf, torch.nn.Module):
+                return copy.deepcopy(leaf).double()
+            return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    @contextmanager
+    def repeatable(self) -> Iterator[None]:
+        """Inductor draws as eager does."""
+        import torch._inductor.config as inductor
+
+        with inductor.patch(fallback_random=True):
+            yield
 
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
