@@ -9,18 +9,25 @@ OUT := reports/quick
 PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
+# Modules are compiled once, whatever the environment says: a hundred processes import them.
+SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
 .DEFAULT_GOAL := help
-.PHONY: help report test lint format bench clean
+.PHONY: help report test test-slow lint format bench clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 report: $(VENV)/installed  ## run the quick comparison anew and write its report
 	rm -rf $(OUT)
 	$(BIN)/graphduel run --quick --out $(OUT)
 
-test: $(VENV)/installed-test  ## run every test
-	$(BIN)/python -m pytest -n auto
+test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
+	$(SUITE) -m 'not slow'
+
+test-slow: $(VENV)/installed-test  ## run the others, and those of the tape once more with the tape in Python
+	$(SUITE) -m slow
+	GRAPHDUEL_TAPE=python $(SUITE) -m 'not slow' tests/dynamic tests/engines tests/graphs/test_operands.py
 
 lint: $(VENV)/installed-dev  ## check format, lint and types
 	$(BIN)/ruff format --check .
@@ -39,12 +46,12 @@ clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# Editable, so that an edit needs no new install; a changed pyproject.toml or C file
-# does, and the stamps see to it.
+# Editable, so that an edit needs no new install; a changed pyproject.toml, setup.py or
+# C file does, and the stamps see to it.
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

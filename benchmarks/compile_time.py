@@ -129,8 +129,8 @@ def main(nodes: str, shapes: str, page: Path | None) -> None:
 
 def _told() -> str:
     env = environment()
-    cores = f"{env['cpu']} with {env['logical_cores']} logical cores"
-    return f"Measured on {cores} under a load of {env['load']}; {env['python']}.\n"
+    cores = f"{env.cpu} with {env.logical_cores} logical cores"
+    return f"Measured on {cores} under a load of {env.load}; {env.python}.\n"
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import numpy as np
+from msgspec import to_builtins
 
 import dynamic
 from benchmarks import summary
@@ -134,7 +135,7 @@ def main(
 def _record(measured: Mapping[str, Blocks], rounds: int, settings: Settings) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     settled = {"rounds": rounds, "block_seconds": settings.block, "clock": settings.clock}
-    return {"time": now, "settings": settled, "environment": environment(), "seconds_per_step": measured}
+    return {"time": now, "settings": settled, "environment": to_builtins(environment()), "seconds_per_step": measured}
 
 
 def with_tables(page: str, record: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 from numpy._core import umath
 
-from dynamic.entry import Entry
+from dynamic.node import Node
 from dynamic.walk import carry, visit
 from graphs import dispatch
 from graphs.anomaly import anomaly
@@ -23,7 +23,7 @@ from graphs.blocks import Block, Table, enter, undo_after
 from graphs.errors import user_line
 from graphs.op import Attrs, Op
 
-_VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one entry, their local `entry`
+_VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one node, their local `node`
 _warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps when to warn: `np.seterr` is Python
 
 
@@ -69,34 +69,34 @@ class forward_lines(Block):  # noqa: N801
 
 
 class Lines:
-    """The line that recorded each entry, and so the line of all that runs."""
+    """The line that recorded each node, and so the line of all that runs."""
 
     def __init__(self) -> None:
-        self._lines: Table[str] = {}  # by weak references to entries
+        self._lines: Table[str] = {}  # by weak references to nodes
 
     def noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
-        """The interpreter, with the line of each entry that it makes written down."""
+        """The interpreter, with the line of each node that it makes written down."""
 
         def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
             result = interpreter(op, args, attrs)
-            entry = getattr(result, "_edge", None)
-            if type(entry) is Entry:
-                self._write_down(entry, self.place(sys._getframe(1))[1])
+            node = getattr(result, "_edge", None)
+            if type(node) is Node:
+                self._write_down(node, self.place(sys._getframe(1))[1])
             return result
 
         return bind
 
-    def _write_down(self, entry: Entry, line: str) -> None:
-        if ref(entry) not in self._lines:
-            self._lines[ref(entry, self._lines.pop)] = line
+    def _write_down(self, node: Node, line: str) -> None:
+        if ref(node) not in self._lines:
+            self._lines[ref(node, self._lines.pop)] = line
 
     def place(self, start: FrameType) -> tuple[str, str]:
         """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
         frame: FrameType | None = start
         while frame is not None:
             if frame.f_code in _VISITS:
-                entry = frame.f_locals["entry"]
-                return f" in the gradient of {entry.op.name}", self._lines.get(ref(entry), "")
+                node = frame.f_locals["node"]
+                return f" in the gradient of {node.op.name}", self._lines.get(ref(node), "")
             frame = frame.f_back
         return "", user_line(start)
 
@@ -104,5 +104,5 @@ class Lines:
         """Say on an error which forward line backward was busy with; nothing where it was not."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code in _VISITS]
         if frames:
-            entry = frames[-1].f_locals["entry"]
-            error.add_note(f"in the gradient of {entry.op.name} ({self._lines.get(ref(entry), 'recorded elsewhere')})")
+            node = frames[-1].f_locals["node"]
+            error.add_note(f"in the gradient of {node.op.name} ({self._lines.get(ref(node), 'recorded elsewhere')})")

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dynamic import mode
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import tree
@@ -62,7 +62,7 @@ class Arguments:
         self.plain = self.plain and Tensor not in map(type, leaves)
         variables = list(map(_variable, leaves))
         edges = [variable._edge for variable in variables]
-        self.inner = self.inner or Entry in map(type, edges)
+        self.inner = self.inner or Node in map(type, edges)
         self.variables += variables
         self.edges += edges
         self._parts.append((len(variables), grouped))

@@ -2,7 +2,7 @@
 
 Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016. As in PyTorch without its
 reentrant mode, the tape itself is kept, so that gradients flow to whatever the function reads, its arguments or not;
-only the saved values are let go of, and come back when backward asks for the first of them.
+only the saved values are dropped, and come back when backward asks for the first of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from dynamic import inplace, mode
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.blocks import Block, Hold, undo_after
@@ -40,20 +40,20 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
     segment = _Segment(f, args, kwargs)
     result = f(*args, **kwargs)
-    segment.let_go(result)
+    segment.drop(result)
     return result
 
 
 class _Segment:
-    """One checkpointed call: how to run it again, and the entries that it recorded, in a fixed order."""
+    """One checkpointed call: how to run it again, and the nodes that it recorded, in a fixed order."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.f = f
         self.arguments, self.structure = tree.flatten((args, kwargs))  # a caller may change its containers
-        self.random = _Random(self.arguments)
+        self.generators = _Generators(self.arguments)
         self.line = user_line()
         self.start = inplace.clock.tick()
-        self.entries: list[ref[Entry]] = []  # weak, since each entry holds the segment
+        self.nodes: list[ref[Node]] = []  # weak, since each node holds the segment
         self.signatures: list[Signature] = []
         self.leaves: list[Leaf] = []
 
@@ -63,35 +63,36 @@ class _Segment:
         arrays = (a._data if type(a) is Tensor else a for a in self.arguments)
         return tuple(a for a in arrays if isinstance(a, np.ndarray))
 
-    def let_go(self, result: Any) -> None:
-        """Drop the values that the function's entries have saved."""
+    def drop(self, result: Any) -> None:
+        """Drop the values that the function's nodes have saved."""
         inplace.check_unchanged("checkpoint", self.saved, self.start)
-        entries = _entries_since(self.start, result)
-        self.signatures = [_signature(entry) for entry in entries]
-        self.leaves = [edge for entry in entries for edge in entry.edges if type(edge) is Leaf]
-        self.entries = [ref(entry) for entry in entries]
-        for number, entry in enumerate(entries):
-            entry.saved = _Hole(self, number)
+        nodes = _nodes_since(self.start, result)
+        self.signatures = [_signature(node) for node in nodes]
+        self.leaves = [edge for node in nodes for edge in node.edges if type(edge) is Leaf]
+        self.nodes = [ref(node) for node in nodes]
+        for number, node in enumerate(nodes):
+            node.saved = _Hole(self, number)
 
     def fill(self) -> None:
-        """Run the function again, and give its entries their saved values back."""
+        """Run the function again, and give its nodes their saved values back."""
         again = self._again()
-        found = [_signature(entry) for entry in again]
+        found = [_signature(node) for node in again]
         if found != self.signatures:
             raise NotDifferentiableError(self._difference(found))
-        for number, (held, entry) in enumerate(zip(self.entries, again, strict=True)):
+        for number, (held, node) in enumerate(zip(self.nodes, again, strict=True)):
             original = held()
-            if original is not None and _is_hole(original, self, number):
-                original.saved = entry.saved
-                if type(entry.saved) is _Hole:  # of a checkpoint inside this one
-                    entry.saved.belongs_to(original)
+            hole = None if original is None else original.saved
+            if original is not None and type(hole) is _Hole and (hole.segment, hole.number) == (self, number):
+                original.saved = inner = node.saved
+                if type(inner) is _Hole:  # of a checkpoint inside this one
+                    inner.segment.nodes[inner.number] = held
 
-    def _again(self) -> list[Entry]:
+    def _again(self) -> list[Node]:
         args, kwargs = tree.unflatten(self.structure, self.arguments)
         start = inplace.clock.tick()
-        with self.random.restored(), mode.enable_grad(), _requiring(self.leaves):
+        with mode.enable_grad(), _RunAgain(self.generators, self.leaves):
             try:
-                return _entries_since(start, self.f(*args, **kwargs))
+                return _nodes_since(start, self.f(*args, **kwargs))
             except Exception as error:
                 error.add_note(f"in the second run of the checkpoint at {self.line}")
                 raise
@@ -107,7 +108,7 @@ class _Segment:
 
 
 class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
-    """Stands for what an entry has saved, until backward comes to it.
+    """Stands for what a node has saved, until backward comes to it.
 
     Holds the arrays that are held instead: what may not be changed in place, and counts as saved.
     """
@@ -121,38 +122,29 @@ class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
         return hole
 
     def fill(self) -> None:
-        """Give the entry what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
+        """Give the node what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
         self.segment.fill()
 
-    def belongs_to(self, entry: Entry) -> None:
-        """Let another entry have the values."""
-        self.segment.entries[self.number] = ref(entry)
 
-
-def _is_hole(entry: Entry, segment: _Segment, number: int) -> bool:
-    held = entry.saved
-    return type(held) is _Hole and held.segment is segment and held.number == number
-
-
-def _entries_since(start: int, result: Any) -> list[Entry]:
-    """The entries that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
+def _nodes_since(start: int, result: Any) -> list[Node]:
+    """The nodes that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
     outputs = [leaf._edge for leaf in tree.leaves(result) if type(leaf) is Tensor]
-    seen: dict[Entry, None] = {}
+    seen: dict[Node, None] = {}
     stack: list[Any] = outputs[::-1]
     while stack:
-        entry = stack.pop()
-        if type(entry) is Entry and entry.sequence > start and entry not in seen:
-            seen[entry] = None
-            stack += entry.edges
+        node = stack.pop()
+        if type(node) is Node and node.sequence > start and node not in seen:
+            seen[node] = None
+            stack += node.edges
     return list(seen)
 
 
-def _signature(entry: Entry) -> Signature:
-    """What an entry is and has saved: the op and the specs, which two runs of one function must share."""
-    held = entry.saved
+def _signature(node: Node) -> Signature:
+    """What a node is and has saved: the op and the specs, which two runs of one function must share."""
+    held = node.saved
     if type(held) is _Hole:
         return held.segment.signatures[held.number]
-    return entry.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
+    return node.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
 
 
 def _described(signatures: Sequence[Signature], number: int) -> str:
@@ -162,14 +154,18 @@ def _described(signatures: Sequence[Signature], number: int) -> str:
     return f"{name}({', '.join(map(repr, specs))})"
 
 
-class _requiring(Block):  # noqa: N801
-    """Let leaves require gradients: those of a transform stop doing so when its function has run."""
+class _RunAgain(Block):
+    """Inside the block random generators draw what they drew then, and the leaves of a segment require gradients.
 
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
-        self._leaves = leaves
+    The leaves of a transform stop requiring them when its function has run.
+    """
+
+    def __init__(self, generators: _Generators, leaves: Sequence[Leaf]) -> None:
+        self._generators, self._leaves = generators, leaves
 
     def __enter__(self) -> None:
         hold = self.hold()
+        self._generators.rewind(hold)
         for leaf in self._leaves:
             tensor = leaf.tensor()
             if tensor is not None and tensor._edge is not leaf:
@@ -177,42 +173,27 @@ class _requiring(Block):  # noqa: N801
                 tensor._edge = leaf
 
 
-class _Random:
-    """The state of the random generators that a function may draw from: the global ones, and those it is given."""
+class _Generators:
+    """The random generators that a function may draw from, the global ones and those it is given, and their state."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
-        self._generators = [a.bit_generator for a in arguments if isinstance(a, np.random.Generator)]
+        self._own = [a.bit_generator for a in arguments if isinstance(a, np.random.Generator)]
         self._state = self._read()
 
     def _read(self) -> tuple[Any, ...]:
-        return random.getstate(), np.random.get_state(), [g.state for g in self._generators]  # noqa: NPY002
+        return random.getstate(), np.random.get_state(), [g.state for g in self._own]  # noqa: NPY002
 
-    def restored(self) -> _Drawing:
-        """The state as it was, inside the block; what it is now, after it."""
-        return _Drawing(self)
-
-    def again(self, hold: Hold) -> None:
+    def rewind(self, hold: Hold) -> None:
         """Draw as from the start, until the block of a hold has ended."""
         python, numpy, own = self._read()
         shared: random.Random = random.setstate.__self__  # type: ignore[attr-defined]  # the module's own generator
         undo_after(hold, partial(_random.Random.setstate, shared, python[1]))  # its own `setstate` is Python
         undo_after(hold, partial(setattr, shared, "gauss_next", python[2]))
         undo_after(hold, partial(np.random.set_state, numpy))
-        for generator, state in zip(self._generators, own, strict=True):
+        for generator, state in zip(self._own, own, strict=True):
             undo_after(hold, partial(setattr, generator, "state", state))
-        self._write()
-
-    def _write(self) -> None:
         python, numpy, own = self._state
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002  (whoever draws from it, in a function that is run again)
-        for generator, state in zip(self._generators, own, strict=True):
+        for generator, state in zip(self._own, own, strict=True):
             generator.state = state
-
-
-class _Drawing(Block):
-    def __init__(self, generators: _Random) -> None:
-        self._generators = generators
-
-    def __enter__(self) -> None:
-        self._generators.again(self.hold())

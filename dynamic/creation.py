@@ -10,6 +10,21 @@ import numpy.typing as npt
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
 
+__all__ = [
+    "arange",
+    "as_tensor",
+    "eye",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
 
 def tensor(data: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """A leaf with a copy of `data`: Python floats become float32, ints int64; arrays keep their dtype.

@@ -15,9 +15,9 @@ import numpy as np
 
 from dynamic import mode, tapes
 from dynamic.arguments import Arguments
-from dynamic.backward import pulled
-from dynamic.entry import Entry
+from dynamic.gradients import pulled
 from dynamic.inplace import owned
+from dynamic.node import Node
 from dynamic.tape import wrap, zeros
 from dynamic.tensor import Tensor
 from graphs import promotion, transforms, tree
@@ -105,7 +105,7 @@ def _taped(
     """The same once the function has run; `seen` is whether ops are recorded around it."""
     edges = call.edges
     past = tapes.history([r._edge for r in results if type(r) is Tensor])
-    nested = seen and ((call.inner and bool(past.entries)) or False in map(_is_closed, past.leaves))
+    nested = seen and ((call.inner and bool(past.nodes)) or False in map(_is_closed, past.leaves))
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         outputs, seeds = [], []
@@ -183,7 +183,7 @@ def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
 
     Whoever gets them may write to them, so that they share none either with a tape that is read again.
     """
-    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Entry)}
+    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Node)}
     arrays = [owned(r._data if type(r) is Tensor else r, given) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 

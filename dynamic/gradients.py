@@ -1,22 +1,26 @@
-"""Gradients of tensors: what `backward` adds to every `grad`, and what `grad_of` returns."""
+"""Gradients of tensors: what `backward` adds to every `grad`, and what `grad_of` returns.
+
+Both, and the transforms of functions, are made of `pulled`: from outputs and their cotangents to those of leaves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from dynamic import inplace
-from dynamic.backward import pulled
-from dynamic.entry import Edge, Leaf
-from dynamic.tape import wrap
+from dynamic import inplace, mode, tapes
+from dynamic.node import Edge, Leaf
+from dynamic.tape import History, wrap
 from dynamic.tensor import Tensor
+from dynamic.walk import Way
+from graphs import reverse
 from graphs.errors import NotDifferentiableError, ShapeError, located
 from graphs.ops.elementwise import add
-from graphs.ops.movement import identity
+from graphs.ops.movement import astype, identity
 
-Array = Any
 Tensors = Tensor | Sequence[Tensor]
 
 
@@ -125,3 +129,61 @@ def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
         leaf.grad = add(held, wrap(cotangent))
     else:
         inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
+
+
+def pulled(
+    outputs: Sequence[Tensor],
+    seeds: Sequence[Any],
+    wanted: Collection[Edge] | None = None,
+    past: History | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> dict[Any, Any]:
+    """The cotangents of all leaves that the outputs depend on; or of what is `wanted`, leaves or not, and no others.
+
+    `past` is the history of the outputs, or of more, if somebody knows it. Entries that are not retained leave it.
+    """
+    cotangents: dict[Any, Any] = {}
+    for output, seed in zip(outputs, seeds, strict=True):
+        _start(cotangents, output, seed, create_graph)
+    past = tapes.history(cotangents) if past is None else past
+    asked = frozenset(wanted or ())
+    useful = None if wanted is None or past.leaves <= asked else _useful(asked, past)
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    nodes = past.nodes.copy() if retain else past.nodes
+    with mode.enable_grad() if create_graph else nullcontext():
+        return tapes.walk(nodes, cotangents, Way(asked, useful, retain, create_graph))
+
+
+def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: bool) -> None:
+    edge = output._edge
+    if edge is None:
+        raise NotDifferentiableError(
+            located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
+        )
+    inplace.check_view(output)
+    data = output._data
+    if seed is None and data.size == 1:  # a tensor that needs a gradient is floating
+        seed = np.ones(data.shape, data.dtype) if data.shape else np.array(1, data.dtype)
+    else:
+        reverse.check_seed(output, seed)
+        seed = seed if isinstance(seed, Tensor) and create_graph else _copy(seed, data.dtype)
+    reverse.arrive(cotangents, edge, wrap(seed) if create_graph and type(seed) is not Tensor else seed)
+
+
+def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:
+    """The wanted edges and every node from which one is reached.
+
+    A node that was freed counts as well, for nobody knows where it led.
+    """
+    useful = set(wanted)
+    for node in past.nodes:
+        if node.saved is None or any(edge in useful for edge in node.edges):
+            useful.add(node)
+    return useful
+
+
+def _copy(seed: Any, dtype: np.dtype[Any]) -> Any:
+    array = seed._data if isinstance(seed, Tensor) else np.asarray(seed)
+    return identity(array) if array.dtype == dtype else astype(array, dtype)

@@ -1,7 +1,7 @@
 """Changing a tensor in place, and noticing when that makes a gradient wrong.
 
 Nothing is counted while tensors are only read. Each change is noted with the time it happened; backward compares
-that with the time each entry was recorded, so that a value changed *after* it was saved is an error, as in PyTorch.
+that with the time each node was recorded, so that a value changed *after* it was saved is an error, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynamic import mode
-from dynamic.entry import Edge, Entry, Leaf
+from dynamic.node import Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
@@ -90,12 +90,12 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
     result = _fitted(data, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    entry = result._edge if type(result._edge) is Entry and mode.is_grad_enabled() else None
-    _note(data, clock.tick(), rewrites=entry is not None)
-    if entry is not None:
-        tensor._edge = entry
-        entry.sequence = clock.tick()
-        _check_residuals(entry, data)
+    node = result._edge if type(result._edge) is Node and mode.is_grad_enabled() else None
+    _note(data, clock.tick(), rewrites=node is not None)
+    if node is not None:
+        tensor._edge = node
+        node.sequence = clock.tick()
+        _check_residuals(node, data)
     return tensor
 
 
@@ -124,10 +124,10 @@ def _fitted(data: np.ndarray[Any, Any], result: Tensor) -> Tensor:
     return converted
 
 
-def _check_residuals(entry: Entry, data: np.ndarray[Any, Any]) -> None:
-    """Mark an entry that saved the very value its own in-place result has overwritten."""
-    if any(value is data for value in entry.saved or ()):
-        entry.sequence = 0
+def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
+    """Mark a node that saved the very value its own in-place result has overwritten."""
+    if any(value is data for value in node.saved or ()):
+        node.sequence = 0
 
 
 def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
@@ -149,9 +149,9 @@ def _change_since(array: Any, time: int) -> Change | None:
     return change if change is not None and change.time > time else None
 
 
-def check_saved(entry: Entry) -> None:
-    """Raise InplaceError when a value that this entry saved was changed after it was recorded."""
-    check_unchanged(entry.op.name, entry.saved or (), entry.sequence)
+def check_saved(node: Node) -> None:
+    """Raise InplaceError when a value that this node saved was changed after it was recorded."""
+    check_unchanged(node.op.name, node.saved or (), node.sequence)
 
 
 def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
@@ -165,15 +165,10 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
             )
 
 
-def precedes_change(edge: Edge) -> bool:
-    """Whether something was recorded before a history was changed in place: `check_view` has to look at its tensor."""
-    return type(edge) is Entry and edge.sequence < clock.rewritten
-
-
 def check_view(tensor: Tensor) -> None:
     """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
     time = tensor._edge.sequence if tensor._edge is not None else 0
-    change = _change_since(tensor._data, time)
+    change = _change_since(tensor._data, time) if time < clock.rewritten else None
     if change is not None and change.rewritten > time > 0:
         raise InplaceError(
             located(f"this view's base was changed in place at {change.line}; take the view again after the change")

@@ -6,13 +6,10 @@ import itertools
 import threading
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import ref
 
-from graphs.blocks import Block, Table, enter, innermost
-
-if TYPE_CHECKING:
-    from dynamic.batching.batch import Batch
+from graphs.blocks import Block, Table, innermost
 
 
 class Mode(NamedTuple):
@@ -25,7 +22,7 @@ class Mode(NamedTuple):
 
     recording: bool = True
     inference: bool = False
-    batch: Batch | None = None
+    batch: Any = None
 
 
 class _Thread(threading.local):
@@ -113,13 +110,3 @@ class inference_mode(_Recording):  # noqa: N801
 
     def _within(self, outer: Mode) -> Mode:
         return self._mode._replace(batch=outer.batch)
-
-
-class redirected(Block):  # noqa: N801
-    """Defer ops to another batch inside the block; run them at once if it is None."""
-
-    def __init__(self, batch: Batch | None) -> None:
-        self._batch = batch
-
-    def __enter__(self) -> None:
-        enter(thread.blocks, self.hold(), now()._replace(batch=self._batch))

@@ -14,8 +14,6 @@ from functools import partial
 from types import ModuleType
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from graphs.blocks import Block, Table, enter, undo_after
 from graphs.errors import GraphError, located
 
@@ -77,15 +75,13 @@ class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynam
         return PoolStats(*_allocator.pool_stats(self._memory)) if _allocator else PoolStats(0, 0, 0, 0, 0)
 
 
-def _connected() -> ModuleType | None:
-    """The compiled part, once it knows how to talk to NumPy; None where it cannot."""
+def _compiled() -> ModuleType | None:
+    """The compiled part; None where it was not built."""
     try:
         from dynamic import _native
-
-        _native.connect_pool(np._core._multiarray_umath._ARRAY_API)  # type: ignore[attr-defined]
-    except (AttributeError, ImportError, ValueError):
+    except ImportError:
         return None
     return _native
 
 
-_allocator = _connected()
+_allocator = _compiled()

@@ -1,12 +1,11 @@
 """The tape: what is kept of each op that runs on tensors that require gradients.
 
-The tape is no list. Each recorded result points at the entry of the op that made it, and each entry at the entries
+The tape is no list. Each recorded result points at the node of the op that made it, and each node at the nodes
 of its inputs, so that dropping a result frees what only it needed. `dynamic/walk.py` walks back along them.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,88 +13,67 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import inplace, mode
-from dynamic.entry import Edge, Entry, Leaf
+from dynamic.node import Edge, Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
 from graphs.errors import GraphError
 from graphs.op import Attrs, Op
 from graphs.pullback import Ndims, Pullback, pullback
 
+Maker = Callable[[Op, int, int, Ndims], Pullback]
 
-def bind(op: Op, args: Sequence[Any], attrs: Attrs, pullback: Callable[..., Pullback] = pullback) -> Any:
-    """Run an op at once, and record it when a gradient will need it: the interpreter for tensors.
 
-    `pullback` makes what an entry holds of its op; the compiled tape has its own.
+def interpreter(pullback: Maker) -> dispatch.Interpreter:
+    """What runs an op on tensors at once, and records it when a gradient will need it.
+
+    `pullback` makes what a node holds of its op; the compiled tape has its own.
     """
-    run_ = functools.partial(run, pullback=pullback)
-    return (dispatch.by_detours(run_) if dispatch.detours else run_)(op, args, attrs)
+
+    def run(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        for arg in args:
+            if type(arg) is not Tensor and (other := dispatch.interpreter_of(arg)) is not None:
+                return other(op, args, attrs)
+        try:
+            arrays = [arg._data if type(arg) is Tensor else promotion.typed(arg, args) for arg in args]
+        except GraphError as error:
+            raise dispatch.explained(op, args, error) from None
+        edges = [arg._edge if type(arg) is Tensor else None for arg in args]
+        data = dispatch.execute(op, arrays, attrs)
+        if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
+            return wrap(data)
+        wanted = _wanted(op, args, edges)
+        if not wanted:
+            return wrap(data)
+        node = Node()
+        node.pullback = pullback(op, wanted, len(edges), _ndims(op, args, arrays))
+        node.attrs = attrs
+        node.edges = tuple([edge if wanted >> i & 1 else None for i, edge in enumerate(edges)])
+        node.saved = node.pullback.save(arrays, data, attrs)
+        node.shape = data.shape
+        node.dtype = data.dtype
+        node.sequence = inplace.clock.tick()
+        node.hooks = None
+        return wrap(data, node)
+
+    def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        return (dispatch.by_detours(run) if dispatch.detours else run)(op, args, attrs)
+
+    return bind
 
 
-def run(op: Op, args: Sequence[Any], attrs: Attrs, pullback: Callable[..., Pullback] = pullback) -> Any:
-    """The same where nobody detours ops."""
-    values = _lifted(op, args)
-    if values is None:
-        return _other_interpreter(args)(op, args, attrs)
-    arrays = [v._data if type(v) is Tensor else v for v in values]
-    edges = [v._edge if type(v) is Tensor else None for v in values]
-    data = dispatch.execute(op, arrays, attrs)
-    if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
-        return wrap(data)
-    return wrap(data, _entry(op, args, arrays, edges, data, attrs, pullback))
+bind = interpreter(pullback)
 
 
-def _lifted(op: Op, args: Sequence[Any]) -> list[Any] | None:
-    """The arguments with scalars and lists as arrays; None when another interpreter must see them."""
-    result = []
-    for arg in args:
-        if type(arg) is not Tensor:
-            if dispatch.interpreter_of(arg) is not None:
-                return None
-            try:
-                arg = promotion.typed(arg, args)
-            except GraphError as error:
-                raise dispatch.explained(op, args, error) from None
-        result.append(arg)
-    return result
-
-
-def _other_interpreter(args: Sequence[Any]) -> dispatch.Interpreter:
-    found = (dispatch.interpreter_of(a) for a in args if type(a) is not Tensor)
-    return next(i for i in found if i is not None)
-
-
-def _entry(
-    op: Op,
-    args: Sequence[Any],
-    arrays: Sequence[Any],
-    edges: list[Edge],
-    data: Any,
-    attrs: Attrs,
-    pullback: Callable[..., Pullback],
-) -> Entry | None:
-    """The entry of an op that has just run, with exactly what its rules name; None when no gradient flows."""
+def _wanted(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -> int:
+    """The inputs that get a gradient, as a bit set: those with an edge and a rule."""
     wanted = 0
     for i, edge in enumerate(edges):
         if edge is None:
             continue
-        if edge.sequence < inplace.clock.rewritten:
-            inplace.check_view(args[i])
-        if (op.rules[i] if op.arity is not None else op.rules[0]) is None:
-            edges[i] = None
-        else:
+        inplace.check_view(args[i])
+        if op.rule(i) is not None:
             wanted |= 1 << i
-    if not wanted:
-        return None
-    entry = Entry()
-    entry.pullback = pullback(op, wanted, len(edges), _ndims(op, args, arrays))
-    entry.attrs = attrs
-    entry.edges = tuple(edges)
-    entry.saved = entry.pullback.save(arrays, data, attrs)
-    entry.shape = data.shape
-    entry.dtype = data.dtype
-    entry.sequence = inplace.clock.tick()
-    entry.hooks = None
-    return entry
+    return wanted
 
 
 def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> Ndims:
@@ -120,21 +98,21 @@ def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
 _new = object.__new__
 
 
-def zeros(edge: Entry | Leaf) -> np.ndarray[Any, Any]:
+def zeros(edge: Node | Leaf) -> np.ndarray[Any, Any]:
     """The cotangent of an edge that nothing has reached."""
     return np.zeros(edge.shape, edge.dtype)
 
 
 class History(NamedTuple):
-    """What led to some tensors: entries, the latest last, and leaves."""
+    """What led to some tensors: nodes, the latest last, and leaves."""
 
-    entries: list[Entry]
+    nodes: list[Node]
     leaves: set[Leaf]
 
 
 def history(roots: Iterable[Edge]) -> History:
-    """Every entry and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
-    entries: list[Entry] = []
+    """Every node and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
+    nodes: list[Node] = []
     leaves: set[Leaf] = set()
     seen: set[Edge] = {None}
     pending: list[Iterable[Edge]] = [roots]
@@ -142,13 +120,13 @@ def history(roots: Iterable[Edge]) -> History:
         for edge in edges:
             if edge not in seen:
                 seen.add(edge)
-                if type(edge) is Entry:
-                    entries.append(edge)
+                if type(edge) is Node:
+                    nodes.append(edge)
                     pending.append(edge.edges)
                 else:
                     leaves.add(edge)  # type: ignore[arg-type]  # the only other edge
-    entries.sort(key=_SEQUENCE)
-    return History(entries, leaves)
+    nodes.sort(key=_SEQUENCE)
+    return History(nodes, leaves)
 
 
 _SEQUENCE = operator.attrgetter("sequence")

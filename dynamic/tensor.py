@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dynamic import copying, mode, printing
-from dynamic.entry import Edge, Entry, Leaf
+from dynamic import inplace, mode
+from dynamic.node import Edge, Leaf, Node
 from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
+from graphs.torch import printing
 
 Array = np.ndarray[Any, Any]
 Hook = Callable[["Tensor"], "Tensor | None"]
@@ -30,7 +33,7 @@ class Tensor(Surface):
     __slots__ = ("__weakref__", "_data", "_edge", "grad")
 
     _data: Array
-    _edge: Edge  # where its gradient goes: the entry that made it, or the leaf that it is, or nowhere
+    _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
     grad: Tensor | None
 
     def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> None:
@@ -78,12 +81,12 @@ class Tensor(Surface):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
-        return type(self._edge) is not Entry
+        return type(self._edge) is not Node
 
     @property
-    def grad_fn(self) -> Entry | None:
+    def grad_fn(self) -> Node | None:
         """The recorded op that made this tensor."""
-        return self._edge if type(self._edge) is Entry else None
+        return self._edge if type(self._edge) is Node else None
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Start or stop recording operations on this leaf, and return it.
@@ -190,19 +193,22 @@ class Tensor(Surface):
         return ops.identity(self)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of a tensor that is no leaf in its `grad`."""
-        from dynamic.hooks import retain_grad
+        """Keep the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
+        if type(self._edge) is Node and not any(isinstance(hook, _Keep) for hook in self._edge.hooks or ()):
+            self.register_hook(_Keep(self))
 
-        retain_grad(self)
-
-    def register_hook(self, hook: Hook) -> Any:
+    def register_hook(self, hook: Hook) -> Handle:
         """Call `hook(gradient)` when backward reaches this tensor; what it returns replaces the gradient.
 
         The result has `remove()`. Raises NotDifferentiableError when the tensor requires no gradient.
         """
-        from dynamic.hooks import register_hook
-
-        return register_hook(self, hook)
+        edge = self._edge
+        if edge is None:
+            raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
+        hooks = edge.hooks = edge.hooks or []
+        hooks.append(hook)
+        hooks.sort(key=lambda one: isinstance(one, _Keep))  # what is kept is the gradient after every other hook
+        return Handle(hooks, hook)
 
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
@@ -211,36 +217,30 @@ class Tensor(Surface):
             return getitem(self, key)
         return super().__getitem__(key)
 
-    # Copies -------------------------------------------------------------------------------------------------
+    # Copies: a history belongs to the run that recorded it, and is never copied ------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return copying.reduced(self)
+        return Tensor, (self._data, None, self.requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return copying.deep_copied(self, memo)
+        if not self.is_leaf:
+            raise NotDifferentiableError(
+                located(
+                    "deepcopy of a tensor that an op has made; detach() it first, or clone() it to stay in the graph"
+                )
+            )
+        made = Tensor(copy.deepcopy(self._data, memo), requires_grad=self.requires_grad)
+        made.grad = copy.deepcopy(self.grad, memo)
+        return made
 
     # In place -----------------------------------------------------------------------------------------------
 
     def _assign(self, result: Any) -> Self:
-        from dynamic.inplace import assign
-
-        assign(self, result if isinstance(result, Tensor) else Tensor(result))
+        inplace.assign(self, result if isinstance(result, Tensor) else Tensor(result))
         return self
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, key))
-
-    def __iadd__(self, other: Any) -> Self:
-        return self._assign(self + other)
-
-    def __isub__(self, other: Any) -> Self:
-        return self._assign(self - other)
-
-    def __imul__(self, other: Any) -> Self:
-        return self._assign(self * other)
-
-    def __itruediv__(self, other: Any) -> Self:
-        return self._assign(self / other)
 
     def add_(self, other: Any, alpha: float = 1) -> Self:
         """Add `alpha * other` in place."""
@@ -257,6 +257,11 @@ class Tensor(Surface):
     def div_(self, other: Any) -> Self:
         """Divide in place."""
         return self._assign(self / other)
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
 
     def copy_(self, other: Any) -> Self:
         """Take the values of another tensor, broadcast to this one's shape."""
@@ -292,6 +297,30 @@ def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._data
     return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
+
+
+class Handle:
+    """Takes a hook away again."""
+
+    def __init__(self, hooks: list[Hook], hook: Hook) -> None:
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self) -> None:
+        """Stop calling the hook; a second call does nothing."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
+class _Keep:
+    """The hook that adds a gradient to the `grad` of a tensor, as long as the tensor is there."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._target = weakref.ref(tensor)
+
+    def __call__(self, gradient: Tensor) -> None:
+        kept = self._target()
+        if kept is not None:
+            kept.grad = gradient if kept.grad is None else kept.grad + gradient
 
 
 def _unstorable() -> GraphError:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynamic import inplace, mode
-from dynamic.entry import Edge, Entry, Leaf
+from dynamic.node import Edge, Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import reverse
@@ -16,91 +16,74 @@ from graphs.ops.movement import identity
 from graphs.spec import spec_of
 
 
-def walk(
-    entries: list[Entry],
-    cotangents: dict[Any, Any],
-    wanted: frozenset[Edge],
-    useful: Container[Edge] | None,
-    *,
-    retain: bool,
-    create_graph: bool,
-) -> dict[Any, Any]:
-    """Visit the entries, the latest first; the cotangents of the leaves, and of the entries that are `wanted`.
+class Way(NamedTuple):
+    """What a pass back is to do.
 
-    Entries leave the list, and each is freed as soon as it has been visited, unless they are to be retained.
-    Inputs that are not `useful` get no cotangent.
+    wanted         nodes whose cotangents are asked for, beside those of leaves
+    useful         the only inputs that get a cotangent; all of them if None
+    retain         whether nodes keep what they have saved; else each is freed as soon as it has been visited
+    create_graph   whether the pass is itself recorded
+    """
+
+    wanted: frozenset[Edge] = frozenset()
+    useful: Container[Edge] | None = None
+    retain: bool = False
+    create_graph: bool = False
+
+
+def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, Any]:
+    """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`.
+
+    Nodes leave the list.
     """
     reached: dict[Any, Any] = {}
-    pull = functools.partial(
-        visit, reached=reached, wanted=wanted, useful=useful, retain=retain, create_graph=create_graph
-    )
-    reverse.accumulate(_latest_first(entries), cotangents, pull)
+    latest_first = (nodes.pop() for _ in range(len(nodes)))
+    reverse.accumulate(latest_first, cotangents, functools.partial(visit, reached=reached, way=way))
     for edge, cotangent in cotangents.items():
         reached[edge] = hooked(edge, cotangent) if edge.hooks else cotangent
     return reached
 
 
-def _latest_first(entries: list[Entry]) -> Iterator[Entry]:
-    while entries:
-        yield entries.pop()
+def visit(node: Node, cotangent: Any, reached: dict[Any, Any], way: Way) -> Iterator[tuple[Edge, Any]]:
+    """Each input of a node with its contribution."""
+    prepare(node)
+    if node.hooks:
+        cotangent = hooked(node, cotangent)
+    if node in way.wanted:
+        reached[node] = cotangent
+    return carry(node, cotangent, way)
 
 
-def visit(
-    entry: Entry,
-    cotangent: Any,
-    *,
-    reached: dict[Any, Any],
-    wanted: frozenset[Edge],
-    useful: Container[Edge] | None,
-    retain: bool,
-    create_graph: bool,
-) -> Iterator[tuple[Edge, Any]]:
-    """Each input of an entry with its contribution."""
-    prepare(entry)
-    if entry.hooks:
-        cotangent = hooked(entry, cotangent)
-    if entry in wanted:
-        reached[entry] = cotangent
-    return carry(entry, cotangent, useful, retain=retain, create_graph=create_graph)
-
-
-def carry(
-    entry: Entry,
-    cotangent: Any,
-    useful: Container[Edge] | None = None,
-    *,
-    retain: bool = False,
-    create_graph: bool = False,
-) -> Iterator[tuple[Edge, Any]]:
-    """The same of an entry that is ready. `detect_anomaly` looks for the frames of these two functions."""
-    edges, saved = entry.taken(retain)
-    values = _as_tensors(entry, edges, saved) if create_graph else list(saved)
+def carry(node: Node, cotangent: Any, way: Way) -> Iterator[tuple[Edge, Any]]:
+    """The same of a node that is ready. `detect_anomaly` looks for the frames of these two functions."""
+    edges, saved = node.taken(way.retain)
+    values = _as_tensors(node, edges, saved) if way.create_graph else list(saved)
     values.append(cotangent)
     del cotangent, saved  # so that each is dropped after its last use
-    yield from entry.pullback.pull(edges, values, useful)
+    yield from node.pullback.pull(edges, values, way.useful)
 
 
-def prepare(entry: Entry) -> None:
-    """Check what an entry has saved, and fill in what `checkpoint` has dropped. Raises as `backward` does."""
-    saved: Any = entry.saved
-    inplace.check_saved(entry)
+def prepare(node: Node) -> None:
+    """Check what a node has saved, and fill in what `checkpoint` has dropped. Raises as `backward` does."""
+    saved: Any = node.saved
+    inplace.check_saved(node)
     while saved is not None and type(saved) is not tuple:  # a `checkpoint` hole
         saved.fill()
-        saved = entry.saved
+        saved = node.saved
     if saved is None:  # released before, or meanwhile by a backward in another thread
-        raise entry.freed()
+        raise node.freed()
 
 
-def _as_tensors(entry: Entry, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:
+def _as_tensors(node: Node, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:
     """What was saved as tensors with their history, so that what the rules do with them is recorded."""
-    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in inputs], entry]
+    edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in inputs], node]
     return [
         value if source is None else wrap(value, edges[source])  # `OUTPUT` is the last
-        for source, value in zip(entry.pullback.sources, saved, strict=True)
+        for source, value in zip(node.pullback.sources, saved, strict=True)
     ]
 
 
-def hooked(edge: Entry | Leaf, cotangent: Any) -> Any:
+def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     recorded = isinstance(cotangent, Tensor)
     given = cotangent if recorded else wrap(cotangent)

@@ -27,7 +27,7 @@ from graphs.errors import (
 from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import *  # noqa: F403  (the op library is this package's surface; graphs/ops lists it)
-from graphs.ops import __all__ as _ops
+from graphs.ops import public as _ops
 from graphs.spec import TensorSpec
 from graphs.tree import tree_map
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
-from graphs.ir import CONSTANT, INPUT, Graph, Node, format_attr
+if TYPE_CHECKING:
+    from graphs.ir import Graph, Node
 
 
 def to_networkx(graph: Graph) -> nx.DiGraph[int]:
@@ -28,11 +30,11 @@ def to_networkx(graph: Graph) -> nx.DiGraph[int]:
 
 def label(node: Node) -> str:
     """What a node is, apart from where it stands: op, spec, attributes, and the data of a constant."""
-    if node.op is INPUT:
+    if node.op.name == "input":
         return f"input {node.spec}"
-    if node.op is CONSTANT:
+    if node.op.name == "constant":
         return f"constant {node.spec} {_digest(node.attrs['value'])}"
-    attrs = ", ".join(f"{key}={format_attr(value)}" for key, value in sorted(node.attrs.items()))
+    attrs = ", ".join(f"{key}={value}" for key, value in sorted(node.options.items()))
     held = "".join(f" {_contents(graph)}" for graph in node.subgraphs)
     return f"{node.op.name} {node.spec} {attrs}{held}"
 
@@ -55,7 +57,7 @@ def isomorphic(first: Graph, second: Graph) -> bool:
     """Whether two graphs are the same labelled graph: same ops, specs, attributes, wiring and outputs, in any order.
 
     Nodes are first labelled with a hash of all that they are computed from and of all that is computed from them, so
-    that the search (VF2++, Jüttner and Madarasi, 2018) meets two candidates only where either will do.
+    that the search (VF2++, Jüttner and Madarasi, 2018) compares two candidates only where either will do.
     """
     left, right = _hashed(first), _hashed(second)
     if sorted(nx.get_node_attributes(left, "hash").values()) != sorted(nx.get_node_attributes(right, "hash").values()):
@@ -65,9 +67,9 @@ def isomorphic(first: Graph, second: Graph) -> bool:
 
 def _hashed(graph: Graph) -> nx.DiGraph[int]:
     hashes = {node: _hash(label(node), _place(graph, node)) for node in graph.nodes}
-    told_apart = 0
-    while told_apart < len(set(hashes.values())):
-        told_apart = len(set(hashes.values()))
+    classes = 0
+    while classes < len(set(hashes.values())):
+        classes = len(set(hashes.values()))
         hashes = _with_users(graph, _with_inputs(graph, hashes))
     result = to_networkx(graph)
     nx.set_node_attributes(result, {i: hashes[node] for i, node in enumerate(graph.nodes)}, "hash")

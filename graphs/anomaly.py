@@ -29,10 +29,10 @@ def anomaly(
         rule = "makes infinity"
     else:
         return None
-    return dispatch.explained(op, inputs, AnomalyError(f"{rule}{where}; {_told(inputs)}"), line)
+    return dispatch.explained(op, inputs, AnomalyError(f"{rule}{where}; {_ranges(inputs)}"), line)
 
 
-def _told(inputs: Sequence[Any]) -> str:
+def _ranges(inputs: Sequence[Any]) -> str:
     """What each input holds, in words."""
     held = [f"input {i} {_held(values)}" for i, given in enumerate(inputs) if (values := _floats(given))]
     return ", ".join(held) or "it has no floating point input"

@@ -77,7 +77,7 @@ def innermost(table: Table[V], outside: V) -> V:
 
 
 class _Undoing(ref[Any]):
-    undo: Callable[[], object] = dict  # until it is told: nothing
+    undo: Callable[[], object] = dict  # until it is set: nothing
 
 
 _undoings: dict[int, _Undoing] = {}

@@ -12,19 +12,17 @@ import numpy as np
 from graphs import promotion
 from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared, Vjp
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
-Array = Any
 Function = Callable[..., Any]
-Rule = Function | None
 
 
 def custom_op(
     name: str,
     forward: Function,
     spec: Callable[..., TensorSpec] | None = None,
-    vjp: Rule | Sequence[Rule] = None,
+    vjp: Vjp | Sequence[Vjp] = None,
     *,
     cost: Callable[..., Size] | None = None,
     doc: str = "",
@@ -57,7 +55,7 @@ def custom_op(
         infer,
         rules=[rule and _renamed(name, rule, inputs, options) for rule in rules],
         prepare=functools.partial(_prepare, forward, len(inputs)),
-        cost=cost or _one_per_element,
+        cost=cost or 1,
         family="custom",
         arity=len(inputs),
         broadcasts=True,
@@ -78,11 +76,7 @@ def _broadcast(*specs: TensorSpec, **_: Any) -> TensorSpec:
     return TensorSpec(broadcast_shapes(*(s.shape for s in specs)), np.result_type(*(s.dtype for s in specs)))
 
 
-def _one_per_element(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
-    return out.size
-
-
-def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> Prepared:
     bound = inspect.signature(forward).bind(*args, **options)
     bound.apply_defaults()
     values = dict(bound.arguments)

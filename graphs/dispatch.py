@@ -28,29 +28,29 @@ _tracers: list[Callable[..., Any]] = []
 
 
 def interpret(kind: type, interpreter: Interpreter) -> None:
-    """Let `interpreter(op, args, attrs)` handle every op that meets a value of type `kind`."""
+    """Let `interpreter(op, args, attrs)` handle every op on a value of type `kind`."""
     interpreters[kind] = interpreter
 
 
 def by_detours(interpreter: Interpreter) -> Interpreter:
-    """The interpreter as those want it to be who detour ops."""
+    """The interpreter with every detour around it."""
     for detour in tuple(detours.values()):
         interpreter = detour(interpreter)
     return interpreter
 
 
 def trace_control(source: Callable[..., Any]) -> None:
-    """Let `source(*deciding)` give whoever turns control flow into nodes, or None when Python can decide."""
+    """Let `source(*deciding)` give the tracer that turns control flow into nodes, or None when Python can decide."""
     _tracers.append(source)
 
 
 def tracer(*deciding: Any) -> Any:
-    """Who makes nodes of control flow that hangs on these values; None when Python can decide."""
+    """The tracer that makes nodes of control flow that depends on these values; None when Python can decide."""
     return next((found for source in _tracers if (found := source(*deciding)) is not None), None)
 
 
 def interpreter_of(value: Any) -> Interpreter | None:
-    """Who handles ops on this value; None for arrays and scalars."""
+    """The interpreter of ops on this value; None for arrays and scalars."""
     return interpreters.get(type(value))
 
 
@@ -58,7 +58,7 @@ def at_once(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op on arrays and numbers, which no interpreter is to see."""
     try:
         return execute(op, arrays, attrs)
-    except GraphError:  # as NumPy meets the size: undecided, or no number it can count with
+    except GraphError:  # from NumPy's use of the size: undecided, or no number that it can count with
         if not any(map(is_symbolic, attrs.values())):
             raise
     return interpreters[Dim](op, arrays, attrs)  # arrays, but a symbolic size: only a trace can hold the result

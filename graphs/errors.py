@@ -68,11 +68,11 @@ class ArtifactError(GraphError, ValueError):
 
 
 class ShapeLimitError(GraphError, RuntimeError):
-    """A jitted function met more shapes than its limit allows."""
+    """A jitted function was called with more shapes than its limit allows."""
 
 
 class ShapeLimitWarning(UserWarning):
-    """A jitted function met more shapes than it keeps, and compiles again what it has dropped."""
+    """A jitted function was called with more shapes than it keeps, and compiles again what it has dropped."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -41,18 +41,16 @@ INPUT = Op(
     "input",
     _no_kernel,
     lambda *, name, spec: spec,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="source",
-    arity=0,
     doc="An input of the graph.",
 )
 CONSTANT = Op(
     "constant",
     _constant,
     _infer_constant,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="source",
-    arity=0,
     doc="A value known when the graph is made: an array, or a symbolic size.",
 )
 
@@ -106,6 +104,11 @@ class Node:
     def dtype(self) -> np.dtype[Any]:
         """The type of its elements."""
         return self.spec.dtype
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Its attributes as short text, by name."""
+        return {key: format_attr(value) for key, value in self.attrs.items()}
 
     @property
     def subgraphs(self) -> tuple[Graph, ...]:
@@ -291,7 +294,7 @@ def format_graph(graph: Graph) -> str:
 
 def _format_call(node: Node, number: dict[Node, int]) -> str:
     args = [f"%{number[source]}" for source in node.inputs]
-    args += [f"{key}={format_attr(value)}" for key, value in node.attrs.items()]
+    args += [f"{key}={value}" for key, value in node.options.items()]
     return f"{node.op.name}({', '.join(args)})"
 
 

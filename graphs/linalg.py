@@ -12,6 +12,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.errors import LinAlgError, ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import greater, multiply
 from graphs.ops.factoring import (
@@ -39,37 +40,10 @@ from graphs.ops.sorting import count_nonzero
 from graphs.spec import spec_of
 
 __all__ = [
-    "EighResult",
-    "LinAlgError",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cross",
-    "det",
-    "diagonal",
-    "eigh",
-    "eigvalsh",
-    "inv",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
-
-Array = Any
+    "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal",
+    "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer",
+    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
 
 
 @composite

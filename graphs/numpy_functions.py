@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from graphs import numpy_linalg, ops
+from graphs.op import Array
 from graphs.ops.shapes import positive_axis
+from graphs.ops.slicing import cut
 
-Array = Any
 Function = Callable[..., Any]
 
 # Ufuncs whose names differ from the array API standard's; the rest are found under their own.
@@ -171,8 +172,7 @@ def _split(ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0) 
     else:
         step = size // indices_or_sections
         cuts = [step * i for i in range(1, indices_or_sections)]
-    before = (slice(None),) * at
-    return [ops.getitem(ary, (*before, slice(*ends))) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
+    return [cut(ary, at, *ends) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
 
 
 def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None = None) -> Array:
@@ -181,99 +181,46 @@ def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None =
 
 # The table --------------------------------------------------------------------------------------------------------
 
+# Those that have one name, and parameters of one meaning: NumPy's names of these are translated.
+_SAME = """
+    any all argmax argmin count_nonzero cumulative_sum cumulative_prod unstack reshape ravel atleast_1d atleast_2d
+    atleast_3d matrix_transpose moveaxis broadcast_to broadcast_arrays meshgrid expand_dims squeeze flip flipud fliplr
+    rot90 diag roll repeat tile tril triu diff stack vstack hstack append round take_along_axis nonzero argwhere
+    unique_all unique_counts unique_inverse unique_values dot inner outer kron tensordot sinc gradient zeros_like
+    ones_like full_like empty_like result_type
+"""
+
 FUNCTIONS: dict[Function, Function] = {
-    # Reductions and scans
+    **{getattr(np, name): getattr(ops, name) for name in _SAME.split()},
     np.sum: _accumulating(ops.sum),
     np.prod: _accumulating(ops.prod),
     np.mean: _mean,
     **dict.fromkeys((np.max, np.amax), _extremum(ops.max)),
     **dict.fromkeys((np.min, np.amin), _extremum(ops.min)),
-    np.any: ops.any,
-    np.all: ops.all,
-    np.argmax: ops.argmax,
-    np.argmin: ops.argmin,
-    np.count_nonzero: lambda a, axis=None, *, keepdims=False: ops.count_nonzero(a, axis=axis, keepdims=keepdims),
-    np.cumulative_sum: ops.cumulative_sum,
-    np.cumulative_prod: ops.cumulative_prod,
-    np.unstack: ops.unstack,
     np.cumsum: _running(ops.cumulative_sum),
     np.cumprod: _running(ops.cumulative_prod),
     np.var: _spread(ops.var),
     np.std: _spread(ops.std),
-    # Shapes
-    np.reshape: ops.reshape,
-    np.ravel: lambda a: ops.ravel(a),
-    np.atleast_1d: ops.atleast_1d,
-    np.atleast_2d: ops.atleast_2d,
-    np.atleast_3d: ops.atleast_3d,
     np.transpose: ops.permute_dims,
-    np.matrix_transpose: ops.matrix_transpose,
     np.swapaxes: _swapaxes,
-    np.moveaxis: ops.moveaxis,
-    np.broadcast_to: ops.broadcast_to,
-    np.broadcast_arrays: ops.broadcast_arrays,
-    np.meshgrid: ops.meshgrid,
-    np.expand_dims: ops.expand_dims,
-    np.squeeze: ops.squeeze,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,
-    # Moving and joining elements
-    np.flip: ops.flip,
-    np.flipud: lambda m: ops.flipud(m),
-    np.fliplr: lambda m: ops.fliplr(m),
-    np.rot90: lambda m, k=1, axes=(0, 1): ops.rot90(m, k=k, axes=axes),
-    np.diag: lambda v, k=0: ops.diag(v, k=k),
-    np.roll: ops.roll,
-    np.repeat: ops.repeat,
-    np.tile: ops.tile,
-    np.tril: lambda m, k=0: ops.tril(m, k=k),
-    np.triu: lambda m, k=0: ops.triu(m, k=k),
-    np.diff: lambda a, n=1, axis=-1, prepend=None, append=None: ops.diff(a, axis, n, prepend, append),
     np.pad: _pad,
     np.concatenate: ops.concat,
-    np.stack: ops.stack,
-    np.vstack: lambda tup: ops.vstack(tup),
-    np.hstack: lambda tup: ops.hstack(tup),
-    np.append: lambda arr, values, axis=None: ops.append(arr, values, axis=axis),
     np.column_stack: _column_stack,
     np.split: _split,
     np.copy: ops.identity,
-    # Choosing elements
     np.where: _where,
     np.clip: _clip,
-    np.round: ops.round,
     np.take: _take,
-    np.take_along_axis: lambda arr, indices, axis=-1: ops.take_along_axis(arr, indices, axis=axis),
     np.sort: _sorting(ops.sort),
     np.argsort: _sorting(ops.argsort),
     np.searchsorted: _searchsorted,
-    np.nonzero: ops.nonzero,
-    np.argwhere: ops.argwhere,
-    np.unique_all: ops.unique_all,
-    np.unique_counts: ops.unique_counts,
-    np.unique_inverse: ops.unique_inverse,
-    np.unique_values: ops.unique_values,
-    # Products
     np.einsum: _einsum,
-    np.dot: lambda a, b: ops.dot(a, b),
-    np.inner: lambda a, b: ops.inner(a, b),
-    np.outer: lambda a, b: ops.outer(a, b),
-    np.kron: lambda a, b: ops.kron(a, b),
     np.cross: _cross,
-    np.tensordot: lambda a, b, axes=2: ops.tensordot(a, b, axes=axes),
     np.trace: _first_axes(ops.trace),
     np.diagonal: _first_axes(ops.diagonal),
-    # Signals and numbers that are none
-    np.sinc: lambda x: ops.sinc(x),
-    np.gradient: ops.gradient,
     np.nan_to_num: _nan_to_num,
-    # Creation and dtypes
-    np.zeros_like: ops.zeros_like,
-    np.ones_like: ops.ones_like,
-    np.full_like: ops.full_like,
-    np.empty_like: ops.empty_like,
-    np.result_type: ops.result_type,
+    **numpy_linalg.FUNCTIONS,
 }
-
-FUNCTIONS.update(numpy_linalg.FUNCTIONS)

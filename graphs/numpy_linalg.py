@@ -9,8 +9,7 @@ import numpy as np
 
 from graphs import linalg, ops
 from graphs.errors import ShapeError
-
-Array = Any
+from graphs.op import Array
 
 
 def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
@@ -57,29 +56,18 @@ def _matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: An
     return linalg.matrix_rank(A, rtol=rtol)
 
 
+_SAME = """
+    solve inv det slogdet cholesky svdvals matrix_power matrix_norm vector_norm cross matmul matrix_transpose outer
+    tensordot vecdot trace diagonal
+"""
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.linalg.solve: lambda a, b: linalg.solve(a, b),
-    np.linalg.inv: lambda a: linalg.inv(a),
+    **{getattr(np.linalg, name): getattr(linalg, name) for name in _SAME.split()},
     np.linalg.pinv: _pinv,
-    np.linalg.det: lambda a: linalg.det(a),
-    np.linalg.slogdet: lambda a: linalg.slogdet(a),
-    np.linalg.cholesky: lambda a, /, *, upper=False: linalg.cholesky(a, upper=upper),
     np.linalg.svd: _svd,
-    np.linalg.svdvals: linalg.svdvals,
     np.linalg.qr: _qr,
     np.linalg.eigh: _lower_or_upper(linalg.eigh),
     np.linalg.eigvalsh: _lower_or_upper(linalg.eigvalsh),
-    np.linalg.matrix_power: lambda a, n: linalg.matrix_power(a, n),
     np.linalg.matrix_rank: _matrix_rank,
     np.linalg.norm: norm,
-    np.linalg.matrix_norm: linalg.matrix_norm,
-    np.linalg.vector_norm: linalg.vector_norm,
-    np.linalg.cross: linalg.cross,
-    np.linalg.matmul: linalg.matmul,
-    np.linalg.matrix_transpose: linalg.matrix_transpose,
-    np.linalg.outer: linalg.outer,
-    np.linalg.tensordot: linalg.tensordot,
-    np.linalg.vecdot: linalg.vecdot,
-    np.linalg.trace: linalg.trace,
-    np.linalg.diagonal: linalg.diagonal,
 }

@@ -71,8 +71,12 @@ def _words(func: Function) -> _Words | None:
     ours = inspect.signature(FUNCTIONS[func]).parameters.values()
     options = frozenset(p.name for p in ours if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
     places = _ANY if any(p.kind is p.VAR_POSITIONAL for p in ours) else sum(p.kind is p.POSITIONAL_ONLY for p in ours)
-    alike = [a.kind is a.POSITIONAL_ONLY or a.name == b for a, b in zip(ours, theirs.parameters, strict=False)]
+    alike = [_is_alike(a, b) for a, b in zip(ours, theirs.parameters, strict=False)]
     return _Words(theirs, options, places, _ANY if places == _ANY else [*alike, False].index(False))
+
+
+def _is_alike(ours: inspect.Parameter, theirs: str) -> bool:
+    return ours.kind is ours.POSITIONAL_ONLY or (ours.name == theirs and ours.kind is not ours.KEYWORD_ONLY)
 
 
 _ANY = 1 << 30  # arguments
@@ -99,6 +103,6 @@ def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 def _no_counterpart(name: str) -> TypeError:
     # A name that is less alike is another function: inv is no isnan, and kron no round.
-    near = difflib.get_close_matches(name.rpartition(".")[2], ops.__all__, n=1, cutoff=0.85)
+    near = difflib.get_close_matches(name.rpartition(".")[2], ops.public, n=1, cutoff=0.85)
     hint = f"; the nearest is graphs.{near[0]}" if near else "; write it with the functions in graphs"
     return TypeError(located(f"np.{name} has no counterpart in graphs, and would lose the graph{hint}"))

@@ -29,11 +29,14 @@ from graphs.errors import GraphError
 from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
+Array = Any  # what an op takes and gives: an array, a tensor or a symbol
 Attrs = dict[str, Any]
+Prepared = tuple[tuple[Any, ...], Attrs]
 Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
-Prepare = Callable[..., tuple[tuple[Any, ...], Attrs]]
+Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
+Vjp = Callable[..., Any] | None  # a gradient rule as it is written; None where there is no gradient
 Shortcut = Callable[..., Any]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
@@ -80,6 +83,22 @@ def _expression(name: str, index: str) -> str:
     return known.get(name, f"attrs[{name!r}]")
 
 
+OF_INFER = -1
+
+
+def _arity(infer: Infer) -> int | None:
+    """How many specs `infer` takes; None when that varies."""
+    kinds = [p.kind for p in inspect.signature(infer).parameters.values()]
+    return None if inspect.Parameter.VAR_POSITIONAL in kinds else len([k for k in kinds if k in _BY_PLACE])
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _for_each_element(flops: int) -> Cost:
+    return lambda *_, out, **__: out.size * flops
+
+
 class Op:
     """One operation. Call it on arrays, tensors or symbols: the value decides what happens.
 
@@ -88,10 +107,10 @@ class Op:
     infer     `infer(*specs, **attrs) -> TensorSpec`, or an error that says which rule is broken
     rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
     prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive
-    cost      `cost(*specs, out=spec, **attrs)`: floating point operations
+    cost      floating point operations: how many for each element of the result, or `cost(*specs, out=spec, **attrs)`
     doc       what the op does; the kernel's docstring where it is not given
     family    elementwise, reduction, movement, ...: what engines may assume about it
-    arity     the number of inputs, None when it varies
+    arity     the number of inputs, None when it varies; `infer` tells where it is not given
     effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
     parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
     listed    it is found by its name; what an engine has for itself is not
@@ -103,11 +122,11 @@ class Op:
         kernel: Kernel,
         infer: Infer,
         *,
-        rules: Sequence[Callable[..., Any] | None] = (),
+        rules: Sequence[Vjp] = (),
         prepare: Prepare | None = None,
-        cost: Cost,
+        cost: Cost | int,
         family: str,
-        arity: int | None = 1,
+        arity: int | None = OF_INFER,
         broadcasts: bool = False,
         view: bool = False,
         infix: str = ", ",
@@ -121,9 +140,9 @@ class Op:
         self.infer = infer
         self.rules = tuple(rule and Rule(rule) for rule in rules)
         self.prepare = prepare
-        self.cost = cost
+        self.cost = cost if callable(cost) else _for_each_element(cost)
         self.family = family
-        self.arity = arity
+        self.arity = _arity(infer) if arity == OF_INFER else arity
         self.broadcasts = broadcasts
         self.view = view
         self.infix = infix
@@ -189,16 +208,16 @@ class Op:
             dispatch.check_operands(self, args)
         return dispatch.at_once(self, args, attrs)
 
-    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> Prepared:
         try:
             return prepare(*args, **attrs)
         except dispatch.BROKEN_RULES as error:
             given = args[:1] if self.arity is None else args[: self.arity]
             if self.arity is None and given and isinstance(given[0], (list, tuple)):
                 given = given[0]
-            told = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
-            if isinstance(told, GraphError):
-                raise dispatch.explained(self, args, told) from None
+            broken = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
+            if isinstance(broken, GraphError):
+                raise dispatch.explained(self, args, broken) from None
             raise
 
     def __repr__(self) -> str:

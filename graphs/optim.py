@@ -17,16 +17,17 @@ import numpy as np
 
 from graphs import dims, promotion, tree
 from graphs.errors import ShapeError, located
+from graphs.op import Array
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, pow, sqrt, square, subtract, where
 from graphs.ops.manipulation import astype
+from graphs.ops.movement import cast
 from graphs.ops.reductions import sum
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.tree import Tree
 
-Array = Any
 State = dict[str, Any]
-Rule = Callable[..., tuple[Array, ...]]  # (parameter, gradient, *slots) -> (new parameter, *new slots)
+Update = Callable[..., tuple[Array, ...]]  # (parameter, gradient, *slots) -> (new parameter, *new slots)
 
 TINY = 1e-6  # keeps the limit from being divided by a norm of 0; the value is that of torch.nn.utils.clip_grad_norm_
 
@@ -115,7 +116,7 @@ def global_norm(gradients: Tree) -> Array:
     """
     total: Array = np.zeros((), np.float32)
     for leaf in tree.leaves(gradients):
-        total = add(total, sum(square(_cast(leaf, np.promote_types(dtype_of(leaf), np.float32)))))
+        total = add(total, sum(square(cast(leaf, np.promote_types(dtype_of(leaf), np.float32)))))
     zero = equal(total, 0)
     return where(zero, 0, sqrt(where(zero, 1, total)))
 
@@ -150,7 +151,7 @@ def _zeros(slots: tuple[str, ...], params: Tree) -> State:
 
 
 def _updated(
-    rule: Rule, slots: tuple[str, ...], gradients: Tree, state: State, params: Tree
+    rule: Update, slots: tuple[str, ...], gradients: Tree, state: State, params: Tree
 ) -> tuple[Tree, dict[str, Tree]]:
     """The rule applied leaf by leaf, and what it returned put back into containers."""
     leaves, structure = tree.flatten(params)
@@ -174,11 +175,7 @@ def _leaves_like(params: list[Array], structure: tree.Structure, what: str, cont
 
 def _as(value: Any, like: Array) -> Any:
     """A value in the dtype of another; a Python number takes it by itself."""
-    return value if promotion.is_scalar(value) else _cast(value, dtype_of(like))
-
-
-def _cast(x: Array, dtype: Any) -> Array:
-    return x if dtype_of(x) == dtype else astype(x, dtype)
+    return value if promotion.is_scalar(value) else cast(value, dtype_of(like))
 
 
 def _check_not_negative(**values: Any) -> None:

@@ -1,4 +1,4 @@
-"""Python scalars take the dtype of the tensors they meet (NEP 50), before an op is inferred or run."""
+"""Python scalars take the dtype of the tensors beside them (NEP 50), before an op is inferred or run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def _dtype_numbers(values: Sequence[Any]) -> tuple[int, ...]:
-    # Numbers are hashed faster than dtypes, and this is done for every number that meets a tensor.
+    # Numbers are hashed faster than dtypes, and this is done for every number beside a tensor.
     return tuple([v.dtype.num for v in values if hasattr(v, "dtype")])
 
 

@@ -29,7 +29,7 @@ def _reached(graph: Graph) -> set[Node]:
 
 
 def _stops(start: Node, users: dict[Node, list[Node]]) -> list[Node]:
-    """The nodes where the gradients of everything that is computed from a node end, in the order they are met."""
+    """The nodes where the gradients of everything that is computed from a node end, in the order they are found."""
     stops: dict[Node, None] = {}
     seen, queue = {start}, [start]
     for node in queue:

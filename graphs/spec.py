@@ -131,7 +131,7 @@ def spec_of(value: Any) -> TensorSpec:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape NumPy's broadcasting gives; a symbolic size meets only itself and 1.
+    """The shape NumPy's broadcasting gives; a symbolic size broadcasts with itself and 1 alone.
 
     Raises ShapeError naming the two sizes that differ.
     """

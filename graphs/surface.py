@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+import graphs
 from graphs import numpy_protocol, ops
 from graphs.dims import Shape
 from graphs.errors import ControlFlowError, located
+from graphs.op import Op
 from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
-from graphs.torch_names import TorchNames, axis_words
+from graphs.torch_names import TorchNames, axis_words, method, unary
+
+S = TypeVar("S")
+
+
+def _binary(op: Op) -> Callable[[S, Any], S]:
+    return lambda self, other: op(self, other)
+
+
+def _reflected(op: Op) -> Callable[[S, Any], S]:
+    return lambda self, other: op(other, self)
 
 
 class Surface(TorchNames):
@@ -74,136 +85,66 @@ class Surface(TorchNames):
 
     # Operators ----------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Self:
-        return ops.add(self, other)
-
-    def __radd__(self, other: Any) -> Self:
-        return ops.add(other, self)
-
-    def __sub__(self, other: Any) -> Self:
-        return ops.subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Self:
-        return ops.subtract(other, self)
-
-    def __mul__(self, other: Any) -> Self:
-        return ops.multiply(self, other)
-
-    def __rmul__(self, other: Any) -> Self:
-        return ops.multiply(other, self)
-
-    def __truediv__(self, other: Any) -> Self:
-        return ops.divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Self:
-        return ops.divide(other, self)
-
-    def __floordiv__(self, other: Any) -> Self:
-        return ops.floor_divide(self, other)
-
-    def __rfloordiv__(self, other: Any) -> Self:
-        return ops.floor_divide(other, self)
-
-    def __mod__(self, other: Any) -> Self:
-        return ops.remainder(self, other)
-
-    def __rmod__(self, other: Any) -> Self:
-        return ops.remainder(other, self)
-
-    def __matmul__(self, other: Any) -> Self:
-        return ops.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Self:
-        return ops.matmul(other, self)
-
-    def __and__(self, other: Any) -> Self:
-        return ops.bitwise_and(self, other)
-
-    def __rand__(self, other: Any) -> Self:
-        return ops.bitwise_and(other, self)
-
-    def __or__(self, other: Any) -> Self:
-        return ops.bitwise_or(self, other)
-
-    def __ror__(self, other: Any) -> Self:
-        return ops.bitwise_or(other, self)
-
-    def __xor__(self, other: Any) -> Self:
-        return ops.bitwise_xor(self, other)
-
-    def __rxor__(self, other: Any) -> Self:
-        return ops.bitwise_xor(other, self)
-
-    def __lshift__(self, other: Any) -> Self:
-        return ops.bitwise_left_shift(self, other)
-
-    def __rlshift__(self, other: Any) -> Self:
-        return ops.bitwise_left_shift(other, self)
-
-    def __rshift__(self, other: Any) -> Self:
-        return ops.bitwise_right_shift(self, other)
-
-    def __rrshift__(self, other: Any) -> Self:
-        return ops.bitwise_right_shift(other, self)
+    __add__ = _binary(ops.add)
+    __radd__ = _reflected(ops.add)
+    __sub__ = _binary(ops.subtract)
+    __rsub__ = _reflected(ops.subtract)
+    __mul__ = _binary(ops.multiply)
+    __rmul__ = _reflected(ops.multiply)
+    __truediv__ = _binary(ops.divide)
+    __rtruediv__ = _reflected(ops.divide)
+    __floordiv__ = _binary(ops.floor_divide)
+    __rfloordiv__ = _reflected(ops.floor_divide)
+    __mod__ = _binary(ops.remainder)
+    __rmod__ = _reflected(ops.remainder)
+    __matmul__ = _binary(ops.matmul)
+    __rmatmul__ = _reflected(ops.matmul)
+    __and__ = _binary(ops.bitwise_and)
+    __rand__ = _reflected(ops.bitwise_and)
+    __or__ = _binary(ops.bitwise_or)
+    __ror__ = _reflected(ops.bitwise_or)
+    __xor__ = _binary(ops.bitwise_xor)
+    __rxor__ = _reflected(ops.bitwise_xor)
+    __lshift__ = _binary(ops.bitwise_left_shift)
+    __rlshift__ = _reflected(ops.bitwise_left_shift)
+    __rshift__ = _binary(ops.bitwise_right_shift)
+    __rrshift__ = _reflected(ops.bitwise_right_shift)
 
     def __pow__(self, other: Any) -> Self:
         # The square is the commonest power, and one multiplication.
         return ops.square(self) if type(other) is int and other == 2 else ops.pow(self, other)
 
-    def __rpow__(self, other: Any) -> Self:
-        return ops.pow(other, self)
-
-    def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise, as every array library has it
-        return ops.equal(self, other)
-
-    def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return ops.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Self:
-        return ops.less(self, other)
-
-    def __le__(self, other: Any) -> Self:
-        return ops.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Self:
-        return ops.greater(self, other)
-
-    def __ge__(self, other: Any) -> Self:
-        return ops.greater_equal(self, other)
-
-    def __neg__(self) -> Self:
-        return ops.negative(self)
+    __rpow__ = _reflected(ops.pow)
+    __eq__ = _binary(ops.equal)  # type: ignore[assignment]  # elementwise, as every array library has it
+    __ne__ = _binary(ops.not_equal)  # type: ignore[assignment]
+    __lt__ = _binary(ops.less)
+    __le__ = _binary(ops.less_equal)
+    __gt__ = _binary(ops.greater)
+    __ge__ = _binary(ops.greater_equal)
+    __neg__ = unary(ops.negative)
+    __abs__ = unary(ops.abs)
+    __invert__ = unary(ops.bitwise_invert)
+    __round__ = unary(ops.round)
 
     def __pos__(self) -> Self:
         return self
-
-    def __abs__(self) -> Self:
-        return ops.abs(self)
-
-    def __invert__(self) -> Self:
-        return ops.bitwise_invert(self)
-
-    def __round__(self) -> Self:
-        return ops.round(self)
 
     __hash__ = object.__hash__
 
     # Methods ------------------------------------------------------------------------------------------------
 
-    @axis_words
-    def sum(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
-        """The sum over `axis`, in `dtype`."""
-        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    @axis_words
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Self:
-        """The mean over `axis`."""
-        return ops.mean(self, axis=axis, keepdims=keepdims)
-
-    @axis_words
-    def prod(self, axis: Axis = None, keepdims: bool = False, dtype: npt.DTypeLike | None = None) -> Self:
-        """The product over `axis`, in `dtype`."""
-        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
+    sum = method(ops.sum)
+    mean = method(ops.mean)
+    prod = method(ops.prod)
+    any = method(ops.any)
+    all = method(ops.all)
+    argmax = method(ops.argmax)
+    argmin = method(ops.argmin)
+    cumsum = method(ops.cumulative_sum)
+    cumprod = method(ops.cumulative_prod)
+    squeeze = method(ops.squeeze)
+    flatten = method(ops.flatten)
+    clip = method(ops.clip)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Self:
         """The largest element over `axis`."""
@@ -214,39 +155,9 @@ class Surface(TorchNames):
         return ops.min(self, axis=axis, keepdims=keepdims)
 
     @axis_words
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Self:
-        """Whether any element is true."""
-        return ops.any(self, axis=axis, keepdims=keepdims)
-
-    @axis_words
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Self:
-        """Whether all elements are true."""
-        return ops.all(self, axis=axis, keepdims=keepdims)
-
-    @axis_words
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Self:
-        """The index of the largest element."""
-        return ops.argmax(self, axis=axis, keepdims=keepdims)
-
-    @axis_words
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Self:
-        """The index of the smallest element."""
-        return ops.argmin(self, axis=axis, keepdims=keepdims)
-
-    @axis_words
     def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True) -> Self:
         """The indices that sort along one axis."""
         return ops.argsort(self, axis=axis, descending=descending, stable=stable)
-
-    @axis_words
-    def cumsum(self, axis: int | None = None) -> Self:
-        """The running sum along one axis."""
-        return ops.cumulative_sum(self, axis=axis)
-
-    @axis_words
-    def cumprod(self, axis: int | None = None) -> Self:
-        """The running product along one axis."""
-        return ops.cumulative_prod(self, axis=axis)
 
     def reshape(self, *shape: Any) -> Self:
         """The same elements in another shape."""
@@ -257,26 +168,13 @@ class Surface(TorchNames):
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return ops.permute_dims(self, order or None)
 
-    @axis_words
-    def squeeze(self, axis: Axis = None) -> Self:
-        """Without the axes of size 1."""
-        return ops.squeeze(self, axis)
-
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Two axes swapped."""
         return numpy_protocol.call_function(np.swapaxes, (self, axis1, axis2), {})
 
-    def flatten(self) -> Self:
-        """All elements along one axis."""
-        return ops.flatten(self)
-
     def astype(self, dtype: npt.DTypeLike) -> Self:
         """The values in another dtype."""
         return ops.astype(self, dtype)
-
-    def clip(self, min: Any = None, max: Any = None) -> Self:
-        """The values limited to a range."""
-        return ops.clip(self, min, max)
 
     # NumPy protocols ----------------------------------------------------------------------------------------
 
@@ -290,7 +188,7 @@ class Surface(TorchNames):
         """The module with the array API standard's functions: `graphs`."""
         if api_version not in (None, *VERSIONS):
             raise ValueError(f"there is no version {api_version!r} of the array API here; use one of {VERSIONS}")
-        return importlib.import_module("graphs")
+        return graphs
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None

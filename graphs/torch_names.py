@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from graphs import ops
+from graphs.op import Op
 from graphs.ops.shapes import shape_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 def axis_words(function: Callable[P, R]) -> Callable[..., R]:
     """Let a function be called with PyTorch's words, `dim` and `keepdim`, for `axis` and `keepdims`."""
 
-    @functools.wraps(function)
+    @functools.wraps(function, updated=())
     def called(*args: Any, **options: Any) -> R:
         if options:
             for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
@@ -32,92 +34,55 @@ def axis_words(function: Callable[P, R]) -> Callable[..., R]:
     return called
 
 
+class Method(Protocol):
+    """A function among the methods of a class, as a checker of types sees it."""
+
+    def __get__(self, instance: S, owner: type[S], /) -> Callable[..., S]: ...
+
+
+def method(function: Callable[..., Any]) -> Method:
+    """A function of the op library as a method, the tensor its first argument; its help is that of the function."""
+    return cast(Method, axis_words(function))
+
+
+def unary(op: Op) -> Callable[[S], S]:
+    """An op of one input as a method."""
+
+    def called(self: S) -> S:
+        return op(self)
+
+    functools.update_wrapper(called, op, updated=())
+    return called
+
+
 class TorchNames:
-    """Methods of a tensor under PyTorch's names; each is one op."""
+    """Methods of a tensor under PyTorch's names; each is one op, and takes PyTorch's words where it has them."""
 
     __slots__ = ()
 
-    def abs(self) -> Self:
-        """The absolute value."""
-        return ops.abs(self)
-
-    def cos(self) -> Self:
-        """The cosine."""
-        return ops.cos(self)
-
-    def exp(self) -> Self:
-        """e to the power of each element."""
-        return ops.exp(self)
-
-    def log(self) -> Self:
-        """The natural logarithm."""
-        return ops.log(self)
-
-    def neg(self) -> Self:
-        """The elements with the other sign."""
-        return ops.negative(self)
-
-    def relu(self) -> Self:
-        """max(x, 0)."""
-        return ops.relu(self)
-
-    def sigmoid(self) -> Self:
-        """1 / (1 + exp(-x))."""
-        return ops.sigmoid(self)
-
-    def sin(self) -> Self:
-        """The sine."""
-        return ops.sin(self)
-
-    def sqrt(self) -> Self:
-        """The square root."""
-        return ops.sqrt(self)
-
-    def square(self) -> Self:
-        """Each element times itself."""
-        return ops.square(self)
-
-    def tanh(self) -> Self:
-        """The hyperbolic tangent."""
-        return ops.tanh(self)
-
-    def softmax(self, dim: int = -1) -> Self:
-        """exp(x) / sum(exp(x)) along one axis."""
-        return ops.softmax(self, axis=dim)
-
-    def log_softmax(self, dim: int = -1) -> Self:
-        """The logarithm of softmax."""
-        return ops.log_softmax(self, axis=dim)
-
-    def cummax(self, dim: int) -> Any:
-        """The largest element so far along one axis, and its index."""
-        return ops.cummax(self, axis=dim)
-
-    def cummin(self, dim: int) -> Any:
-        """The smallest element so far along one axis, and its index."""
-        return ops.cummin(self, axis=dim)
-
-    def logcumsumexp(self, dim: int) -> Self:
-        """The logarithm of the running sum of exponentials along one axis."""
-        return ops.logcumsumexp(self, axis=dim)
-
-    def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Self:
-        """With the elements of `src` sent to places along one axis and joined there."""
-        return ops.scatter_reduce(self, dim, index, src, reduce, include_self)
+    abs = unary(ops.abs)
+    cos = unary(ops.cos)
+    exp = unary(ops.exp)
+    log = unary(ops.log)
+    neg = unary(ops.negative)
+    relu = unary(ops.relu)
+    sigmoid = unary(ops.sigmoid)
+    sin = unary(ops.sin)
+    sqrt = unary(ops.sqrt)
+    square = unary(ops.square)
+    tanh = unary(ops.tanh)
+    matmul = mm = method(ops.matmul)
+    t = method(ops.permute_dims)
+    softmax = method(ops.softmax)
+    log_softmax = method(ops.log_softmax)
+    cummax: Any = axis_words(ops.cummax)
+    cummin: Any = axis_words(ops.cummin)
+    logcumsumexp = method(ops.logcumsumexp)
+    scatter_reduce = method(ops.scatter_reduce)
 
     def pow(self, exponent: Any) -> Self:
         """Each element to a power."""
         return self**exponent
-
-    def matmul(self, other: Any) -> Self:
-        """The matrix product."""
-        return ops.matmul(self, other)
-
-    mm = matmul
-
-    def t(self) -> Self:
-        """The transpose of a matrix."""
-        return ops.permute_dims(self)
 
     def permute(self, *dims: Any) -> Self:
         """The axes in another order."""

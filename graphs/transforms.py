@@ -18,7 +18,7 @@ from graphs.errors import GraphError, NotDifferentiableError, ShapeError, locate
 from graphs.ops.control import scan
 from graphs.ops.creation import arange, zeros_like
 from graphs.ops.elementwise import equal
-from graphs.ops.movement import astype, broadcast_to, reshape
+from graphs.ops.movement import astype, broadcast_to, cast, reshape
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec, spec_of
 
@@ -27,10 +27,10 @@ Function = Callable[..., Any]
 Pull = Callable[[Mapping[int, Any]], tuple[Any, ...]]
 Record = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
 Pullback = Callable[[Any], tuple[Any, ...]]
-Step = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any, tuple[Any, ...]]]
+Differentiate = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any, tuple[Any, ...]]]
 
 
-def step_of(record: Record) -> Step:
+def step_of(record: Record) -> Differentiate:
     """What runs a function whose value is to be differentiated, and gives its outputs and its gradients at once."""
 
     def step(f: Function, args: tuple[Any, ...], positions: list[int], has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def differentiated(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[
     return outputs, pull({0: None})
 
 
-def value_and_grad(step: Step, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def value_and_grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`."""
     chosen = functools.cache(functools.partial(_chosen, argnums))  # by the number of arguments: every step asks
 
@@ -61,7 +61,7 @@ def value_and_grad(step: Step, f: Function, argnums: Argnums = 0, has_aux: bool 
     return both
 
 
-def grad(step: Step, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the gradient of `f`; with `has_aux`, `(gradient, anything else)`."""
     both = value_and_grad(step, f, argnums, has_aux)
 
@@ -152,7 +152,7 @@ def _typed(what: str, value: Any, other: str, spec: TensorSpec) -> Any:
     if not dims.same_shape(shape_of(value), spec.shape):
         raise ShapeError(located(f"{what} have the shape {shape_of(value)} where {other} have {spec.shape}"))
     array = value if hasattr(value, "dtype") else np.asarray(value, spec.dtype)
-    return array if dtype_of(array) == spec.dtype else astype(array, spec.dtype)
+    return cast(array, spec.dtype)
 
 
 def _chosen(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[Any, ...]], Any]]:

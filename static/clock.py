@@ -55,7 +55,7 @@ class phase(Block):  # noqa: N801  (a context manager)
         enter(_thread.phases, self.hold(), self._open)
 
     def finish(self, *_: Any) -> None:  # type: ignore[override]  # which has this block at hand
-        """Add the seconds of the phase, where somebody asks for them."""
+        """Add the seconds of the phase, where they are asked for."""
         whole = time.thread_time() - self._open.start
         seconds = innermost(_thread.seconds, {})
         seconds[self._name] = seconds.get(self._name, 0.0) + whole - self._open.inner

@@ -22,10 +22,10 @@ from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
 from compare.engines.arms import transformed
-from compare.errors import WorkerError
-from compare.instruments.time.rounds import collected, time_block
+from compare.instruments.time.rounds import Call, collected, time_block
 from compare.records import machines
-from compare.records.results import Record
+from compare.records.record import Environment
+from compare.records.runs import Calibration
 from compare.run.job import Job
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
@@ -46,28 +46,23 @@ TIMEOUT = 180.0
 
 ENGINES = ("dynamic", "plain", "static", "compile")
 
-Call = Callable[[], Any]
-
 
 def calibrate() -> Costs:
     """The costs of this machine, measured now. Raises WorkerError when the worker fails."""
-    from compare.run.processes import ask
-
-    record = ask(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT)
-    if record["kind"] == "failure":
-        raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    costs = Costs.from_dict({**record["costs"], "machine": machines.fingerprint(record["environment"])})
+    record = returned.answered(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT, Calibration)
+    machine = machines.fingerprint(record.environment or Environment())
+    costs = Costs.from_dict({**record.costs, "machine": machine})
     whole = replace(costs, returned=returned.calibrate())
-    return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record["larger"])))
+    return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record.larger)))
 
 
-def measure() -> Record:
+def measure() -> Calibration:
     """The record of the worker: what the programs take that the prediction is checked on, and all costs.
 
-    Those programs come first, the smallest ahead: what a process has let go of decides what new memory costs it.
+    Those programs come first, the smallest ahead: what a process has freed decides what new memory costs it.
     """
     larger = [_times(program, 0) for program in synthetic.larger()]
-    return {"kind": "calibration", "claim": "advise", "larger": larger, "costs": measured().to_dict()}
+    return Calibration(larger, measured().to_dict())
 
 
 def measured() -> Costs:
@@ -284,7 +279,7 @@ def _explained(found: Structure, bare: Costs) -> dict[str, tuple[float, list[flo
     }
 
 
-def _times(program: synthetic.Program, argnum: int | None) -> dict[str, float]:
+def _times(program: synthetic.Synthetic, argnum: int | None) -> dict[str, float]:
     args = (program.params, *program.inputs)
     step = transformed(dynamic, program.f, argnum)
     wanted = transformed(static, program.f, argnum)

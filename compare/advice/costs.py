@@ -9,7 +9,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,8 @@ class Curve:
 
     def rising(self) -> Curve:
         """The same without noise that lets more work take less time."""
-        kept = list(self.points)
-        for i, ((_, before), (x, seconds)) in enumerate(pairwise(self.points), 1):
-            kept[i] = (x, max(seconds, before, kept[i - 1][1]))
-        return Curve(tuple(kept))
+        most = accumulate((seconds for _, seconds in self.points), max)
+        return Curve(tuple(zip((amount for amount, _ in self.points), most, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -123,19 +121,20 @@ class Costs:
         return {"calibration": VERSION, **asdict(self)}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Costs:
+    def from_dict(cls, values: Mapping[str, Any]) -> Costs:
         """The costs that `to_dict` wrote. Raises CompareError for anything else."""
-        if told.get("calibration") != VERSION:
-            raise CompareError(
-                f"no calibration of version {VERSION} but {told.get('calibration')!r}; remove the file to make it anew"
-            )
+        if values.get("calibration") != VERSION:
+            version = values.get("calibration")
+            raise CompareError(f"no calibration of version {VERSION} but {version!r}; remove the file to make it anew")
         kernels = {
-            key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in told["kernels"].items()
+            key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in values["kernels"].items()
         }
-        curves: dict[str, Any] = {name: _curve(told[name]) for name in ("fresh", "moved", "planned")}
-        overheads: dict[str, Any] = {name: Overhead(**told[name]) for name in ("dynamic", "plain", "static", "compile")}
-        rest = {name: told[name] for name in ("machine", "row", "lane", "block", "spread", "seconds")}
-        returned = tuple(Returned(float(one["size"]), _curve(one["held"])) for one in told["returned"])
+        curves: dict[str, Any] = {name: _curve(values[name]) for name in ("fresh", "moved", "planned")}
+        overheads: dict[str, Any] = {
+            name: Overhead(**values[name]) for name in ("dynamic", "plain", "static", "compile")
+        }
+        rest = {name: values[name] for name in ("machine", "row", "lane", "block", "spread", "seconds")}
+        returned = tuple(Returned(float(one["size"]), _curve(one["held"])) for one in values["returned"])
         return cls(kernels=kernels, returned=returned, **curves, **overheads, **rest)
 
 
@@ -155,10 +154,11 @@ def load(path: Path, here: Mapping[str, Any]) -> Costs:
             raise
         raise CompareError(f"{path} is no calibration ({error}); name another file, or remove it") from error
     if unlike := machines.differences(costs.machine, here):
-        told = ", ".join(unlike)
-        raise CompareError(f"{path} was calibrated elsewhere or with other code ({told}); remove it to calibrate here")
+        raise CompareError(
+            f"{path} was calibrated elsewhere or with other code ({', '.join(unlike)}); remove it to calibrate here"
+        )
     return costs
 
 
-def _curve(told: Mapping[str, Any]) -> Curve:
-    return Curve(tuple((float(x), float(y)) for x, y in told["points"]))
+def _curve(values: Mapping[str, Any]) -> Curve:
+    return Curve(tuple((float(x), float(y)) for x, y in values["points"]))

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import product
 from math import exp, log
 from random import Random
 from statistics import geometric_mean, median
@@ -78,22 +80,25 @@ class Row:
 
 def cases(sizes: tuple[str, ...] = SIZES, only: str | None = None) -> dict[str, Make]:
     """Every workload at each size that the glob matches, made when it is called."""
-    names = ((f"{name}/{size}", name, size) for name in workloads.names() for size in sizes)
     return {
-        cell: lambda name=name, size=size: workloads.get(name).case(size)  # type: ignore[misc]
-        for cell, name, size in names
-        if only is None or fnmatchcase(cell, only) or fnmatchcase(name, only)
+        f"{name}/{size}": partial(_case, name, size)
+        for name, size in product(workloads.names(), sizes)
+        if only is None or fnmatchcase(f"{name}/{size}", only) or fnmatchcase(name, only)
     }
+
+
+def _case(name: str, size: str) -> Case:
+    return workloads.get(name).case(size)
 
 
 def from_rows(rows: Mapping[str, Callable[[], Any]]) -> dict[str, Make]:
     """Cases of a table whose entries make a loss, its parameters and its inputs."""
+    return {name: partial(_made, make) for name, make in rows.items()}
 
-    def made(make: Callable[[], Any]) -> Case:
-        loss, params, inputs = make()
-        return Case(loss, params, (tuple(inputs),), (1,))
 
-    return {name: lambda make=make: made(make) for name, make in rows.items()}  # type: ignore[misc]
+def _made(make: Callable[[], Any]) -> Case:
+    loss, params, inputs = make()
+    return Case(loss, params, (tuple(inputs),), (1,))
 
 
 def evaluate(chosen: Mapping[str, Make], costs: Costs, reporter: Reporter) -> dict[str, Any]:

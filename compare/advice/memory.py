@@ -32,7 +32,7 @@ class Touched:
 def touched(graph: Graph) -> Touched:
     """The memory that a step touches, its ops in order.
 
-    An array is held until the last op that reads it, or a view of it; a result to the end. Memory that was let go of
+    An array is held until the last op that reads it, or a view of it; a result to the end. Memory that was freed
     last is taken first. No distance is longer than what the step holds, with its inputs.
     """
     ops = [node for node in graph.calls if not node.op.view]

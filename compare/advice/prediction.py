@@ -12,12 +12,10 @@ from typing import Any, Literal
 from compare.advice.costs import Costs
 from compare.advice.structures import Structure
 from compare.advice.work import Parts
+from compare.report import text
 
 TIE = 1.25
-"""Engines whose predicted times differ by less than this factor are not told apart. Declared before any evaluation."""
-
-WIDTH = 79
-"""Columns of the advice in words."""
+"""Engines whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
 
 Winner = Literal["dynamic", "static", "too close to call"]
 
@@ -53,11 +51,8 @@ class Advice:
         return {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
     def __str__(self) -> str:
-        lines = [self._sentence(), *self.reasons, _RAN if self.ran else _TRACED]
-        return "\n".join(
-            fill(line, WIDTH, initial_indent=first, subsequent_indent="  ")
-            for line, first in zip(lines, ["", *["- "] * (len(lines) - 1)], strict=True)
-        )
+        reasons = [f"- {reason}" for reason in (*self.reasons, _RAN if self.ran else _TRACED)]
+        return "\n".join(fill(line, 79, subsequent_indent="  ") for line in (self._sentence(), *reasons))
 
     def _sentence(self) -> str:
         if self.ratio is None:
@@ -125,38 +120,26 @@ def _mean(parts: Sequence[Parts]) -> Parts:
 def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None) -> list[str]:
     """What compiling takes, and when that is paid back: a promise only where static is said to win."""
     pays = {
-        "static": f"paid back after {counted(paid or 0, 'call')}",
+        "static": f"paid back after {text.counted(paid or 0, 'call')}",
         "dynamic": "never paid back",
         "too close to call": "too close to call whether that is ever paid back",
     }[wins]
-    told = [f"compiling {'one graph' if count == 1 else f'{count:,} graphs'} takes {_time(seconds)}: {pays}"]
+    found = [f"compiling {'one graph' if count == 1 else f'{count:,} graphs'} takes {text.seconds(seconds)}: {pays}"]
     if count > 1:
-        told.append("each new shape or structure is compiled again: where they never repeat, compiling does not pay")
-    return told
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        found.append("each new shape or structure is compiled again: where they never repeat, compiling does not pay")
+    return found
 
 
 def _dynamic_reason(parts: Parts) -> str:
     recording = parts.ops + parts.call
-    each = _time(recording / max(1, parts.count))
-    new = f", {_time(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
+    each = text.seconds(recording / max(1, parts.count))
+    new = f", {text.seconds(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
     return (
-        f"dynamic, {_time(parts.total)}: recording is {recording / parts.total:.0%} of it, "
-        f"{counted(parts.count, 'op')} of {each} beside {_time(parts.kernels)} of kernels{new}"
+        f"dynamic, {text.seconds(parts.total)}: recording is {recording / parts.total:.0%} of it, "
+        f"{text.counted(parts.count, 'op')} of {each} beside {text.seconds(parts.kernels)} of kernels{new}"
     )
 
 
 def _static_reason(parts: Parts) -> str:
-    ran = f"{counted(parts.count, 'kernel call')} of {_time(parts.kernels)} in all"
-    return f"static, {_time(parts.total)}: {ran}, {_time(parts.ops + parts.call)} beside"
-
-
-def _time(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    ran = f"{text.counted(parts.count, 'kernel call')} of {text.seconds(parts.kernels)} in all"
+    return f"static, {text.seconds(parts.total)}: {ran}, {text.seconds(parts.ops + parts.call)} beside"

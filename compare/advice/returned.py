@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from compare.advice.costs import Curve, Returned
 from compare.errors import WorkerError
 from compare.instruments.time.rounds import collected
-from compare.records.results import Record
+from compare.records.runs import ReturnedMemory, error_of
 from compare.run.job import Job
 
 SIZES = (1 << 14, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24)
@@ -26,6 +26,8 @@ LEAST, MOST = 1 << 16, 1 << 26
 REPEATS = 5
 TIMEOUT = 60.0
 
+Answer = TypeVar("Answer")
+
 
 def calibrate() -> tuple[Returned, ...]:
     """For each size, what a step takes more by the bytes that it holds. Raises WorkerError when a worker fails."""
@@ -33,20 +35,25 @@ def calibrate() -> tuple[Returned, ...]:
 
 
 def _asked(size: int) -> Curve:
+    return Curve(tuple(answered(Job("returned memory", size=str(size)), TIMEOUT, ReturnedMemory).points)).rising()
+
+
+def answered(job: Job, timeout: float, kind: type[Answer]) -> Answer:
+    """What a worker has measured for a calibration. Raises WorkerError when it fails."""
     from compare.run.processes import ask
 
-    record = ask(Job("returned memory", size=str(size)), TIMEOUT)
-    if record["kind"] == "failure":
-        raise WorkerError(f"calibration failed: {record['error']}; try `graphduel doctor`")
-    return Curve(tuple((float(held), float(seconds)) for held, seconds in record["points"])).rising()
+    record = ask(job, timeout)
+    if not isinstance(record, kind):
+        raise WorkerError(f"calibration failed: {error_of(record)}; try `graphduel doctor`")
+    return record
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> ReturnedMemory:
     """The record of the worker: for arrays of `job.size` bytes, the seconds beside the kernels by the bytes held."""
     size = int(str(job.size))
     held = [1 << exponent for exponent in range(LEAST.bit_length() - 1, MOST.bit_length()) if 1 << exponent >= size]
     with collected():
-        return {**job.head, "points": [[total, seconds(size, total)] for total in held]}
+        return ReturnedMemory([(total, seconds(size, total)) for total in held])
 
 
 def seconds(size: int, total: int) -> float:

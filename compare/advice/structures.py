@@ -67,18 +67,16 @@ def structure(
 
     `static_f` is the same without control flow on values, for the static engine. Raises what `f` raises.
     """
-    traced, reason = _traced(static_f or f, args, argnum)
+    try:
+        traced, reason = static.trace(transformed(static, static_f or f, argnum), *args), None
+    except GraphError as error:
+        traced, reason = None, described(error)
     ran = traced is None or static_f is not None
-    eager = dynamic.record(transformed(dynamic, f, argnum), *args) if ran or traced is None else traced
-    return Structure(
-        eager,
-        None if traced is None else pipeline.run(traced)[0],
-        0 if traced is None else sum(len(graph) for graph in traced.nested()),
-        1.0 if traced is None else _trips(traced, eager),
-        reason,
-        argnum is not None,
-        ran,
-    )
+    eager = dynamic.record(transformed(dynamic, f, argnum), *args) if traced is None or ran else traced
+    if traced is None:
+        return Structure(eager, None, 0, 1.0, reason, argnum is not None, ran)
+    nodes = sum(len(graph) for graph in traced.nested())
+    return Structure(eager, pipeline.run(traced)[0], nodes, _trips(traced, eager), None, argnum is not None, ran)
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -92,13 +90,6 @@ def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return transformed(dynamic, f, None)(*args)[0]
     specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
     return tree.unflatten(traced.outputs, specs)
-
-
-def _traced(f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None) -> tuple[Graph | None, str | None]:
-    try:
-        return static.trace(transformed(static, f, argnum), *args), None
-    except GraphError as error:
-        return None, described(error)
 
 
 def _trips(traced: Graph, eager: Graph) -> float:

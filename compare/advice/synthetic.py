@@ -27,7 +27,7 @@ LANE = 1000
 """The length of the rows that reductions are timed on, where there are as many elements."""
 
 
-class Program(NamedTuple):
+class Synthetic(NamedTuple):
     """A loss `f(params, *inputs)` with values."""
 
     f: Callable[..., Any]
@@ -71,7 +71,7 @@ def short_lanes() -> Node:
     return next(static.trace(lambda x: g.sum(x, axis=1), TensorSpec((8192, 4), "float32")).calls)
 
 
-def tiny() -> list[Program]:
+def tiny() -> list[Synthetic]:
     """Steps with next to no arithmetic, so that what they take is the engine's."""
     made = [chain(depth, 4) for depth in (1, 6, 20)]
     made += [perceptron(layers, 4, 2) for layers in (1, 5)]
@@ -79,13 +79,13 @@ def tiny() -> list[Program]:
     return [*made, many(10, 4), looked_up(4, 3)]
 
 
-def larger() -> list[Program]:
+def larger() -> list[Synthetic]:
     """Steps between tiny and large, on which the prediction is checked, by what they hold."""
     small = [chain(8, 3000), recurrent(12, 32), normalised(4, 32, 48), looked_up(200, 16), perceptron(3, 64, 32)]
     return [*small, many(20, 2000), chain(5, 20_000), chain(4, 100_000), perceptron(2, 100, 400), chain(4, 400_000)]
 
 
-def chain(depth: int, elements: int) -> Program:
+def chain(depth: int, elements: int) -> Synthetic:
     """Elementwise ops, one after another."""
 
     def f(params: dict[str, Array]) -> Array:
@@ -94,10 +94,10 @@ def chain(depth: int, elements: int) -> Program:
             h = g.sin(h) * params["a"] + h * 0.5
         return g.sum(h)
 
-    return Program(f, {"x": _values(elements), "a": _values(elements)})
+    return Synthetic(f, {"x": _values(elements), "a": _values(elements)})
 
 
-def perceptron(layers: int, width: int, batch: int) -> Program:
+def perceptron(layers: int, width: int, batch: int) -> Synthetic:
     """Products with a bias and a sigmoid."""
 
     def f(params: list[tuple[Array, Array]], x: Array) -> Array:
@@ -105,10 +105,10 @@ def perceptron(layers: int, width: int, batch: int) -> Program:
             x = g.sigmoid(x @ w + b)
         return g.mean(x)
 
-    return Program(f, [(_values(width, width), _values(width)) for _ in range(layers)], (_values(batch, width),))
+    return Synthetic(f, [(_values(width, width), _values(width)) for _ in range(layers)], (_values(batch, width),))
 
 
-def normalised(layers: int, width: int, batch: int) -> Program:
+def normalised(layers: int, width: int, batch: int) -> Synthetic:
     """Rows divided by their own mean, scaled."""
 
     def f(params: list[Array], x: Array) -> Array:
@@ -116,10 +116,10 @@ def normalised(layers: int, width: int, batch: int) -> Program:
             x = x / (1 + g.mean(x * x, axis=-1, keepdims=True)) * scale
         return g.sum(g.abs(x))
 
-    return Program(f, [_values(width) for _ in range(layers)], (_values(batch, width),))
+    return Synthetic(f, [_values(width) for _ in range(layers)], (_values(batch, width),))
 
 
-def recurrent(steps: int, width: int, batch: tuple[int, ...] = (4,)) -> Program:
+def recurrent(steps: int, width: int, batch: tuple[int, ...] = (4,)) -> Synthetic:
     """A state that each row of the input changes; vectors where there is no batch."""
 
     def f(params: dict[str, Array], xs: Array) -> Array:
@@ -128,10 +128,10 @@ def recurrent(steps: int, width: int, batch: tuple[int, ...] = (4,)) -> Program:
             h = g.tanh(xs[t] + h @ params["u"])
         return g.sum(h * h)
 
-    return Program(f, {"u": _values(width, width)}, (_values(steps, *batch, width),))
+    return Synthetic(f, {"u": _values(width, width)}, (_values(steps, *batch, width),))
 
 
-def looked_up(rows: int, width: int) -> Program:
+def looked_up(rows: int, width: int) -> Synthetic:
     """Rows of a table, put beside each other and classified."""
 
     def f(params: dict[str, Array], index: Array) -> Array:
@@ -139,10 +139,10 @@ def looked_up(rows: int, width: int) -> Program:
         return g.cross_entropy(h @ params["w"], index)
 
     values = {"table": _values(rows, width), "w": _values(2 * width, rows)}
-    return Program(f, values, (np.arange(rows),))
+    return Synthetic(f, values, (np.arange(rows),))
 
 
-def many(arrays: int, elements: int) -> Program:
+def many(arrays: int, elements: int) -> Synthetic:
     """One op for each of many parameters."""
 
     def f(params: list[Array]) -> Array:
@@ -151,7 +151,7 @@ def many(arrays: int, elements: int) -> Program:
             total = total + g.sum(x * x)
         return total
 
-    return Program(f, [_values(elements) for _ in range(arrays)])
+    return Synthetic(f, [_values(elements) for _ in range(arrays)])
 
 
 _FILTERS = TensorSpec((8, 8, 3, 3), "float32")

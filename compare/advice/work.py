@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from compare.advice import memory
@@ -37,18 +38,13 @@ class Parts:
         return self.kernels + self.new + self.ops + self.call
 
     def __add__(self, other: Parts) -> Parts:
-        return Parts(
-            self.kernels + other.kernels,
-            self.new + other.new,
-            self.ops + other.ops,
-            self.call + other.call,
-            self.count + other.count,
-        )
+        return Parts(*map(operator.add, astuple(self), astuple(other)))
 
     def times(self, factor: float) -> Parts:
         """The parts of so many steps."""
-        scaled = (self.kernels * factor, self.new * factor, self.ops * factor, self.call * factor)
-        return Parts(*scaled, round(self.count * factor))
+        *seconds, count = astuple(self)
+        scaled: list[Any] = [*(second * factor for second in seconds), round(count * factor)]
+        return Parts(*scaled)
 
 
 def key(node: Node) -> str:

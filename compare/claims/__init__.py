@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from compare.claims import tape
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Regime, Verdict
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, Verdict
 from compare.claims.c1_control_flow.rule import CLAIM as C1
 from compare.claims.c2_gradients.rule import CLAIM as C2
 from compare.claims.c3_debugging.rule import CLAIM as C3
@@ -18,6 +17,7 @@ from compare.claims.c6_speed.rule import CLAIM as C6
 from compare.claims.c7_prototyping.rule import CLAIM as C7
 from compare.claims.c8_structure.rule import CLAIM as C8
 from compare.errors import UnknownNameError
+from compare.records.record import Record, Records
 from compare.workloads import nearest
 
 __all__ = ["CLAIMS", "Claim", "Effect", "Finding", "Label", "Record", "Regime", "Verdict", "get", "judge"]
@@ -26,17 +26,17 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType({claim.id: claim for claim in (C1
 """Every claim by its id, C1 to C8, in that order."""
 
 
-def judge(records: Sequence[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
-    """The verdict on every claim, in order, as `verdicts.json` holds them.
+def judge(records: Records, *, python_tape: bool = False) -> list[Verdict]:
+    """The verdict on every claim, in order.
 
-    `records` are the lines of a results file; which order they stand in makes no difference. Claims that rest on the
+    Which order the records stand in makes no difference. Claims that rest on the
     seconds and bytes of the dynamic engine alone are not judged by a tape in Python, unless with `python_tape`.
     """
     where = tape.in_python(records)
-    return [_judged(claim, records, where, python_tape).to_dict() for claim in CLAIMS.values()]
+    return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values()]
 
 
-def _judged(claim: Claim, records: Sequence[Record], where: str, python_tape: bool) -> Verdict:
+def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
     """The verdict on one claim; `where` the tape ran in Python, if it did."""
     if where and claim.tape == "alone" and not python_tape:
         return Verdict(claim, tape.not_measured(where))

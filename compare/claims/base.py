@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from compare.records.kind import Kind
+from compare.records.record import Kind, Record, Records
 from compare.stats import LEAST, Interval
 
-Record = Mapping[str, Any]
-Records = Sequence[Record]
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
 SMALLEST_EFFECT = 0.05
@@ -57,9 +55,15 @@ class Verdict:
     claim: Claim
     finding: Finding
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Those of the finding, and why some conditions have no verdict."""
+        return (*self.finding.reasons, *_without_interval(self.finding))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""
         claim, finding = self.claim, self.finding
+        best = strongest(finding.regimes)
         return {
             "claim": claim.id,
             "title": claim.title,
@@ -69,10 +73,12 @@ class Verdict:
             "effect": finding.effect and asdict(finding.effect),
             "interval": finding.interval and finding.interval.bounds(),
             "regimes": [_regime(regime) for regime in finding.regimes],
-            "strongest": strongest(finding.regimes),
+            "strongest": {
+                side: found and _regime(found) for side, found in zip(("claim", "opposite"), best, strict=True)
+            },
             "measured": claim.measured,
             "rule": claim.rule,
-            "reasons": [*finding.reasons, *_without_interval(finding)],
+            "reasons": list(self.reasons),
             "literature": list(claim.literature),
             "not_tested": list(claim.not_tested),
         }
@@ -95,7 +101,7 @@ class Claim:
     measured: str
     rule: str
     find: Callable[[Records], Finding]
-    reads: tuple[str, ...]
+    reads: tuple[type[Record], ...]
     check: Kind | None = None
     tape: Literal["alone", "partly", "not"] = "not"
     figures: tuple[str, ...] = ()
@@ -104,27 +110,21 @@ class Claim:
 
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""
-        return Verdict(self, self.find(of(records, *self.reads)))
+        return Verdict(self, self.find([record for record in records if isinstance(record, self.reads)]))
 
 
-def of(records: Records, *kinds: str) -> list[Record]:
-    """The records of these kinds."""
-    return [record for record in records if record.get("kind") in kinds]
-
-
-def strongest(regimes: Sequence[Regime]) -> dict[str, Any]:
+def strongest(regimes: Sequence[Regime]) -> tuple[Regime | None, Regime | None]:
     """Where the claim, and where its opposite, holds most: the largest value that supports, the smallest that refutes.
 
     Values are as regimes have them, in which larger speaks for the claim. A regime without a value stands where no
-    other does, and null where none does.
+    other does, and None where none does.
     """
 
-    def first(verdict: Label, sign: int) -> dict[str, Any] | None:
+    def first(verdict: Label, sign: int) -> Regime | None:
         found = [regime for regime in regimes if regime.verdict == verdict]
-        best = min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
-        return None if best is None else _regime(best)
+        return min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
 
-    return {"claim": first("supported", -1), "opposite": first("refuted", 1)}
+    return first("supported", -1), first("refuted", 1)
 
 
 def not_measured(what: str) -> Finding:

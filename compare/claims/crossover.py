@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from compare.claims.base import SMALLEST_EFFECT, Record, Records, of
-from compare.claims.evidence import DYNAMIC, Cell, first_run, steady
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import DYNAMIC, Evidence, Read, first_run, steady
+from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
+from compare.records.record import Records, of
 from compare.stats import Interval
 
 STATIC = "static-exact"
+G = TypeVar("G", bound=GridPlace)
 
 
 class Place(NamedTuple):
@@ -34,8 +37,9 @@ class Point:
 
 def times(records: Records) -> list[Point]:
     """Seconds a step, dynamic / static in steady state; no verdict rests on them, so nothing widens their intervals."""
-    found = _grouped(records, "crossover")
-    cells = [(place, Cell(place.ops, "", tuple(row["arms"] for row in rows))) for place, rows in found.items()]
+    processes = sorted(of(records, Crossover), key=lambda record: (record.process, repr(record)))
+    rows = [row for record in processes for row in record.cells]
+    cells = [(place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _grouped(rows).items()]
     points = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
     return [
         Point(place, interval.estimate, interval, _pays_after(cell, interval))
@@ -44,11 +48,11 @@ def times(records: Records) -> list[Point]:
     ]
 
 
-def sizes(records: Records, held: Callable[[Record], Sequence[float]]) -> list[Point]:
+def sizes(records: Records, held: Read) -> list[Point]:
     """Bytes held for a step, static / dynamic: counts, which are exact."""
     found = []
-    for place, rows in _grouped(records, "crossover memory").items():
-        static, dynamic = (held(rows[-1]["arms"][arm])[0] for arm in (STATIC, DYNAMIC))
+    for place, rows in _grouped([row for record in of(records, CrossoverMemory) for row in record.cells]).items():
+        static, dynamic = (held(rows[-1].arms[arm])[0] for arm in (STATIC, DYNAMIC))
         if static > 0 < dynamic:
             found.append(Point(place, static / dynamic))
     return found
@@ -90,7 +94,7 @@ def _line(group: Sequence[Point]) -> str:
     return f"static is shown to lead {', '.join(parts)}"
 
 
-def _pays_after(cell: Cell, interval: Interval) -> int | None:
+def _pays_after(cell: Evidence, interval: Interval) -> int | None:
     """The runs after which static's later start is earned back; None where it is not shown to be faster."""
     means = [cell.mean(arm, read) for read in (first_run, steady) for arm in (STATIC, DYNAMIC)]
     if interval.low <= 1 or None in means:
@@ -99,13 +103,12 @@ def _pays_after(cell: Cell, interval: Interval) -> int | None:
     return max(0, ceil(late / gain)) if gain > 0 else None
 
 
-def _grouped(records: Records, kind: str) -> dict[Place, list[Record]]:
+def _grouped(rows: Sequence[G]) -> dict[Place, list[G]]:
     """The rows of each place, over the processes, of the places that no process found different in the engines."""
-    rows = [row for r in sorted(of(records, kind), key=_process) for row in r.get("cells", ())]
-    found: dict[Place, list[Record]] = {}
-    for row in sorted(rows, key=_place):
-        found.setdefault(_place(row), []).append(row)
-    return {place: group for place, group in found.items() if all(row["status"] == "ok" for row in group)}
+    found: dict[Place, list[G]] = {}
+    for row in rows:
+        found.setdefault(Place(row.ops, row.depth, row.elements), []).append(row)
+    return {place: found[place] for place in sorted(found) if all(row.status == "ok" for row in found[place])}
 
 
 def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -113,14 +116,6 @@ def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
     for point in points:
         found.setdefault(point.place.ops, []).append(point)
     return found
-
-
-def _process(record: Record) -> tuple[Any, ...]:
-    return record.get("process") or 0, str(record)
-
-
-def _place(row: Record) -> Place:
-    return Place(row["ops"], row["depth"], row["elements"])
 
 
 def _ratio(point: Point) -> float:

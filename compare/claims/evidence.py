@@ -1,30 +1,30 @@
-"""The cells of a results file: one workload at one size, with only the arms that passed the parity gate."""
+"""Evidence: what the arms of one cell measured, with only those that passed the parity gate."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from compare.claims.base import Record, Records, of
+from compare.instruments.parity.schema import Parity
+from compare.records.record import Cell, OfArms, Records, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 DYNAMIC = "dynamic"
 SIZES = ("small", "medium", "large")
 
-Read = Callable[[Record], Sequence[float]]
+Read = Callable[[Any], Sequence[float]]
 """Takes numbers out of what one arm measured in one process, always in the same order."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class Evidence:
     """One workload at one size: for each worker process, what each admitted arm measured there."""
 
     workload: str
     size: str
-    processes: tuple[Mapping[str, Record], ...]
+    processes: tuple[Mapping[str, Any], ...]
 
     @property
     def name(self) -> str:
@@ -32,11 +32,16 @@ class Cell:
         return f"{self.workload} ({self.size})"
 
     @property
+    def cell(self) -> Cell:
+        """What was measured."""
+        return Cell(self.workload, self.size)
+
+    @property
     def static_arms(self) -> tuple[str, ...]:
         """The static arms that some process measured, by name."""
         return tuple(sorted({arm for process in self.processes for arm in process} - {DYNAMIC}))
 
-    def of(self, arm: str) -> list[Record]:
+    def of(self, arm: str) -> list[Any]:
         """What an arm measured, one entry for each process that has it."""
         return [process[arm] for process in self.processes if arm in process]
 
@@ -65,71 +70,63 @@ class Cell:
         return min(means, key=lambda arm: (means[arm], arm)) if means else None
 
 
-def cells(records: Records, kind: str) -> list[Cell]:
-    """The cells of the records of one kind ("time" or "memory"), by workload and rising size."""
-    admitted = _admitted(records)
-    groups: dict[tuple[str, str], list[Mapping[str, Record]]] = {}
-    for record in sorted(of(records, kind), key=_canonical):
-        place = record["workload"], record["size"]
-        arms = {arm: m for arm, m in _measured(record) if (*place, arm) in admitted}
-        groups.setdefault(place, []).append(arms)
-    return [Cell(workload, size, tuple(arms)) for (workload, size), arms in groups.items()]
+def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
+    """The evidence of the records of one kind (times or memory), by workload and rising size."""
+    right = admitted(records)
+    groups: dict[Cell, list[Mapping[str, Any]]] = {}
+    for record in sorted(of(records, kind), key=canonical):
+        arms = {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
+        groups.setdefault(record.cell, []).append(arms)
+    return [Evidence(*cell, tuple(arms)) for cell, arms in groups.items()]
 
 
-def left_out(records: Records, kind: str) -> tuple[str, ...]:
+def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
     """One sentence for each arm that was tried and does not count, with the reason."""
-    admitted, found = _admitted(records), set[str]()
+    right, found = admitted(records), set[str]()
     for record in of(records, kind):
-        for arm, measured in record["arms"].items():
-            name = f"{record['workload']} ({record['size']}), {arm}"
-            if measured["status"] != "ok":
-                found.add(f"{name}: {measured['status']}, {measured.get('reason') or 'no reason given'}")
-            elif (record["workload"], record["size"], arm) not in admitted:
+        for arm, measured in record.arms.items():
+            name = f"{record.workload} ({record.size}), {arm}"
+            if measured.status != "ok":
+                found.add(f"{name}: {measured.status}, {measured.reason or 'no reason given'}")
+            elif (record.cell, arm) not in right:
                 found.add(f"{name}: left out, its outputs and gradients were not shown to agree")
     return tuple(sorted(found))
 
 
-def unsteady(cells: Sequence[Cell]) -> tuple[str, ...]:
+def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
     """One sentence for each arm that some process never saw steady: all its blocks count, warm or not."""
     return tuple(
         f"{cell.name}, {arm}: no steady state was reached in {count} of {len(cell.of(arm))} processes"
         for cell in cells
         for arm in (DYNAMIC, *cell.static_arms)
-        if (count := sum(measured.get("steady") is False for measured in cell.of(arm)))
+        if (count := sum(not measured.steady for measured in cell.of(arm)))
     )
 
 
-def steady(measured: Record) -> Sequence[float]:
+def steady(measured: Any) -> Sequence[float]:
     """Seconds a call, or an example of a stream, in steady state: one number a block."""
-    return tuple(measured.get("blocks") or ())
+    return tuple(measured.blocks)
 
 
-def first_run(measured: Record) -> Sequence[float]:
+def first_run(measured: Any) -> Sequence[float]:
     """Seconds to be done once, from nothing: build and first call, or build and the whole first epoch."""
-    stream = measured.get("stream")
-    calls = sum(call["seconds"] for call in stream) if stream else measured.get("first") or 0.0
-    return ((measured.get("build") or 0.0) + calls,)
+    stream = getattr(measured, "stream", None)
+    return (measured.build + (sum(call.seconds for call in stream) if stream else measured.first),)
 
 
-def _admitted(records: Records) -> set[tuple[str, str, str]]:
-    """The (workload, size, arm) for which every parity record says ok."""
-    verdicts: dict[tuple[str, str, str], bool] = {}
-    for record in of(records, "parity"):
-        for arm, checked in record["arms"].items():
-            place = (record["workload"], record["size"], arm)
-            verdicts[place] = verdicts.get(place, True) and checked["status"] == "ok"
+def admitted(records: Records) -> set[tuple[Cell, str]]:
+    """The cells and arms for which every parity record says ok: only these count."""
+    verdicts: dict[tuple[Cell, str], bool] = {}
+    for record in of(records, Parity):
+        for arm, checked in record.arms.items():
+            verdicts[record.cell, arm] = verdicts.get((record.cell, arm), True) and checked.status == "ok"
     return {place for place, ok in verdicts.items() if ok}
 
 
-def _measured(record: Record) -> Iterator[tuple[str, Record]]:
-    return ((arm, m) for arm, m in record["arms"].items() if m["status"] == "ok")
-
-
-def _canonical(record: Record) -> tuple[Any, ...]:
-    """A total order that does not depend on when a line was written."""
-    rank = SIZES.index(record["size"]) if record["size"] in SIZES else len(SIZES)
-    text = json.dumps(record, sort_keys=True, default=str)
-    return record["workload"], rank, record["size"], record.get("process", 0), text
+def canonical(record: OfArms) -> tuple[Any, ...]:
+    """A total order, by workload and rising size, that does not depend on when a line was written."""
+    rank = SIZES.index(record.size) if record.size in SIZES else len(SIZES)
+    return record.workload, rank, record.size, record.job.process or 0, repr(record)
 
 
 def _usable(values: Sequence[float]) -> bool:

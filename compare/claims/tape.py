@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
-from compare.claims.base import Finding, Records
+from compare.claims.base import Finding
+from compare.records.record import Records
+from compare.records.runs import Run
 
 OPTION = "--python-tape"
+REMEDY = f"graphduel doctor tells how to have that; {OPTION} judges by this one all the same"
 _RAN = {"compiled": "compiled", "python": "in Python"}
 
 
@@ -24,6 +25,15 @@ def told(records: Records) -> str:
     return f"The tape ran {' and '.join(parts)}: these times are not to be compared."
 
 
+def before(*, python_tape: bool) -> str:
+    """What is said before a run whose tape is in Python: what will not be judged by it, and how to have the other."""
+    if python_tape:
+        return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by it all the same."
+    return (
+        f"The tape runs in Python: C5, C6 and C7 will not be judged, as it takes longer than the compiled one; {REMEDY}"
+    )
+
+
 def in_python(records: Records) -> str:
     """Where and that the tape ran in Python; empty if it did not."""
     found = _counted(records)
@@ -33,8 +43,7 @@ def in_python(records: Records) -> str:
 
 def not_measured(where: str) -> Finding:
     """The finding on a claim that rests on the tape's speed or memory, where it ran in Python."""
-    remedy = f"graphduel doctor tells how to have that; {OPTION} judges by this one all the same"
-    return Finding("not measured yet", (f"{where}, which takes longer than the compiled one: {remedy}",))
+    return Finding("not measured yet", (f"{where}, which takes longer than the compiled one: {REMEDY}",))
 
 
 def warning(where: str) -> str:
@@ -44,12 +53,6 @@ def warning(where: str) -> str:
 
 def _counted(records: Records) -> Counter[str]:
     """How many measurements each tape made; the starts of a run count where no measurement tells."""
-    tapes = [(r.get("kind") == "run", _tape(r.get("environment"))) for r in records]
-    measured = Counter(tape for start, tape in tapes if tape and not start)
-    return measured or Counter(tape for _, tape in tapes if tape)
-
-
-def _tape(environment: Any) -> str:
-    """The tape that an environment tells of; "" for anything else."""
-    tape = environment.get("tape") if isinstance(environment, Mapping) else None
-    return tape if isinstance(tape, str) and tape in _RAN else ""
+    tapes = [(isinstance(r, Run), r.environment.tape) for r in records if r.environment and r.environment.tape]
+    measured = Counter(tape for start, tape in tapes if not start)
+    return Counter[str](measured or (tape for _, tape in tapes))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.errors import CompareError, FunctionError
+from compare.cli import options
+from compare.report.terminal import echo
 
 if TYPE_CHECKING:
     from compare.advice import Costs
@@ -15,19 +16,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("function", metavar="[FILE.py:FUNCTION]", required=False)
-@click.option("--inputs", metavar="FILE.py:NAME", help="A list of calls, as for `graphduel compare`.")
-@click.option("--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]")
+@options.INPUTS
+@options.GRADIENT
 @click.option(
     "--calibration",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FILE,
     help="The costs of this machine: read from this file, or measured and written there if there is none.",
 )
 @click.option(
     "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
 )
 @click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
-@click.option("--only", metavar="GLOB", help="Only the workloads or cells that match.")
-@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the result here.")
+@options.ONLY
+@options.JSON
 def advise(
     function: str | None,
     *,
@@ -48,11 +49,11 @@ def advise(
     if not evaluate and (rows or only):
         raise click.UsageError("--rows and --only are for --evaluate")
     costs = _costs(calibration)
-    told = _evaluated(costs, rows, only) if function is None else _advised(function, costs, **asked)
+    found = _evaluated(costs, rows, only) if function is None else _advised(function, costs, **asked)
     if path:
         from compare.records.results import write_json
 
-        write_json(path, told)
+        write_json(path, found)
 
 
 def _costs(path: Path | None) -> Costs:
@@ -63,7 +64,7 @@ def _costs(path: Path | None) -> Costs:
 
     if path is not None and path.exists():
         return advice.load(path, machines.fingerprint(environment()))
-    click.echo("Calibrating, in about half a minute ...", err=True)
+    echo("Calibrating, in about half a minute ...", err=True)
     costs = advice.calibrate()
     if path is not None:
         advice.save(costs, path)
@@ -71,26 +72,21 @@ def _costs(path: Path | None) -> Costs:
 
 
 def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool | None) -> dict[str, Any]:
-    """The advice, with what the user's own code raises as a FunctionError that says where."""
     from compare import advice
-    from compare.cli.own import called, line
+    from compare.cli.own import called, explained
 
-    try:
+    with explained(function):
         f, calls = called(function, inputs)
         found = advice.advise(f, calls, gradient=gradient, costs=costs)
-    except CompareError:
-        raise
-    except Exception as error:
-        raise FunctionError(f"{function}: {line(error, function)}{type(error).__name__}: {error}") from error
-    click.echo(str(found))
+    options.say(str(found))
     return found.to_dict()
 
 
 def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, Any]:
     from compare.advice import evaluation
-    from compare.advice.prediction import counted
     from compare.own import origin
     from compare.report import tables
+    from compare.report.text import counted
     from compare.run import environment, progress
 
     environment.pin()
@@ -99,22 +95,22 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, An
     columns = ("row", "said", "predicted", "measured", "right")
     tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
     for name, why in found["left_out"].items():
-        click.echo(f"left out: {name}: {why}", err=True)
-    _tell("once warm", found)
+        options.say(f"left out: {name}: {why}", err=True)
+    _say_rate("once warm", found)
     for calls, rate in found["over_calls"].items():
-        _tell(f"over {counted(int(calls), 'call')} with the compilation", rate)
+        _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate)
     return found
 
 
-def _tell(when: str, rate: dict[str, Any]) -> None:
+def _say_rate(when: str, rate: dict[str, Any]) -> None:
     if not rate["called"]:
-        click.echo(f"Called {when}: none.")
+        echo(f"Called {when}: none.")
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
     static = rate["always_static"]
     always = f"naming static each time: {static}, naming dynamic: {rate['called'] - static}"
-    click.echo(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
+    options.say(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:

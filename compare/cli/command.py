@@ -6,17 +6,13 @@ disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
-from datetime import UTC, datetime
 from errno import EPIPE
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import executor as cli_executor
-from compare.cli import resume as cli_resume
+from compare.cli import options
 from compare.cli.advise import advise
 from compare.cli.export import export, schema
 from compare.cli.own import compare, plan
@@ -26,10 +22,13 @@ from compare.errors import CompareError
 from compare.report.terminal import echo
 from compare.run import ending
 
-ONLY = "Only the cells whose workload or workload/size matches this glob."
+if TYPE_CHECKING:
+    from compare.claims.base import Verdict
+    from compare.instruments.parity.schema import Parity
+    from compare.records.record import Record
+
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
 """The parameters of a run by the setting that they choose."""
-Command = Callable[..., Any]
 
 
 class Group(click.Group):
@@ -59,63 +58,43 @@ def graphduel() -> None:
     """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
 
 
-def cells(command: Command) -> Command:
-    """The options that choose cells."""
-    command = click.option("--only", metavar="GLOB", help=ONLY)(command)
-    return click.option(
-        "--quick/--full", "quick", default=True, help="Small sizes only, or every size.  [default: quick]"
-    )(command)
-
-
+CELLS = options.quick("quick", "Small sizes only, or every size.")
 PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
 
 
 @graphduel.command()
-@cells
-@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; a new one in reports/ if not given.")
-@click.option("--resume", is_flag=True, help="Go on with the run in --out: what is measured is not measured again.")
+@CELLS
+@options.ONLY
+@options.out("The run's folder; a new one in reports/ if not given.")
+@options.RESUME
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@options.SEED
 @PYTHON_TAPE
-@cli_executor.options
+@options.executor
 @click.pass_context
-def run(
-    ctx: click.Context,
-    /,
-    *,
-    quick: bool,
-    only: str | None,
-    out: Path | None,
-    resume: bool,
-    processes: int | None,
-    seed: int,
-    python_tape: bool,
-    **where: Any,
-) -> None:
+def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
     """Measure the workloads and write results, verdicts and a report."""
+    from compare.claims import tape
     from compare.run import executors, progress
     from compare.run.settings import PRESETS, Settings
     from compare.run.stages import run as measure
+    from dynamic import tapes
 
-    asked = cli_executor.check(where["executor"], where["at_once"], where["scheduler"])
-    if resume and out is None:
-        raise click.UsageError("--resume needs --out: the folder of the run to go on with")
+    where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = "quick" if quick else "full"
-    directory = out or Path("reports") / f"{preset}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    settings = Settings(preset, seed, processes or PRESETS[preset].processes, only, python_tape)
+    directory = options.folder(out, resume, "run", preset)
+    settings = Settings(preset, **{**asked, "processes": asked["processes"] or PRESETS[preset].processes})
     if resume:
-        settings = Settings(**cli_resume.settings(ctx, directory, settings.to_dict(), CHOSEN))
+        settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
-    opened = executors.opened(asked.kind, asked.at_once, asked.scheduler, reporter.notice)
-    try:
-        with opened as (executor, at_once):
-            outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
-    except KeyboardInterrupt as stop:
-        again = " ".join(map(shlex.quote, [*_again(settings, directory), *asked.words()]))
-        echo(f"\nStopped; every finished job is in {directory}. Go on with:\n  {again}", err=True)
-        ctx.exit(ending.exit_code(stop))
+    if not tapes.is_compiled():
+        reporter.notice(tape.before(python_tape=settings.python_tape))
+    opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
+    again = [*_again(settings, directory), *where.words()]
+    with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, at_once):
+        outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
@@ -132,49 +111,44 @@ def _again(settings: Any, directory: Path) -> list[str]:
 
 
 @graphduel.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@options.DIRECTORY
 @PYTHON_TAPE
 def report(directory: Path, *, python_tape: bool) -> None:
     """Judge the results in DIRECTORY again and write its report again."""
-    from compare.records import results
     from compare.run.stages import finish
 
-    path = directory / results.RESULTS
-    if not path.exists():
-        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: echo(text, err=True), strict=True)
+    records = options.results_in(directory)
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
 @graphduel.command()
-@cells
+@CELLS
+@options.ONLY
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
+    from compare.instruments.parity.schema import Parity
+    from compare.records.record import of
+    from compare.records.runs import Failure
     from compare.report import tables
     from compare.run import progress
     from compare.run.settings import Settings
     from compare.run.stages import check as gate
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
-    parity = [r for r in records if r["kind"] == "parity"]
+    parity = of(records, Parity)
     columns = ("cell", "arm", "status", "output error", "gradient error", "allowed", "reason")
     tables.show(columns, [row for record in parity for row in _parity_rows(record)])
-    different = [f"{r['workload']}/{r['size']}" for r in parity if r["same_graph"] is False]
+    different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
-    _list_problems("failed", [f"{_cell(r['job'])}: {r['error']}" for r in records if r["kind"] == "failure"])
-    statuses = {row["status"] for r in parity for row in r["arms"].values()}
+    _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in of(records, Failure)])
+    statuses = {row.status for record in parity for row in record.arms.values()}
     broken = different or "failed" in statuses or len(parity) < len(records)
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-graphduel.add_command(advise)
-graphduel.add_command(compare)
-graphduel.add_command(export)
-graphduel.add_command(plan)
-graphduel.add_command(schema)
-graphduel.add_command(selftest)
-graphduel.add_command(shapes)
+for command in (advise, compare, export, plan, schema, selftest, shapes):
+    graphduel.add_command(command)
 
 
 @graphduel.command("list")
@@ -222,7 +196,7 @@ def doctor(ctx: click.Context) -> None:
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
 
-def _announce(directory: Path, records: list[Any], verdicts: list[dict[str, Any]]) -> None:
+def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import tape
     from compare.report import tables
 
@@ -236,16 +210,12 @@ def _list_problems(what: str, problems: Any) -> None:
         echo(f"{what}: {problem}", err=True)
 
 
-def _parity_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+def _parity_rows(record: Parity) -> list[tuple[str, ...]]:
     return [
-        (_cell(record), arm, row["status"], _number(row["output_error"]), _number(row["gradient_error"]),
-         _number(row["tolerance"]), row["reason"] or "")
-        for arm, row in record["arms"].items()
+        (str(record.cell), arm, row.status, _number(row.output_error), _number(row.gradient_error),
+         _number(row.tolerance), row.reason or "")
+        for arm, row in record.arms.items()
     ]  # fmt: skip
-
-
-def _cell(record: dict[str, Any]) -> str:
-    return f"{record['workload']}/{record['size']}"
 
 
 def _number(value: float | None) -> str:
@@ -281,8 +251,7 @@ def _workload(workload: Any) -> list[tuple[str, str]]:
 def _paragraphs(pairs: list[tuple[str, str]]) -> None:
     width = max(len(head) for head, _ in pairs)
     for head, text in pairs:
-        wrapped = click.wrap_text(text, 100, f"{head:{width}}  ", " " * (width + 2))
-        echo(wrapped)
+        options.say(text, first=f"{head:{width}}  ", rest=" " * (width + 2))
 
 
 def main() -> None:

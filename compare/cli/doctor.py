@@ -7,14 +7,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from compare.errors import WorkerError
+from compare.records.runs import error_of
 from compare.run import product
 from compare.run.job import Job
 from compare.run.processes import ask
 from compare.run.start import PACKAGES
 
 PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.run.stages")
-LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "rich", "jinja2", "psutil", "threadpoolctl")
+LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "msgspec", "rich", "jinja2", "psutil", "threadpoolctl")
 FINE = "fine"
 START_SECONDS = 60.0
 
@@ -26,7 +29,7 @@ def examine() -> tuple[Rows, Rows]:
     parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
     state, environment = _worker()
     if "tape" in environment:
-        environment = {**environment, "tape": _tape(environment["tape"] == "compiled")}
+        environment["tape"] = _tape(environment["tape"] == "compiled")
     return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
 
 
@@ -48,7 +51,7 @@ def _worker() -> tuple[str, dict[str, Any]]:
         answer = ask(Job("environment"), START_SECONDS)
     except WorkerError as error:
         return str(error), {}
-    return str(answer.get("error", FINE)), answer.get("environment", {})
+    return error_of(answer) or FINE, to_builtins(answer.environment) if answer.environment else {}
 
 
 def _tape(compiled: bool) -> str:
@@ -57,7 +60,7 @@ def _tape(compiled: bool) -> str:
         return "its loops are compiled"
     if os.environ.get("GRAPHDUEL_TAPE") == "python":
         return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
-    return "its loops run in Python; to have them compiled, install a C compiler and install graphduel again"
+    return "its loops run in Python; to have them compiled, install a wheel, or a C compiler and then graphduel again"
 
 
 def _text(value: Any) -> str:

@@ -7,27 +7,21 @@ from pathlib import Path
 
 import click
 
-from compare.report.terminal import echo
+from compare.cli import options
 
-OUT = click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; stdout if not given."
-)
+OUT = options.out("The file to write; stdout if not given.", options.FILE)
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@options.DIRECTORY
 @click.option("--format", "kind", type=click.Choice(["pyperf"]), default="pyperf", show_default=True)
 @click.option("--arm", help="Only this arm, named by its cell alone: two arms of one run can then be compared.")
 @OUT
 def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
     """Write the steady times in DIRECTORY for `python -m pyperf compare_to`."""
-    from compare.records import formats, results
+    from compare.records import formats
 
-    path = directory / results.RESULTS
-    if not path.exists():
-        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
-    records = results.read(path, lambda text: echo(text, err=True), strict=True)
-    _write({"pyperf": formats.pyperf}[kind](records, arm), out)
+    _write({"pyperf": formats.pyperf}[kind](options.results_in(directory), arm), out)
 
 
 @click.command()

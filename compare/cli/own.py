@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.types import Seconds
+from compare.cli import options
+from compare.cli.options import Seconds
 from compare.errors import CompareError, FunctionError, InputsError
 from compare.report.terminal import echo
-from compare.run import ending
 
 if TYPE_CHECKING:
     from compare.own import Result
@@ -23,14 +25,14 @@ INPUTS = "inputs"
 
 @click.command()
 @click.argument("function", metavar="FILE.py:FUNCTION")
-@click.option("--inputs", metavar="FILE.py:NAME", help="A list of calls, each a tuple of arguments, or what makes it.")
-@click.option("--modes", default="dynamic,static", show_default=True, help="Also static-symbolic, -bucket and -pad.")
-@click.option("--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]")
+@options.INPUTS
+@options.default("--modes", default="dynamic,static", help="Also static-symbolic, -bucket and -pad.")
+@options.GRADIENT
 @click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
-@click.option("--out", type=click.Path(path_type=Path), help="A new folder for results, verdicts and a report.")
-@click.option("--processes", type=click.IntRange(0), default=5, show_default=True, help="Fresh workers; 0 for none.")
-@click.option("--seconds", type=Seconds(0.01), default=2.5, show_default=True, help="Of timing, per process.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the measurements.")
+@options.out("A new folder for results, verdicts and a report.")
+@options.default("--processes", type=click.IntRange(0), default=5, help="Fresh workers; 0 for none.")
+@options.default("--seconds", type=Seconds(0.01), default=2.5, help="Of timing, per process.")
+@options.SEED
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
     """Compare a function of your own in both engines.
@@ -42,11 +44,8 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
     if out is not None:
         empty(out)
-    try:
+    with options.stoppable(ctx, "nothing was written"):
         found = _measured(function, **asked)
-    except KeyboardInterrupt as stop:
-        echo("\nStopped; nothing was written.", err=True)
-        ctx.exit(ending.exit_code(stop))
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
@@ -55,20 +54,14 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
 @click.command()
 @click.argument("file", metavar="FILE.csv", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Where the offsets go; stdout if not given."
-)
-@click.option(
-    "--alignment", type=click.IntRange(1), default=1, show_default=True, help="Every offset is a multiple of it."
-)
-@click.option(
-    "--time-limit", type=Seconds(0), default=0.0, show_default=True, help="Seconds to search for a better one."
-)
+@options.out("Where the offsets go; stdout if not given.", options.FILE)
+@options.default("--alignment", type=click.IntRange(1), default=1, help="Every offset is a multiple of it.")
+@options.default("--time-limit", type=Seconds(0), default=0.0, help="Seconds to search for a better one.")
 def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
     """Lay out buffers in one block of memory: an offset for each, by its lifetime.
 
     FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower up to, and not at, step upper.
-    The same rows are written with their offset; peak, lower bound and gap are told apart from them. `-` reads stdin.
+    The same rows are written with their offset; peak, lower bound and gap go to the other stream. `-` reads stdin.
     """
     from compare.records import lifetimes
     from static import memory
@@ -80,22 +73,31 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
     echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
-def _measured(function: str, *, inputs: str | None, modes: str, **options: Any) -> Result:
-    """The result, with what the user's own code raises as a FunctionError that says where."""
+def _measured(function: str, *, inputs: str | None, modes: str, **asked: Any) -> Result:
     from compare import own
     from compare.run import progress
 
-    allowed = ["--allow-effects"] if options["allow_effects"] else []
+    allowed = ["--allow-effects"] if asked["allow_effects"] else []
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
     command = shlex.join(["graphduel", "compare", function, *given])
-    try:
+    with explained(function):
         f, calls = called(function, inputs)
         names = modes.replace(" ", "").split(",")
-        return own.compare(f, calls, names, **options, command=command, reporter=progress.reporter())
+        return own.compare(f, calls, names, **asked, command=command, reporter=progress.reporter())
+
+
+@contextmanager
+def explained(function: str) -> Iterator[None]:
+    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran."""
+    try:
+        yield
     except CompareError:
         raise
     except Exception as error:
-        raise FunctionError(f"{function}: {line(error, function)}{type(error).__name__}: {error}") from error
+        file = Path(function.rpartition(":")[0]).name
+        ran = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == file]
+        line = f"{file}:{ran[-1]}: " if ran else ""
+        raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
 
 
 def called(function: str, inputs: str | None) -> tuple[Any, Any]:
@@ -114,10 +116,3 @@ def called(function: str, inputs: str | None) -> tuple[Any, Any]:
         how = f"{INPUTS} = [(params, x), ...], a tuple of arguments for each call; or name one by --inputs FILE.py:NAME"
         raise error if inputs else InputsError(f"{function} needs inputs to be called with: write {how}") from None
     return f, list(calls() if callable(calls) else calls)
-
-
-def line(error: Exception, function: str) -> str:
-    """`mine.py:12: `, the last line of the user's file that ran."""
-    file = Path(function.rpartition(":")[0]).name
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file]
-    return f"{file}:{lines[-1]}: " if lines else ""

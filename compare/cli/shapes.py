@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.cli import options
+from compare.cli.options import say
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.report.terminal import echo
 
 if TYPE_CHECKING:
     from compare.instruments.lengths.sampling import Sample
     from compare.instruments.lengths.trace import Trace
+    from compare.records.record import Record
     from compare.run.job import Budget
     from compare.run.settings import Settings
 
@@ -21,7 +25,8 @@ DRAWN, LONGEST = 2000, 56
 """Lengths of a known distribution, and the longest of them."""
 MORE = 10
 """Times the seconds of a preset that the rounds of a worker take, where it has them."""
-WIDTH = 79
+LEAST = 3
+"""Workers: `LEAST` of `compare.stats`, which loads NumPy, has to be said here again."""
 COUNTS = {"quick": 48, "full": 160}
 """Lengths that are timed, at most."""
 
@@ -34,39 +39,36 @@ COUNTS = {"quick": 48, "full": 160}
     default="",
     help="The column of the lengths; several, as a,b, where several axes vary.  [default: length, or the only one]",
 )
-@click.option(
-    "--model", type=click.Choice(MODELS), default=MODELS[-1], show_default=True, help="What reads the inputs."
-)
-@click.option("--quick/--full", "quick", default=False, help="A few short examples, or more.  [default: full]")
-@click.option("--processes", type=click.IntRange(2), default=4, show_default=True, help="Fresh workers.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Orders the lengths that are timed.")
+@options.default("--model", type=click.Choice(MODELS), default=MODELS[-1], help="What reads the inputs.")
+@options.quick("full", "A few short examples, or more.")
+@options.default("--processes", type=click.IntRange(LEAST), default=4, help="Fresh workers.")
+@options.SEED
 @click.pass_context
 def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) -> None:
     """Compare all strategies for inputs of varying length: padding, batching, compiling.
 
     FILE.csv has one length a row, in the order they come. Compilations, hits and padding are counted on all of them;
-    the times are those of a sample, which is told.
+    the times are those of a sample, which is described.
     """
     from compare.instruments.lengths import screen
     from compare.instruments.lengths.measure import SIZES
     from compare.report import tables
 
-    run = _Run(lengths, **asked)
+    run = _Timing(lengths, **asked)
     trace = _trace(lengths, column, run.seed)
     name = Path(lengths).name
-    for line in screen.described(name, trace):
-        _say(line)
+    say(screen.described(name, trace))
     laid = screen.layouts(trace, SIZES[run.settings.limits.tables.size].batch)
-    _say("Counted on the whole trace in its order; `hits` where every graph is kept:")
-    tables.show(screen.COUNTED, screen.counted(laid, screen.useful(trace)), width=screen.WIDTH)
+    say("Counted on the whole trace in its order; `hits` where every graph is kept:")
+    tables.show(screen.COUNTED, screen.counted(laid, screen.useful(trace)))
     if len(trace.columns) > 1:
-        _say("Not timed: the models take inputs of one varying axis; name one column to time it.")
+        say("Not timed: the models take inputs of one varying axis; name one column to time it.")
         return
     ctx.exit(_timed(run, name, trace, laid))
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Timing:
     """What is timed, and how."""
 
     lengths: str
@@ -75,7 +77,7 @@ class _Run:
     processes: int
     seed: int
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         from compare.run.settings import Settings
 
@@ -92,43 +94,45 @@ def _trace(lengths: str, column: str, seed: int) -> Trace:
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
 
-def _timed(run: _Run, name: str, trace: Trace, laid: Any) -> int:
-    """Time a sample and tell. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
+def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
+    """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
     from compare.instruments.lengths import screen
+    from compare.instruments.lengths.schema import Lengths
+    from compare.records.record import of
+    from compare.records.runs import Failure
     from compare.report import tables
 
     records, sample = _measured(run, name, trace)
-    good = [record for record in records if record["kind"] == "lengths"]
-    click.echo()
-    for line in screen.chosen(sample, trace, run.seed):
-        _say(line)
-    _say(screen.answered([record["error"] for record in records if record["kind"] != "lengths"], len(records)))
+    good = of(records, Lengths)
+    echo()
+    say(screen.chosen(sample, trace, run.seed))
+    say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
     found = length_table.tables(good)
     if not any(process for table in found for process in table.processes):
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
     (cell,) = found
-    _say(screen.fastest(cell))
-    tables.show(screen.TIMED, screen.timed(cell, laid), width=screen.WIDTH)
-    _say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
-    click.echo()
+    say(screen.fastest(cell))
+    tables.show(screen.TIMED, screen.timed(cell, laid))
+    say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
+    echo()
     rows = screen.contests(cell, len(length_table.CONTESTS) * len(length_table.PHASES))
-    tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:2], width=screen.WIDTH)
+    tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:])
     if any(row[-1] == screen.UNCLEAR for row in rows):
-        _say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would tell more.")
-    for line in length_table.refused(good):
-        _say(line)
-    return 4 if any(arm["status"] == "disagree" for record in good for arm in record["arms"].values()) else 0
+        say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
+    say("\n".join(length_table.refused(good)))
+    return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
-def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
+def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Sample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.instruments.lengths import instrument as lengths
+    from compare.records.runs import error_of
     from compare.run import progress
     from compare.run.processes import run_job
 
-    settings, records = run.settings, list[Any]()
+    settings, records = run.settings, []
     reporter = progress.reporter()
     reporter.pace.total = 1 + run.processes
     with reporter:
@@ -139,11 +143,11 @@ def _measured(run: _Run, name: str, trace: Trace) -> tuple[list[Any], Sample]:
             job = lengths.job(run.model, name, settings, process, sample.lengths, budget)
             reporter.start(job.label)
             records.append(run_job(job, settings.limits.timeout))
-            reporter.finish(records[-1].get("error"))
+            reporter.finish(error_of(records[-1]))
     return records, sample
 
 
-def _sample(run: _Run, trace: Trace) -> tuple[Sample, Budget]:
+def _sample(run: _Timing, trace: Trace) -> tuple[Sample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
     from compare.instruments.lengths import instrument as lengths
     from compare.instruments.lengths import probe
@@ -159,8 +163,3 @@ def _sample(run: _Run, trace: Trace) -> tuple[Sample, Budget]:
     left = limit / 2 - known.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)
-
-
-def _say(line: str) -> None:
-    if line:
-        click.echo(fill(line, WIDTH, subsequent_indent="  "))

@@ -19,18 +19,23 @@ from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError, ShapeError, ShapeLimitError
+from static.call.cache import Stats
 
 PADDING = ("bucket", "pad")
 STATIC = "static-"
 
 
 class Step:
-    """One arm of a case, ready to run; `examples` is the stream as this arm takes it (masked where it pads)."""
+    """One arm of a case, ready to run; `examples` is the stream as this arm takes it (masked where it pads).
 
-    def __init__(self, function: Callable[..., Any], params: Any, examples: tuple[Example, ...]) -> None:
-        self.function = function
-        self.params = params
-        self.examples = examples
+    `stats` count what was compiled.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], params: Any, examples: tuple[Example, ...], stats: Stats | None = None
+    ) -> None:
+        self.function, self.params, self.examples = function, params, examples
+        self.stats = stats or Stats()
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
         """The loss and the gradients of the parameters."""
@@ -39,13 +44,13 @@ class Step:
 
     @property
     def compiles(self) -> int:
-        """The graphs compiled so far; none here."""
-        return 0
+        """The graphs compiled so far."""
+        return self.stats.compiles
 
     @property
     def compile_seconds(self) -> float:
         """The seconds they took to trace and compile."""
-        return 0.0
+        return self.stats.compile_seconds
 
     def computed(self, lengths: Sequence[int]) -> int:
         """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
@@ -56,7 +61,7 @@ class Step:
         return []
 
     def close(self) -> None:
-        """Let go of everything compiled."""
+        """Release everything compiled."""
         del self.function
 
 
@@ -67,18 +72,8 @@ class CompiledStep(Step):
         started = time.perf_counter()
         step = transformed(static, case.static_loss or case.loss, case.argnum)
         executable = static.compile(step, case.params, *case.examples[0], **options)
-        self._seconds = time.perf_counter() - started
-        super().__init__(executable, case.params, case.examples)
-
-    @property
-    def compiles(self) -> int:
-        """The one graph."""
-        return 1
-
-    @property
-    def compile_seconds(self) -> float:
-        """The seconds it took."""
-        return self._seconds
+        stats = Stats(compiles=1, compile_seconds=time.perf_counter() - started)
+        super().__init__(executable, case.params, case.examples, stats)
 
     def executables(self) -> list[Any]:
         """The one executable."""
@@ -86,7 +81,7 @@ class CompiledStep(Step):
 
 
 class JitStep(Step):
-    """A graph per shape or structure, compiled when first met, as the policy says."""
+    """A graph per shape or structure, compiled by the first call that has it, as the policy says."""
 
     function: static.Jitted
 
@@ -102,21 +97,11 @@ class JitStep(Step):
             check=False,  # the parity gate has checked the padding
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
-        super().__init__(jitted, case.params, examples)
-
-    @property
-    def compiles(self) -> int:
-        """Graphs compiled so far."""
-        return self.function.stats.compiles
-
-    @property
-    def compile_seconds(self) -> float:
-        """Seconds spent tracing and compiling so far."""
-        return self.function.stats.compile_seconds
+        super().__init__(jitted, case.params, examples, jitted.stats)
 
     def computed(self, lengths: Sequence[int]) -> int:
         """As the engine counts it over one epoch, which this runs."""
-        stats = self.function.stats
+        stats = self.stats
         asked, computed = stats.useful, stats.computed
         for example in self.examples:
             self(*example)
@@ -215,13 +200,14 @@ def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def output(*args: Any) -> tuple[Any, tuple[()]]:
         with dynamic.no_grad():
-            result = f(*tree.tree_map(_tensor, args))
+            result = f(*tree.tree_map(tensor_of, args))
         return tree.tree_map(_array, result), ()
 
     return output
 
 
-def _tensor(leaf: Any) -> Any:
+def tensor_of(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
     return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 

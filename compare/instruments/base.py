@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compare.records.kind import Kind
+from compare.records.record import Cell, Kind
 from compare.run.job import Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 Jobs = Callable[[Settings, Sequence[Cell]], Iterator[tuple[Cell | None, Job]]]
 """The jobs of a run, each with the cell whose gate it waits behind, or None where it belongs to no cell."""

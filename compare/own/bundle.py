@@ -29,21 +29,30 @@ def __getattr__(folder: str) -> Workload:
     path = Path(folder, _TREE)
     if not path.is_file():
         raise AttributeError(f"no bundle {folder}")
-    told = json.loads(path.read_text(encoding="utf-8"))
-    sys.path[:] = [*told["path"], *(entry for entry in sys.path if entry not in told["path"])]
+    document = json.loads(path.read_text(encoding="utf-8"))
+    sys.path[:] = [*document["path"], *(entry for entry in sys.path if entry not in document["path"])]
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
-    f, inputs, dims = Origin(**told["origin"]).load(), _decoded(told["inputs"], arrays), _decoded(told["dims"], [])
-    name = told["origin"]["name"]
+    f, inputs, dims = (
+        Origin(**document["origin"]).load(),
+        _decoded(document["inputs"], arrays),
+        _decoded(document["dims"], []),
+    )
+    name = document["origin"]["name"]
     return Workload(
-        name, name, "A function of your own.", "open", {SIZE: {}}, lambda: case_of(f, inputs, told["gradient"], dims)
+        name,
+        name,
+        "A function of your own.",
+        "open",
+        {SIZE: {}},
+        lambda: case_of(f, inputs, document["gradient"], dims),
     )
 
 
 def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, dims: Any) -> str:
     """Write the bundle; the source that names it. Raises InputsError for an input that is no plain container."""
     arrays: list[np.ndarray] = []
-    told = {
+    document = {
         "origin": asdict(origin),
         "inputs": _encoded(list(inputs), arrays),
         "dims": _encoded(dims, []),
@@ -51,7 +60,7 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, d
         "path": [str(Path(entry).resolve()) for entry in sys.path],
     }
     np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
-    (folder / _TREE).write_text(json.dumps(told), encoding="utf-8")
+    (folder / _TREE).write_text(json.dumps(document), encoding="utf-8")
     return f"{__name__}:{folder}"
 
 
@@ -72,8 +81,8 @@ def _encoded(value: Any, arrays: list[np.ndarray]) -> Any:
     raise InputsError(f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0")
 
 
-def _decoded(told: Any, arrays: Sequence[np.ndarray]) -> Any:
-    ((kind, value),) = told.items()
+def _decoded(document: Any, arrays: Sequence[np.ndarray]) -> Any:
+    ((kind, value),) = document.items()
     if kind == "array":
         return arrays[value]
     if kind == "dict":

@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Records, Regime, exceeds, not_measured
+from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, exceeds, not_measured
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, left_out, steady
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady
+from compare.instruments.memory.schema import Memory
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
+from compare.records.record import OfArms, Records, kind_of
 from compare.report import text
 from compare.stats import Interval
 
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 
 
-def _contest(kind: str, read: Read, name: str, *, dynamic_on_top: bool) -> Callable[[Records], Finding]:
+def _contest(kind: type[OfArms], read: Read, name: str, *, dynamic_on_top: bool) -> Callable[[Records], Finding]:
     """The rule that one engine's cost is above the other's, static by the arm that costs least."""
 
     def find(records: Records) -> Finding:
         measured = cells(records, kind)
         if not measured:
-            return not_measured(kind)
+            return not_measured(kind_of(kind))
         cell, left = measured[0], left_out(records, kind)
         best = cell.least(read)
         if best is None or not cell.of(DYNAMIC):
             return Finding("inconclusive", ("only one engine was measured", *left))
         pairs = {arm: (DYNAMIC, arm) if dynamic_on_top else (arm, DYNAMIC) for arm in cell.static_arms}
         ratios = {arm: ratio_of(cell, *pair, read) for arm, pair in pairs.items()}
-        told, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
+        costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
         if interval is None:
-            return Finding("inconclusive", ("too few numbers for an interval", told, *left))
+            return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
         regimes = tuple(_regime(arm, ratio) for arm, ratio in ratios.items())
         effect = Effect(name, interval.estimate, "ratio")
-        return Finding(exceeds(interval), (told, *left), effect, _spread(interval), regimes)
+        return Finding(exceeds(interval), (costs, *left), effect, _spread(interval), regimes)
 
     return find
 
 
-def ratio_of(cell: Cell, top: str, bottom: str, read: Read) -> Interval | None:
+def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
     """`top / bottom` with its interval; of counts, which come once and are exact, the ratio itself."""
     if read is not held:
         return cell.ratio(top, bottom, read)
@@ -49,7 +52,7 @@ def _regime(arm: str, ratio: Interval | None) -> Regime:
     return Regime(arm, exceeds(ratio), ratio.estimate if ratio else None, ratio and _spread(ratio))
 
 
-def _cost(cell: Cell, arm: str, read: Read) -> str:
+def _cost(cell: Evidence, arm: str, read: Read) -> str:
     """`static-exact 15.4 µs`."""
     mean = cell.mean(arm, read) or 0.0
     return f"{arm} {text.size(mean) if read is held else text.seconds(mean)}"
@@ -77,8 +80,8 @@ OWN: Mapping[str, Claim] = {
             opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
             measured="Seconds a call takes in steady state, dynamic / static, in paired blocks.",
             rule=_rule("dynamic / static"),
-            find=_contest("time", steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
-            reads=("time", "parity"),
+            find=_contest(Time, steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
+            reads=(Time, Parity),
         ),
         Claim(
             id="F2",
@@ -87,10 +90,8 @@ OWN: Mapping[str, Claim] = {
             opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
             measured="Seconds from nothing to the last of the inputs, build and compile included, static / dynamic.",
             rule=_rule("static / dynamic"),
-            find=_contest(
-                "time", first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False
-            ),
-            reads=("time", "parity"),
+            find=_contest(Time, first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False),
+            reads=(Time, Parity),
         ),
         Claim(
             id="F3",
@@ -99,14 +100,14 @@ OWN: Mapping[str, Claim] = {
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static / dynamic.",
             rule=_rule("static / dynamic"),
-            find=_contest("memory", held, "bytes held, static / dynamic", dynamic_on_top=False),
-            reads=("memory", "parity"),
+            find=_contest(Memory, held, "bytes held, static / dynamic", dynamic_on_top=False),
+            reads=(Memory, Parity),
         ),
     )
 }
 """The claims about one function, by id."""
 
 
-def judge(records: Records) -> list[dict[str, Any]]:
-    """The verdict on each claim about one function, as `verdicts.json` holds them."""
-    return [claim.judge(records).to_dict() for claim in OWN.values()]
+def judge(records: Records) -> list[Verdict]:
+    """The verdict on each claim about one function."""
+    return [claim.judge(records) for claim in OWN.values()]

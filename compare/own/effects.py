@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,8 @@ import numpy as np
 import dynamic
 from compare.engines import arms
 from compare.errors import EffectsError
-from compare.own import reach, users
-from compare.own.fingerprint import fingerprint
+from compare.own import reach
+from compare.own.reach import fingerprint
 from graphs import tree
 from graphs.errors import is_internal
 
@@ -115,13 +115,13 @@ def _stepping(places: Sequence[reach.Place], found: dict[str, str]) -> Iterator[
     last, until = [""], time.monotonic() + LOOKING
 
     def look(frame: FrameType, event: str, _: Any) -> Any:
-        if not users.wrote(frame.f_code.co_filename) or time.monotonic() > until:
+        if not reach.is_users(frame.f_code.co_filename) or time.monotonic() > until:
             return None
         for place in places:
             if place.name not in found and place.read() != seen[place.name]:
                 found[place.name] = last[0]
         if event == "line":
-            last[0] = users.line(frame)
+            last[0] = reach.line(frame)
         return look
 
     before = sys.gettrace()
@@ -148,18 +148,15 @@ class _Ear(io.TextIOBase):
         if frame is None:
             self.stream.write(text)
         elif text:
-            self.heard.append(Effect(f"writes to {self.stream_name}", users.line(frame)))
+            self.heard.append(Effect(f"writes to {self.stream_name}", reach.line(frame)))
         return len(text)
 
 
 @contextmanager
 def _listening(heard: list[Effect]) -> Iterator[None]:
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Ear("stdout", before[0], heard), _Ear("stderr", before[1], heard)
-    try:
+    out, err = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard)
+    with redirect_stdout(out), redirect_stderr(err):
         yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 def _writer(frame: FrameType | None) -> FrameType | None:
@@ -168,7 +165,7 @@ def _writer(frame: FrameType | None) -> FrameType | None:
         name = frame.f_code.co_filename
         if is_internal(name) or name == warnings.__file__:
             return None
-        if users.wrote(name):
+        if reach.is_users(name):
             return frame
         frame = frame.f_back
     return None

@@ -8,24 +8,27 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from compare.engines.arms import PADDING, STATIC
 from compare.errors import InputsError, described
 from compare.instruments.memory import measure as memory
+from compare.instruments.memory.schema import Memory
 from compare.instruments.parity import measure as parity
+from compare.instruments.parity.schema import Parity
 from compare.instruments.time import measure as timing
+from compare.instruments.time.schema import Time
 from compare.own import bundle
 from compare.own.origin import origin_of
-from compare.records.results import Record
+from compare.records.record import OfArms, Record
+from compare.records.runs import Bare, Failure, Setting, error_of
 from compare.run import environment
 from compare.run.gate import sorted_out
 from compare.run.job import Budget, Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
+from compare.run.runner import started
 from compare.run.settings import OWN
 from compare.run.worker import failure
 from compare.workloads.base import Case
@@ -68,8 +71,9 @@ def executor(
 
 def run(plan: Plan, case: Case, source: str, execute: Execute, reporter: Reporter) -> list[Record]:
     """The records, as a run of the suite would write them: run, parity, time and memory."""
-    records = [_header(plan, case, source, execute), gate(plan, case)]
-    admitted, refused = sorted_out(records[-1]["arms"])
+    parity = gate(plan, case)
+    records = [_header(plan, case, source, execute), parity]
+    admitted, refused = sorted_out(parity.arms)
     if not admitted:
         return records
     jobs = [_job("time", plan, source, admitted, process) for process in range(plan.repeats)]
@@ -77,20 +81,25 @@ def run(plan: Plan, case: Case, source: str, execute: Execute, reporter: Reporte
     with reporter:
         for job in jobs:
             record = _done(job, execute, reporter)
-            records.append({**record, "arms": {**record["arms"], **refused}} if "arms" in record else record)
+            if isinstance(record, OfArms):
+                record.add(refused)
+            records.append(record)
         found = [_done(_job("memory", plan, source, (arm,)), execute, reporter) for arm in admitted]
-    failed = [record for record in found if record["kind"] == "failure"]
-    measured = {arm: row for record in found if "arms" in record for arm, row in record["arms"].items()}
-    merged = {**_job("memory", plan, source, ()).head, "arms": {**measured, **refused}}
+    failed = [record for record in found if isinstance(record, Failure)]
+    measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
+    merged = Memory(**_job("memory", plan, source, ()).head, arms=measured)
+    merged.add(refused)
     return [*records, *failed, merged] if measured else [*records, *failed]
 
 
-def gate(plan: Plan, case: Case) -> Record:
+def gate(plan: Plan, case: Case) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
-    record = {**_job("parity", plan, "", plan.arms).head, **parity.check(case, plan.arms)}
-    for arm, row in record["arms"].items():
-        if row["status"] == "disagree" and arm.removeprefix(STATIC) in PADDING:
-            row["reason"] += "; padding changes the result: give f a bool mask among its arguments, which is padded"
+    record = parity.check(_job("parity", plan, "", plan.arms), case, plan.arms)
+    for arm, row in record.arms.items():
+        if row.status == "disagree" and arm.removeprefix(STATIC) in PADDING:
+            row.reason = (
+                f"{row.reason}; padding changes the result: give f a bool mask among its arguments, which is padded"
+            )
     return record
 
 
@@ -103,18 +112,21 @@ class _Here:
     def __call__(self, job: Job) -> Record:
         """The record of the job, or a failure record."""
         if job.kind == "environment":
-            return {**job.head, "environment": environment.environment()}
+            return Bare(environment=environment.environment())
         try:
             with _pinned():
-                return timing.measure_arms(job, self.case) if job.kind == "time" else self._memory(job)
+                return self._time(job) if job.kind == "time" else self._memory(job)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, described(error))
 
-    def _memory(self, job: Job) -> Record:
+    def _time(self, job: Job) -> Time:
+        return Time(**job.head, arms=timing.measure_arms(job, self.case))
+
+    def _memory(self, job: Job) -> Memory:
         rows = {arm: memory.measure_arm(arm, self.case) for arm in job.arms}
         for row in rows.values():
-            del row["resident_growth"]  # of a process that has held all this before, it says nothing
-        return {**job.head, "arms": rows}
+            row.resident_growth = 0  # of a process that has held all this before, it says nothing
+        return Memory(**job.head, arms=rows)
 
 
 def _worker(job: Job) -> Record:
@@ -137,7 +149,7 @@ def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any,
 
 
 def _header(plan: Plan, case: Case, source: str, execute: Execute) -> Record:
-    settings = {
+    settings: dict[str, Setting] = {
         "preset": OWN,
         "seed": plan.seed,
         "processes": plan.repeats,
@@ -149,10 +161,7 @@ def _header(plan: Plan, case: Case, source: str, execute: Execute) -> Record:
         "command": plan.command,
         "effects": list(plan.effects),
     }
-    answer = execute(Job("environment"))
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    found = answer.get("environment", {"error": answer.get("error")})
-    return {"kind": "run", "run": uuid4().hex[:12], "at": at, "settings": settings, "environment": found}
+    return started(settings, execute(Job("environment")))
 
 
 def _job(kind: str, plan: Plan, source: str, arms: tuple[str, ...], process: int | None = None) -> Job:
@@ -164,7 +173,7 @@ def _job(kind: str, plan: Plan, source: str, arms: tuple[str, ...], process: int
 def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:
     reporter.start(job.label)
     record = execute(job)
-    reporter.finish(record.get("error"))
+    reporter.finish(error_of(record))
     return record
 
 

@@ -1,21 +1,40 @@
 """What the code of a function can reach and change: the globals it names, what it closes over, what it is bound to.
 
 Functions and classes of the user's that it names are followed, and modules of the user's by the attributes it names.
+What has changed is found by fingerprints: that of a value is equal while the value is as it was.
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
+import os
+import random
+import sys
+import sysconfig
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from compare.own import users
-from compare.own.fingerprint import fingerprint
+import numpy as np
 
+from compare.run.start import PACKAGES
+from graphs.errors import is_internal
+
+_HERE = str(Path(__file__).resolve().parent.parent) + os.sep
+_PATHS = ("stdlib", "platstdlib", "purelib", "platlib")
+_LIBRARY = tuple({str(Path(sysconfig.get_path(name)).resolve()) + os.sep for name in _PATHS})
 _MISSING = object()
+MOST = 10_000
+"""Items of one container that are looked at; of a longer one, its length."""
+DEEPEST = 8
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, slice, itertools.count)
 
 
 @dataclass(frozen=True)
@@ -31,10 +50,10 @@ def places(f: Any) -> list[Place]:
     found: dict[tuple[int, str], Place] = {}
     waiting, seen = list(_functions(f)), set[int]()
     if not isinstance(f, FunctionType):
-        found[id(f), ""] = Place("the object that it is a method of", lambda: fingerprint(_self(f)))
+        found[id(f), ""] = Place("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
     while waiting:
         one = waiting.pop()
-        if id(one) in seen or not users.wrote(one.__code__.co_filename):
+        if id(one) in seen or not is_users(one.__code__.co_filename):
             continue
         seen.add(id(one))
         for holder, name, place, value in _named(one):
@@ -50,27 +69,22 @@ def _named(f: FunctionType) -> Iterator[tuple[Any, str, Place, Any]]:
     for name in names:
         value = f.__globals__.get(name, _MISSING)
         yield f.__globals__, name, _global(f.__globals__, name), value
-        if isinstance(value, ModuleType) and users.wrote(getattr(value, "__file__", None) or "<frozen"):
+        if isinstance(value, ModuleType) and is_users(getattr(value, "__file__", None) or "<frozen"):
             for attribute in names:
                 held = vars(value).get(attribute, _MISSING)
                 yield vars(value), attribute, _global(vars(value), attribute, f"{name}."), held
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-        yield (
-            cell,
-            name,
-            Place(f"the outer variable `{name}`", partial(_closed, cell)),
-            _inside(cell),
-        )
+        yield cell, name, Place(f"the outer variable `{name}`", partial(_closed, cell)), _inside(cell)
     kept = (f.__defaults__, f.__kwdefaults__)
     yield f, "()", Place(f"a default argument of {f.__name__}", lambda: fingerprint(kept)), None
     yield f, ".", Place(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__)), None
 
 
 def _global(space: Mapping[str, Any], name: str, before: str = "") -> Place:
-    return Place(f"the global `{before}{name}`", lambda: _told(space.get(name, _MISSING)))
+    return Place(f"the global `{before}{name}`", lambda: _state(space.get(name, _MISSING)))
 
 
-def _told(value: Any) -> Any:
+def _state(value: Any) -> Any:
     """The fingerprint of a global; of a class, of what it holds itself."""
     if isinstance(value, type):
         held = {name: item for name, item in vars(value).items() if not name.startswith("__")}
@@ -99,10 +113,6 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         yield from (one for one in vars(type(value)).values() if isinstance(one, FunctionType))
 
 
-def _self(f: Any) -> Any:
-    return getattr(f, "__self__", f)
-
-
 def _closed(cell: Any) -> Any:
     return fingerprint(_inside(cell))
 
@@ -112,3 +122,68 @@ def _inside(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return _MISSING
+
+
+# Fingerprints ------------------------------------------------------------------------------------------------
+
+
+def fingerprint(value: Any, depth: int = 0) -> Any:
+    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity."""
+    if isinstance(value, _PLAIN):
+        return type(value), repr(value)
+    if isinstance(value, np.ndarray):
+        return id(value), value.shape, value.dtype.str, _bytes(value)
+    if isinstance(value, random.Random):
+        return id(value), value.getstate()
+    if isinstance(value, np.random.Generator):
+        return id(value), str(value.bit_generator.state)
+    if isinstance(value, np.random.RandomState):
+        return id(value), str(value.get_state(legacy=False))
+    if depth >= DEEPEST:
+        return id(value)
+    return id(value), _items(value, depth + 1)
+
+
+def _items(value: Any, depth: int) -> Any:
+    if isinstance(value, (list, tuple, deque, dict, set, frozenset)) and len(value) > MOST:
+        return len(value)
+    if isinstance(value, (list, tuple, deque)):
+        return [fingerprint(item, depth) for item in value]
+    if isinstance(value, dict):
+        return [(fingerprint(key, depth), fingerprint(item, depth)) for key, item in value.items()]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset(map(id, value)) if len(value) else 0
+    return _items(vars(value), depth) if hasattr(value, "__dict__") and _of_users_class(value) else None
+
+
+def _bytes(array: np.ndarray) -> Any:
+    """A checksum of an array's bytes; of one that holds objects, which these are."""
+    if array.dtype.hasobject:
+        return tuple(map(id, array.ravel()[:MOST]))
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data) if array.size else 0
+
+
+# What is the user's -------------------------------------------------------------------------------------------
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file is neither ours nor Python's nor that of an installed package; what is typed in is the user's."""
+    if is_internal(filename) or filename.startswith(("<frozen", _HERE)):
+        return False
+    return not str(Path(filename).resolve()).startswith(_LIBRARY)
+
+
+def _of_users_class(value: Any) -> bool:
+    """Whether the class of a value is the user's."""
+    module = type(value).__module__
+    if module in sys.builtin_module_names or module.partition(".")[0] in PACKAGES:
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return module == "__main__" or (file is not None and is_users(file))
+
+
+def line(frame: FrameType) -> str:
+    """`mine.py:12`, the line that a frame is at."""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

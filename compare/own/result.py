@@ -7,11 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Verdict, verdict
 from compare.records import lock, results
-from compare.records.results import Record
+from compare.records.record import Record
+from compare.records.runs import Failure
 
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
@@ -32,14 +35,14 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 3 the times cannot be told apart, 4 a mode disagrees, 5 nothing was measured."""
+        """0 fine, 1 something failed, 3 the times may not differ, 4 a mode disagrees, 5 nothing was measured."""
         found = self.verdict
         if found.disagree:
             return 4
         if found.steady.outcome == "not measured":
             return NothingMeasuredError.exit_code
         failed = any(reason.startswith("failed") for reason in found.refused.values())
-        if failed or any(record["kind"] == "failure" for record in self.records):
+        if failed or any(isinstance(record, Failure) for record in self.records):
             return 1
         return 3 if found.steady.outcome == "cannot tell" else 0
 
@@ -51,7 +54,7 @@ class Result:
             "function": self.name,
             "modes": list(self.modes),
             "verdict": self.verdict.to_dict(),
-            "records": [dict(record) for record in self.records],
+            "records": to_builtins(self.records),
         }
 
     def save(self, directory: str | Path) -> Path:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compare.claims import tape
+from compare.records.record import of
+from compare.records.runs import Failure, Run
 from compare.report import text
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.3
 def rows(result: Result) -> list[tuple[str, ...]]:
     """A row for each mode under COLUMNS; empty where nothing was measured."""
     found = result.verdict
-    warm, first, memory = (contest.values or {} for contest in (found.steady, found.first, found.memory))
+    warm, first, memory = (contest.values for contest in (found.steady, found.first, found.memory))
     return [
         (
             mode,
@@ -38,7 +40,7 @@ def rows(result: Result) -> list[tuple[str, ...]]:
 
 def heading(result: Result) -> str:
     """`loss: value and gradients over 3 inputs; 3 × fresh workers; with the tape in Python`, if it ran there."""
-    settings = result.records[0]["settings"]
+    settings = _settings(result)
     step = "value and gradients" if settings["gradient"] else "value"
     calls = text.counted(settings["inputs"], "input")
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
@@ -61,10 +63,12 @@ def notes_of(result: Result) -> list[str]:
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
     where = tape.in_python(result.records)
     slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
-    effects = [
-        f"besides its result, {result.name} {effect}" for effect in result.records[0]["settings"].get("effects", ())
-    ]
-    return [*slow, *effects, *refused, *(f"failed: {r['error']}" for r in result.records if r["kind"] == "failure")]
+    effects = [f"besides its result, {result.name} {effect}" for effect in _settings(result).get("effects", ())]
+    return [*slow, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
+
+
+def _settings(result: Result) -> Mapping[str, Any]:
+    return of(result.records, Run)[0].settings
 
 
 def aligned(table: Iterable[Sequence[str]]) -> list[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT, Record
+from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, steady
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
+from compare.instruments.memory.schema import Memory
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
-from compare.report import records as typed
+from compare.records.record import Records, of
 from compare.report import text
 from compare.report.summary import BreakEven, Ratio, break_even, summarise
 from compare.stats import Interval
@@ -26,19 +29,10 @@ class Contest:
     `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader.
     """
 
-    outcome: Outcome
+    outcome: Outcome = "not measured"
     leaders: tuple[str, ...] = ()
-    values: Mapping[str, float] | None = None
-    ratios: Mapping[str, Interval] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "outcome": self.outcome,
-            "leaders": list(self.leaders),
-            "values": dict(self.values or {}),
-            "ratios": _listed(self.ratios or {}),
-        }
+    values: Mapping[str, float] = field(default_factory=dict)
+    ratios: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,43 +53,43 @@ class Verdict:
         return self.sentence
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "sentence": self.sentence,
-            "steady": self.steady.to_dict(),
-            "first": self.first.to_dict(),
-            "memory": self.memory.to_dict(),
-            "break_even": self.break_even and asdict(self.break_even),
-            "of_dynamic": _listed(self.of_dynamic),
-            "compiles": dict(self.compiles),
-            "refused": dict(self.refused),
-            "smallest_effect": SMALLEST_EFFECT,
-        }
+        """Plain JSON values; an interval is `[estimate, low, high]`, `[estimate, None, None]` where there is none."""
+        return {**_plain(self), "smallest_effect": SMALLEST_EFFECT}
 
 
-def verdict(records: Sequence[Record]) -> Verdict:
+def _plain(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return [value.estimate, *(value.bounds() or (None, None))]
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def verdict(records: Records) -> Verdict:
     """The verdict that the records of one function give."""
-    times, memories = cells(records, "time"), cells(records, "memory")
-    warm, first = (contest(times[0], read) if times else Contest("not measured") for read in (steady, first_run))
-    memory = contest(memories[0], held) if memories else Contest("not measured")
+    times, memories = cells(records, Time), cells(records, Memory)
+    warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
+    memory = contest(memories[0], held) if memories else Contest()
     even = _break_even(records, warm, first)
-    rows = {arm: row for r in records if r["kind"] == "parity" for arm, row in r["arms"].items()}
-    refused = {arm: f"{row['status']}: {row.get('reason')}" for arm, row in rows.items() if row["status"] != "ok"}
+    rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
+    refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
     base = {arm: ratio_of(times[0], arm, DYNAMIC, steady) for arm in times[0].static_arms} if times else {}
     of_dynamic = {arm: ratio for arm, ratio in base.items() if ratio is not None}
-    compiles = {arm: max(r["compiles"] for r in times[0].of(arm)) for arm in (warm.values or {})} if times else {}
-    stream = bool(times) and any(r.get("stream") for process in times[0].processes for r in process.values())
+    compiles = {arm: max(r.compiles for r in times[0].of(arm)) for arm in warm.values} if times else {}
+    stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
     sentence = _sentence(warm, first, memory, even, refused, stream=stream)
-    disagree = any(row["status"] == "disagree" for row in rows.values())
+    disagree = any(row.status == "disagree" for row in rows.values())
     return Verdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
 
 
-def contest(cell: Cell, read: Read) -> Contest:
+def contest(cell: Evidence, read: Read) -> Contest:
     """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
     arms = sorted({arm for process in cell.processes for arm in process})
     values = {arm: mean for arm in arms if (mean := cell.mean(arm, read)) is not None}
     if not values:
-        return Contest("not measured")
+        return Contest()
     best, *others = sorted(values, key=lambda arm: values[arm])
     found = {arm: ratio_of(cell, arm, best, read) for arm in others}
     ratios = {arm: ratio for arm, ratio in found.items() if ratio is not None}
@@ -109,7 +103,7 @@ def contest(cell: Cell, read: Read) -> Contest:
     return Contest(outcome, (best, *close), values, ratios)
 
 
-def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> BreakEven | None:
+def _break_even(records: Records, warm: Contest, first: Contest) -> BreakEven | None:
     """From which call on the mode that is fastest once warm has cost less than the one that started fastest."""
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
@@ -118,10 +112,10 @@ def _break_even(records: Sequence[Record], warm: Contest, first: Contest) -> Bre
         return BreakEven("at once", 1.0)
     if early in warm.leaders:
         return BreakEven("cannot tell")
-    summary = summarise(typed.parse(records))
+    summary = summarise(records)
     courses = {arm: course for (_, arm), course in summary.courses.items()}
     ((cell, _), *_) = summary.courses
-    over = (warm.ratios or {})[early]  # early / fast, and the rule asks for fast / early
+    over = warm.ratios[early]  # early / fast, and the rule asks for fast / early
     return break_even(courses[fast], courses[early], Ratio(cell, fast, over.inverse))
 
 
@@ -130,45 +124,37 @@ def _sentence(
 ) -> str:
     run = "the first pass over the inputs" if stream else "the first call"
     parts = [
-        _told(warm, "once warm", "as long"),
-        _told(first, f"for {run}", "as long"),
+        _outcome(warm, "once warm", "as long"),
+        _outcome(first, f"for {run}", "as long"),
         _paid_back(warm, even),
-        _told(memory, "in memory", "as much"),
+        _outcome(memory, "in memory", "as much"),
     ]
     if warm.outcome in ("alone", "not measured"):
         parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else "nothing was measured"]
     if refused:
-        told = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
-        parts.append(f"not timed: {text.listed(told)}")
+        left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
+        parts.append(f"not timed: {text.listed(left)}")
     sentence = "; ".join(filter(None, parts))
     return sentence[0].upper() + sentence[1:] + "."
 
 
-def _told(found: Contest, where: str, measure: str) -> str:
+def _outcome(found: Contest, where: str, measure: str) -> str:
     """`once warm, static-exact wins: dynamic takes 4.3x as long [4.2, 4.4]`."""
     if found.outcome in ("alone", "not measured"):
         return ""
-    ratios = found.ratios or {}
+    ratios = found.ratios
     rival = DYNAMIC if DYNAMIC in ratios else next(iter(ratios), None)  # the nearest, where dynamic leads
     leaders = text.listed(found.leaders)
     outcome = {
         "wins": f"{leaders} wins",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": f"{leaders} cannot be told apart" + ("" if _all_known(ratios) else f", as {NO_INTERVAL}"),
+        "cannot tell": f"{leaders} cannot be told apart"
+        + ("" if all(ratio.known for ratio in ratios.values()) else f", as {NO_INTERVAL}"),
     }[found.outcome]
     if rival is None:
         return f"{where}, {outcome}"
     beside = found.outcome != "wins" and rival not in found.leaders
     return f"{where}, {outcome}{', and' if beside else ':'} {rival} takes {_ratio(ratios[rival])} {measure}"
-
-
-def _all_known(ratios: Mapping[str, Interval]) -> bool:
-    return all(ratio.known for ratio in ratios.values())
-
-
-def _listed(ratios: Mapping[str, Interval]) -> dict[str, list[float | None]]:
-    """`[estimate, low, high]` by mode, `[estimate, None, None]` where there is no interval."""
-    return {mode: [ratio.estimate, *(ratio.bounds() or (None, None))] for mode, ratio in ratios.items()}
 
 
 def _ratio(ratio: Interval) -> str:

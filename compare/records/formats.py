@@ -6,19 +6,21 @@ seconds: what `python -m pyperf compare_to OLD.json NEW.json` reads (https://pyp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from statistics import fmean
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any
 
-from compare.claims import evidence
-from compare.claims.base import Record, Records
+import msgspec
+
+from compare.claims.evidence import DYNAMIC, Evidence, cells
 from compare.errors import NothingMeasuredError
-from compare.records import schema
+from compare.instruments.time.schema import Time, TimeArm
+from compare.records import results
+from compare.records.kinds import KINDS
+from compare.records.record import Environment, Records, of
+from compare.records.runs import Run
 
 PYPERF = "1.0"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
@@ -31,87 +33,56 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
     Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
     that two arms of one run can be compared. Raises NothingMeasuredError where there are no such times.
     """
-    admitted = {(cell.workload, cell.size, arm) for cell in evidence.cells(records, "time") for arm in _arms(cell)}
+    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in _arms(cell) if arm in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
-    asked = max((r["settings"].get("processes", 0) for r in records if r["kind"] == "run"), default=0)
-    for record in (r for r in records if r["kind"] == "time" and (not asked or r["process"] < asked)):
-        for name, row in record["arms"].items():
-            wanted = arm in (None, name) and row.get("blocks")
-            if wanted and (record["workload"], record["size"], name) in admitted:
-                cell = f"{record['workload']}/{record['size']}"
-                runs.setdefault(cell if arm else f"{cell}, {name}", []).append(_run(record, row))
+    asked = max((int(str(run.settings.get("processes", 0))) for run in of(records, Run)), default=0)
+    for record in (r for r in of(records, Time) if not asked or r.process < asked):
+        for name, row in record.arms.items():
+            if row.blocks and (record.cell, name) in admitted:
+                runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
     if not runs:
         raise NothingMeasuredError(f"no steady times{f' of {arm}' if arm else ''} to export; see `graphduel report`")
     benchmarks = [{"metadata": {"name": name, "unit": "second"}, "runs": found} for name, found in runs.items()]
-    return {"version": PYPERF, "metadata": {"graphduel_schema": schema.VERSION}, "benchmarks": benchmarks}
+    return {"version": PYPERF, "metadata": {"graphduel_schema": results.VERSION}, "benchmarks": benchmarks}
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of one line of a results file, by its kind; made of the types in `compare.records.schema`."""
-    kinds = [_line(kind, fields) for kind, fields in schema.KINDS.items()]
-    other = {"properties": {"kind": {"not": {"enum": list(schema.KINDS)}}}}
+    """The JSON Schema of one line of a results file, by its kind; made of the types of the kinds."""
+    types = [kind.type for kind in KINDS.values()]
+    kinds, definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    other = {"properties": {"kind": {"not": {"enum": list(KINDS)}}}}
     return {
         "$schema": DRAFT,
-        "title": f"A line of graphduel results, version {schema.VERSION}",
+        "title": f"A line of graphduel results, version {results.VERSION}",
         "type": "object",
         "required": ["schema", "kind"],
-        "properties": {"schema": {"const": schema.VERSION}, "kind": {"type": "string"}},
+        "properties": {"schema": {"const": results.VERSION}, "kind": {"type": "string"}},
         "oneOf": [*kinds, other],
+        "$defs": definitions,
     }
 
 
-def _arms(cell: evidence.Cell) -> tuple[str, ...]:
-    return (evidence.DYNAMIC, *cell.static_arms) if cell.of(evidence.DYNAMIC) else cell.static_arms
+def _arms(cell: Evidence) -> tuple[str, ...]:
+    return (DYNAMIC, *cell.static_arms) if cell.of(DYNAMIC) else cell.static_arms
 
 
-def _run(record: Record, row: Record) -> dict[str, Any]:
-    loops = row.get("calls_per_block", 1)
-    warmups = [[loops, seconds] for seconds in row.get("warmup", ()) if seconds > 0]
-    run = {"metadata": {"loops": loops, **_told(record)}, "values": [fmean(row["blocks"])]}
+def _run(record: Time, row: TimeArm) -> dict[str, Any]:
+    loops = row.calls_per_block or 1
+    warmups = [[loops, seconds] for seconds in row.warmup if seconds > 0]
+    run = {"metadata": {"loops": loops, **_told(record)}, "values": [fmean(row.blocks)]}
     return {**run, "warmups": warmups} if warmups else run
 
 
-def _told(record: Record) -> dict[str, Any]:
+def _told(record: Time) -> dict[str, Any]:
     """What a run says of its process and machine, by pyperf's names where it has them."""
-    environment = record.get("environment") or {}
+    environment = record.environment or Environment()
     told = {
-        "graphduel_process": record["process"],
-        "hostname": record.get("host"),
-        "cpu_model_name": environment.get("cpu"),
-        "python_version": environment.get("python"),
-        "numpy_version": environment.get("numpy"),
-        "platform": environment.get("system"),
-        "load_avg_1min": environment.get("load"),
+        "graphduel_process": record.process,
+        "hostname": record.host,
+        "cpu_model_name": environment.cpu,
+        "python_version": environment.python,
+        "numpy_version": environment.numpy,
+        "platform": environment.system,
+        "load_avg_1min": environment.load,
     }
     return {name: value for name, value in told.items() if value is not None}
-
-
-def _line(kind: str, fields: Any) -> dict[str, Any]:
-    told = _of(fields)
-    return {**told, "properties": {**told["properties"], "kind": {"const": kind}}}
-
-
-def _of(expected: Any) -> dict[str, Any]:
-    parts = get_args(expected)
-    if expected is Any:
-        return {}
-    if is_typeddict(expected):
-        return _object(expected)
-    if get_origin(expected) is dict:
-        return {"type": "object", "additionalProperties": _of(parts[1])}
-    if get_origin(expected) is list:
-        return {"type": "array", "items": _of(parts[0])}
-    if get_origin(expected) is UnionType:
-        return {"anyOf": list(_each(parts))}
-    return {"enum": list(parts)} if get_origin(expected) is Literal else {"type": _PLAIN[expected]}
-
-
-def _each(parts: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    return ({"type": "null"} if part is NoneType else _of(part) for part in parts)
-
-
-def _object(expected: Any) -> dict[str, Any]:
-    hints = get_type_hints(expected)
-    described = {"description": expected.__doc__} if expected.__doc__ else {}
-    properties = {name: _of(hint) for name, hint in hints.items()}
-    return {"type": "object", **described, "required": sorted(expected.__required_keys__), "properties": properties}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from compare.errors import CompareError, ResultsError
 from compare.records import lock, results
-from compare.records.results import Key, Record
+from compare.records.record import JobName, Record, of
+from compare.records.runs import Failure, Run, Setting
 
 FREE = ("at_once",)
 """The settings in which two starts of one run may differ."""
@@ -29,26 +29,26 @@ class Journal:
         self.records.append(record)
 
     @property
-    def done(self) -> set[Key]:
+    def done(self) -> set[JobName]:
         """The jobs that have their record."""
         return results.done_jobs(self.records)
 
     @property
-    def lost(self) -> list[Record]:
+    def lost(self) -> list[Failure]:
         """The last failure of each job that has no record."""
-        last = {results.key(r["job"]): r for r in self.records if r["kind"] == "failure"}
-        return [record for key, record in last.items() if key not in self.done]
+        last = {record.job: record for record in of(self.records, Failure)}
+        return [record for job, record in last.items() if job not in self.done]
 
     @property
-    def headers(self) -> list[Record]:
+    def headers(self) -> list[Run]:
         """The line of each start."""
-        return [record for record in self.records if record["kind"] == "run"]
+        return of(self.records, Run)
 
 
 @contextmanager
 def opened(
     directory: Path,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Setting],
     resume: bool,
     notice: Callable[[str], None] = results.silent,
 ) -> Iterator[Journal]:
@@ -68,14 +68,14 @@ def opened(
         yield journal
 
 
-def settings(directory: Path) -> Mapping[str, Any]:
+def settings(directory: Path) -> Mapping[str, Setting]:
     """The settings that the run in a directory began with; none where there is no run yet.
 
     Raises ResultsError for a file that is none of ours.
     """
     path = directory / results.RESULTS
-    headers = Journal(path, results.read(path, strict=True)).headers if path.exists() else []
-    return headers[0]["settings"] if headers else {}
+    headers = Journal(path, results.read(path)).headers if path.exists() else []
+    return headers[0].settings if headers else {}
 
 
 def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journal:
@@ -83,13 +83,13 @@ def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journ
         raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
     path = directory / results.RESULTS
     results.create(path)
-    journal = Journal(path, results.read(path, notice, strict=True))
+    journal = Journal(path, results.read(path, notice))
     results.repair(path)
     return journal
 
 
-def _check_same(path: Path, headers: Iterable[Record], settings: Mapping[str, Any]) -> None:
-    for earlier in (header["settings"] for header in headers):
+def _check_same(path: Path, headers: Iterable[Run], settings: Mapping[str, Setting]) -> None:
+    for earlier in (header.settings for header in headers):
         for name in (name for name in settings if name in earlier and name not in FREE):
             if earlier[name] != settings[name]:
                 raise ResultsError(

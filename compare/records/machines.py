@@ -7,15 +7,20 @@ import platform
 from collections.abc import Mapping
 from typing import Any
 
+from compare.records.record import Blas, Environment
+
 Fingerprint = dict[str, Any]
 
 
-def fingerprint(environment: Mapping[str, Any]) -> Fingerprint:
+def fingerprint(environment: Environment) -> Fingerprint:
     """What decides how fast the same job is, from the environment of a record; what it lacks is None."""
-    blas = environment.get("blas") or {}
+    blas = environment.blas or Blas()
     return {
-        **{name: environment.get(name) for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape")},
-        "blas": [blas.get("name"), blas.get("version"), *(pool.get("architecture") for pool in blas.get("loaded", ()))],
+        **{
+            name: getattr(environment, name)
+            for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape")
+        },
+        "blas": [blas.name, blas.version, *(pool.get("architecture") for pool in blas.loaded)],
     }
 
 

@@ -1,4 +1,7 @@
-"""The results file: append-only JSON lines, one line per finished job, as `schema` says.
+"""The results file, version 1: append-only JSON lines, one line per finished job, parsed here and nowhere else.
+
+A line is one JSON object with `schema`, the version, `kind`, and the fields of the type of that kind
+(`compare.records.kinds`). A field may be added without a new version; a line of a kind that is not known is left alone.
 
 A line counts once its newline is written. What a killed run left after the last newline is ignored when the
 file is read, and cut away when the run is resumed, so that the next line starts clean.
@@ -8,41 +11,81 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
+
+import msgspec
 
 from compare.errors import ResultsError
-from compare.records import schema
 from compare.records.files import write_atomic
+from compare.records.record import JobName, Record
+from compare.records.runs import Failure, Run
 
 RESULTS = "results.jsonl"
 VERDICTS = "verdicts.json"
-DEEPEST = 64
-"""No record of ours is nested as deep as this; what is deeper would end what reads it by recursion."""
-
-Record: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[Any, ...]
-
-_KEY = ("kind", "workload", "size", "lengths", "comparison", "process", "claim")
+VERSION = 1
 
 
 def silent(_: str) -> None:
     """A notice that nobody reads."""
 
 
-def append(path: Path, record: Mapping[str, Any]) -> None:
+def to_json(record: Record) -> dict[str, Any]:
+    """A record as the JSON value of its line."""
+    return {"schema": VERSION, **msgspec.to_builtins(record)}
+
+
+def encoded(record: Record) -> bytes:
+    """A line. Raises ValueError for NaN and infinity."""
+    return (json.dumps(to_json(record), allow_nan=False, separators=(",", ":")) + "\n").encode()
+
+
+def parsed(line: bytes) -> Record | None:
+    """The record that a line holds, None where its kind is not known.
+
+    Raises ResultsError where a line is not ours, of another version, or has not the fields of its kind.
+    """
+    from compare.records.kinds import KINDS  # claims and instruments register theirs, and are loaded with it
+
+    try:
+        value = json.loads(line, parse_constant=_refused)  # msgspec's own reader knows no halves of characters
+        head = msgspec.convert(value, _Head)
+        if head.schema == VERSION:
+            return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
+    except (ValueError, RecursionError) as error:  # those of msgspec are of the first kind
+        raise ResultsError(
+            f"not a line of graphduel results ({error}); move the file away, or choose another folder with --out"
+        ) from None
+    raise ResultsError(
+        f"schema version {head.schema!r}, and this graphduel reads version {VERSION}; "
+        "use the graphduel that wrote it, or choose another folder with --out"
+    )
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+class _Head(msgspec.Struct):
+    """What every line has."""
+
+    schema: Any
+    kind: str
+
+
+def append(path: Path, record: Record) -> None:
     """Add one line, flushed to the disk, or none at all.
 
     Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it, as when it is full.
     """
-    line = json.dumps({"schema": schema.VERSION, **record}, allow_nan=False, separators=(",", ":")) + "\n"
+    line = encoded(record)
     with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:
-            _write_all(file, line.encode())
+            _write_all(file, line)
             os.fsync(file.fileno())
         except OSError as error:
             with suppress(OSError):  # what is cut off here is cut away when the run is resumed
@@ -61,16 +104,19 @@ def create(path: Path) -> None:
             os.close(folder)
 
 
-def read(path: Path, notice: Callable[[str], None] = silent, *, strict: bool = False) -> list[Record]:
-    """Every complete line, in order; `notice` hears of a cut-off last line, which is ignored.
+def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
+    """Every complete line of a known kind, in order; `notice` hears of others, and of a cut-off last line.
 
-    Raises ResultsError naming the file, the line and what to do, where a line is not ours or of another version,
-    or, if `strict`, breaks the schema.
+    Raises ResultsError naming the file, the line and what to do, as `parsed` does.
     """
     complete, rest = _split(path)
     if rest:
         notice(f"{path}: the last line is cut off and was ignored; its job has no result")
-    return list(_parsed(path, complete, strict))
+    found = list(_parsed(path, complete))
+    records = [record for record in found if record is not None]
+    if others := len(found) - len(records):
+        notice(f"{path}: {others} lines of kinds that this graphduel does not know were left alone")
+    return records
 
 
 def repair(path: Path) -> bool:
@@ -81,14 +127,9 @@ def repair(path: Path) -> bool:
     return bool(rest)
 
 
-def key(job: Mapping[str, Any]) -> Key:
-    """What tells one job from another; the same for a job and for the record it left."""
-    return tuple(job.get(field) for field in _KEY)
-
-
-def done_jobs(records: Iterable[Mapping[str, Any]]) -> set[Key]:
-    """The keys of the jobs that need not run again; a job that failed is not among them."""
-    return {key(r) for r in records if r["kind"] not in ("run", "failure")}
+def done_jobs(records: Iterable[Record]) -> set[JobName]:
+    """The jobs that need not run again; one that failed is not among them."""
+    return {record.job for record in records if not isinstance(record, Run | Failure)}
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -108,44 +149,9 @@ def _split(path: Path) -> tuple[bytes, bytes]:
     return data[:end], data[end:]
 
 
-def _parsed(path: Path, complete: bytes, strict: bool) -> Iterator[Record]:
+def _parsed(path: Path, complete: bytes) -> Iterator[Record | None]:
     for number, line in enumerate(complete.splitlines(), start=1):
         try:
-            yield _checked(json.loads(line, parse_constant=_refused), strict)
+            yield parsed(line)
         except ResultsError as error:
             raise ResultsError(f"{path}:{number}: {error}") from None
-        except (ValueError, RecursionError):
-            raise ResultsError(f"{path}:{number}: {_foreign('no JSON')}") from None
-
-
-def depth_of(value: Any) -> int:
-    """How deep a JSON value is nested, found without recursion."""
-    depth, level = 0, [value]
-    while level:
-        level = [inner for one in level if isinstance(one, (dict, list))
-                 for inner in (one.values() if isinstance(one, dict) else one)]  # fmt: skip
-        depth += bool(level)
-    return depth
-
-
-def _checked(record: Any, strict: bool) -> Record:
-    if depth_of(record) > DEEPEST:
-        raise ResultsError(_foreign(f"nested more than {DEEPEST} deep"))
-    if not isinstance(record, dict) or "schema" not in record or not isinstance(record.get("kind"), str):
-        raise ResultsError(_foreign("no schema or kind"))
-    if record["schema"] != schema.VERSION:
-        raise ResultsError(
-            f"schema version {record['schema']!r}, and this graphduel reads version {schema.VERSION}; "
-            "use the graphduel that wrote it, or choose another folder with --out"
-        )
-    if strict and (problem := schema.violation(record)):
-        raise ResultsError(_foreign(f"{record['kind']}: {problem}"))
-    return record
-
-
-def _foreign(reason: str) -> str:
-    return f"not a line of graphduel results ({reason}); move the file away, or choose another folder with --out"
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")

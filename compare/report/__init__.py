@@ -1,27 +1,31 @@
 """The report of a run: an HTML page that needs nothing but a browser, the same in Markdown, the figures."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compare.claims.base import Verdict
+    from compare.records.record import Records
 
 __all__ = ["write"]
 
 
-def write(directory: Path) -> list[Path]:
+def write(directory: Path, records: Records, judged: Iterable[Verdict]) -> list[Path]:
     """Write report.html, report.md and plots/ into a run directory; the files written, the page first.
 
-    Reads results.jsonl and, if it is there, verdicts.json. What a run did not measure is said in the report.
-    Raises FileNotFoundError or ResultsError, as `compare.records.results.read` does.
+    What a run did not measure is said in the report.
     """
     from compare.claims import tape
-    from compare.records import results
     from compare.records.files import write_atomic
-    from compare.report import html, markdown, plots, records, summary, verdicts
+    from compare.report import html, markdown, plots, summary, verdicts
     from compare.report.assemble import assemble
 
-    lines = results.read(directory / results.RESULTS)
-    found = summary.summarise(records.parse(lines))
-    judged, skipped = verdicts.parse(verdicts.read(directory / results.VERDICTS))
+    found = summary.summarise(records)
     pictures, files = plots.draw(found, directory / "plots")
-    page = assemble(directory.resolve().name, found, judged, pictures, skipped, tape.told(lines))
+    page = assemble(directory.resolve().name, found, list(map(verdicts.printed, judged)), pictures, tape.told(records))
     return [
         write_atomic(directory / "report.html", html.render(page).encode()),
         write_atomic(directory / "report.md", markdown.render(page).encode()),

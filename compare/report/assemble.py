@@ -5,9 +5,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from compare.claims.c2_gradients.schema import Gradients
+from compare.instruments.memory.schema import Memory
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
+from compare.records.record import OfArms, Records, of
+from compare.records.runs import Failure, Run
 from compare.report import text, verdicts
 from compare.report.page import Page, Picture, Table, Verdict
-from compare.report.records import Memory, Parity, Results, Run, Timing
 from compare.report.summary import Ratio, Summary
 from compare.run.settings import OWN
 
@@ -21,27 +28,22 @@ _GENERAL_LIMITS = (
 )
 
 
-def assemble(
-    name: str, summary: Summary, found: Sequence[Verdict], pictures: Sequence[Picture], skipped: int, tape: str
-) -> Page:
-    """The page of the run directory `name`; `skipped` entries of its verdicts could not be read.
-
-    `tape` says which tape ran.
-    """
-    results = summary.results
-    run = results.runs[-1] if results.runs else None
+def assemble(name: str, summary: Summary, found: Sequence[Verdict], pictures: Sequence[Picture], tape: str) -> Page:
+    """The page of the run directory `name`; `tape` says which tape ran."""
+    records = summary.records
+    run = next(reversed(of(records, Run)), None)
     return Page(
         title=_TITLE,
         subtitle=f"{_subtitle(name, run)} {tape}",
         headline=(verdicts.headline(found), _speed(summary.ratios)),
         verdicts=tuple(found),
         pictures=tuple(pictures),
-        parity_notes=_parity_notes(results),
-        parity=_parity_table(results.parity),
+        parity_notes=_parity_notes(records),
+        parity=_parity_table(of(records, Parity)),
         environment=_environment(run),
         commands=_commands(name, run),
-        limits=_limits(results, skipped),
-        failures=_failures(results),
+        limits=_limits(records),
+        failures=_failures(of(records, Failure)),
     )
 
 
@@ -65,17 +67,17 @@ def _speed(ratios: Sequence[Ratio]) -> str:
     return f"Once warm, the best static arm against dynamic, {cells}: {text.listed(parts)}."
 
 
-def _parity_notes(results: Results) -> tuple[str, ...]:
-    cells = {record.cell for record in results.parity}
-    bad = sum(record.status in {"disagree", "failed"} for record in results.parity)
+def _parity_notes(records: Records) -> tuple[str, ...]:
+    parity, checks = of(records, Parity), of(records, Gradients)
+    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.arms.values())
     gate = (
-        f"Before anything was timed, the arms of {text.counted(len(cells), 'cell')} were compared with a float64 "
-        f"reference: {bad or 'none'} disagreed or failed."
+        f"Before anything was timed, the arms of {text.counted(len({r.cell for r in parity}), 'cell')} were compared "
+        f"with a float64 reference: {bad or 'none'} disagreed or failed."
     )
     none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
-    checks = (f"Gradient checks for {g.claim}: {g.passed:,} of {g.checks:,} passed." for g in results.gradients)
-    failed = (f"Failed gradient check: {failure}." for g in results.gradients for failure in g.failures[:10])
-    return (gate if cells else none, *checks, *failed)
+    passed = (f"Gradient checks for {g.claim}: {g.passed:,} of {g.checks:,} passed." for g in checks)
+    failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
+    return (gate if parity else none, *passed, *failed)
 
 
 def _parity_table(parity: Sequence[Parity]) -> Table | None:
@@ -84,13 +86,14 @@ def _parity_table(parity: Sequence[Parity]) -> Table | None:
     rows = tuple(
         (
             *record.cell,
-            record.arm,
-            record.status,
-            *(_error(value) for value in (record.output_error, record.gradient_error, record.tolerance)),
+            arm,
+            row.status,
+            *(_error(value) for value in (row.output_error, row.gradient_error, row.tolerance)),
             {True: "yes", False: "no", None: ""}[record.same_graph],
-            record.reason,
+            row.reason or "",
         )
         for record in parity
+        for arm, row in record.arms.items()
     )
     return Table(headers, rows, "llllrrrll") if rows else None
 
@@ -102,8 +105,9 @@ def _error(value: float | None) -> str:
 def _environment(run: Run | None) -> Table | None:
     if run is None:
         return None
-    memory = run.environment.get("memory")
-    environment = {**run.environment, "memory": text.size(memory)} if memory else run.environment
+    environment = msgspec.to_builtins(run.environment) if run.environment else {}
+    if memory := environment.get("memory"):
+        environment["memory"] = text.size(memory)
     rows = (*_flat("setting", run.settings), *_flat("", environment))
     return Table(("what", "value"), tuple(rows), "ll")
 
@@ -144,29 +148,33 @@ def _quoted(word: Any) -> str:
     return shlex.quote(str(word))
 
 
-def _limits(results: Results, skipped: int) -> tuple[str, ...]:
-    only = next((run.settings["only"] for run in results.runs if run.settings.get("only")), None)
-    failed, unreadable = len(results.failures), results.unreadable
+def _limits(records: Records) -> tuple[str, ...]:
+    runs, failed = of(records, Run), len(of(records, Failure))
+    only = next((run.settings["only"] for run in runs if run.settings.get("only")), None)
     own = (
         (only, f"Only part of the suite was run: {only}."),
         (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
-        (unreadable, f"Not readable, and left out: {text.counted(unreadable, 'line')} of the results."),
-        (skipped, f"Not readable, and left out: {text.counted(skipped, 'verdict')}."),
-        (len(results.runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
+        (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
-    return (*(told for happened, told in own if happened), *_left_out(results), *_GENERAL_LIMITS)
+    return (*(told for happened, told in own if happened), *_left_out(records), *_GENERAL_LIMITS)
 
 
-def _left_out(results: Results) -> tuple[str, ...]:
+def _left_out(records: Records) -> tuple[str, ...]:
     """A sentence for each arm of a workload that has no numbers, with the reason that was recorded."""
-    tried: tuple[Parity | Timing | Memory, ...] = (*results.parity, *results.timings, *results.memory)
-    missing = {(*r.cell, r.arm, r.status, r.reason) for r in tried if r.status != "ok"}
+    tried: list[OfArms] = [*of(records, Parity), *of(records, Time), *of(records, Memory)]
+    arms = ((record.cell, arm, row) for record in tried for arm, row in record.arms.items())
+    missing = {(*cell, arm, row.status, row.reason or "") for cell, arm, row in arms if row.status != "ok"}
     return tuple(
         f"{workload} ({size}) with {arm} was left out: {status}{f', {reason}' if reason else ''}."
         for workload, size, arm, status, reason in sorted(missing)
     )
 
 
-def _failures(results: Results) -> Table | None:
-    rows = tuple((failure.job, failure.error) for failure in results.failures)
+def _failures(failures: Sequence[Failure]) -> Table | None:
+    rows = tuple((_named(failure), failure.error) for failure in failures)
     return Table(("job", "error"), rows, "ll") if rows else None
+
+
+def _named(failure: Failure) -> str:
+    job = {"kind": failure.job.kind, **failure.job.fields}
+    return ", ".join(f"{key} {value}" for key, value in job.items())

@@ -13,8 +13,10 @@ from compare.claims import crossover, evidence
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes import length_table
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, SIZES
-from compare.report.records import Call, Cell, Memory, Parity, Results, Timing
+from compare.claims.evidence import DYNAMIC, SIZES, Evidence
+from compare.instruments.memory.schema import Memory, MemoryArm
+from compare.instruments.time.schema import Call, Time, TimeArm
+from compare.records.record import Cell, Records, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 _SIDES = {"below": "faster", "above": "slower", "tie": "tie", "unclear": "cannot tell"}
@@ -63,36 +65,34 @@ class BreakEven:
 class Summary:
     """The records of a run with what follows from those whose outputs and gradients were right."""
 
-    results: Results
-    memory: tuple[Memory, ...]
+    records: Records
+    memory: dict[tuple[Cell, str], MemoryArm]
     ratios: tuple[Ratio, ...]
     courses: dict[tuple[Cell, str], Course]
-    streams: dict[tuple[Cell, str], tuple[Call, ...]]
-    strategies: tuple[evidence.Cell, ...]
+    streams: dict[tuple[Cell, str], list[Call]]
+    strategies: tuple[Evidence, ...]
     times: tuple[crossover.Point, ...]
     sizes: tuple[crossover.Point, ...]
 
 
-def summarise(results: Results) -> Summary:
+def summarise(records: Records) -> Summary:
     """Everything that more than one part of the report needs, computed once."""
-    agreed = _agreed(results.parity)
-    by_arm: dict[tuple[Cell, str], dict[int, Timing]] = defaultdict(dict)
-    for timing in results.timings:
-        if timing.status == "ok" and timing.blocks and (timing.cell, timing.arm) in agreed:
-            by_arm[timing.cell, timing.arm][timing.process] = timing
-    courses = {key: _course(tuple(of.values())) for key, of in by_arm.items()}
-    streams = {key: of[min(of)].stream for key, of in by_arm.items() if of[min(of)].stream}
-    memory = tuple(m for m in results.memory if m.status == "ok" and (m.cell, m.arm) in agreed)
-    lines = [table.line for table in results.tables]
+    agreed = evidence.admitted(records)
+    by_arm: dict[tuple[Cell, str], dict[int, TimeArm]] = defaultdict(dict)
+    for record in of(records, Time):
+        for arm, row in record.arms.items():
+            if row.status == "ok" and row.blocks and (record.cell, arm) in agreed:
+                by_arm[record.cell, arm][record.process] = row
+    arms = ((record.cell, arm, row) for record in of(records, Memory) for arm, row in record.arms.items())
     return Summary(
-        results,
-        memory,
+        records,
+        {(cell, arm): row for cell, arm, row in arms if row.status == "ok" and (cell, arm) in agreed},
         _ratios(by_arm),
-        courses,
-        streams,
-        strategies=tuple(length_table.tables(lines)),
-        times=tuple(crossover.times(lines)),
-        sizes=tuple(crossover.sizes(lines, held)),
+        courses={key: _course(tuple(of.values())) for key, of in by_arm.items()},
+        streams={key: stream for key, of in by_arm.items() if (stream := of[min(of)].stream)},
+        strategies=tuple(length_table.tables(records)),
+        times=tuple(crossover.times(records)),
+        sizes=tuple(crossover.sizes(records, held)),
     )
 
 
@@ -129,16 +129,7 @@ def break_even(static: Course, dynamic: Course, ratio: Ratio) -> BreakEven:
     return BreakEven("after", runs, low, high)
 
 
-def _agreed(parity: Iterable[Parity]) -> set[tuple[Cell, str]]:
-    """The arms whose outputs and gradients were right every time they were compared: only these count."""
-    passed: dict[tuple[Cell, str], bool] = {}
-    for record in parity:
-        key = record.cell, record.arm
-        passed[key] = passed.get(key, True) and record.status == "ok"
-    return {key for key, ok in passed.items() if ok}
-
-
-def _ratios(by_arm: dict[tuple[Cell, str], dict[int, Timing]]) -> tuple[Ratio, ...]:
+def _ratios(by_arm: dict[tuple[Cell, str], dict[int, TimeArm]]) -> tuple[Ratio, ...]:
     found = []
     for (cell, arm), timings in by_arm.items():
         pairs = _paired(timings, by_arm.get((cell, DYNAMIC), {}))
@@ -148,14 +139,14 @@ def _ratios(by_arm: dict[tuple[Cell, str], dict[int, Timing]]) -> tuple[Ratio, .
     return tuple(found)
 
 
-def _paired(own: dict[int, Timing], base: dict[int, Timing]) -> list[tuple[Sequence[float], Sequence[float]]]:
+def _paired(own: dict[int, TimeArm], base: dict[int, TimeArm]) -> list[tuple[Sequence[float], Sequence[float]]]:
     """The blocks of the processes that measured both; they pair by index, so both keep the shorter length."""
     both = ((own[process].blocks, base[process].blocks) for process in sorted(own.keys() & base.keys()))
     return [(mine[: len(other)], other[: len(mine)]) for mine, other in both]
 
 
-def _course(timings: Sequence[Timing]) -> Course:
-    heads = [[call.seconds for call in t.stream] or [t.first] for t in timings]
+def _course(timings: Sequence[TimeArm]) -> Course:
+    heads = [[call.seconds for call in t.stream or ()] or [t.first] for t in timings]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
     build = statistics.median(timing.build for timing in timings)
     return Course(build, head, geometric_mean(block for timing in timings for block in timing.blocks))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compare.report.terminal import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from compare.claims.base import Finding, Verdict
 
 PLAIN_WIDTH = 200
 """Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
@@ -34,27 +36,36 @@ def show(
     console.print(table, width=min(width, console.width))
 
 
-def verdicts(found: Iterable[Mapping[str, Any]]) -> None:
+def verdicts(found: Iterable[Verdict]) -> None:
     """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
     columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
-    rows = [[v["claim"], v["title"], v["verdict"], value(v), (v["effect"] or {}).get("name", "")] for v in found]
+    rows = [
+        [
+            v.claim.id,
+            v.claim.title,
+            v.finding.verdict,
+            value(v.finding),
+            v.finding.effect.name if v.finding.effect else "",
+        ]
+        for v in found
+    ]
     if _console().width < WIDE:
         columns, rows = columns[:4], [row[:4] for row in rows]
     show(columns, rows, whole=columns[2:4])
 
 
-def value(verdict: Mapping[str, Any]) -> str:
+def value(found: Finding) -> str:
     """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured.
 
     Where the verdict is open since there is no interval, it says that.
     """
-    effect, interval = verdict["effect"], verdict["interval"]
+    effect, interval = found.effect, found.interval
     if not effect:
         return ""
-    unit = "" if effect["unit"] == "ratio" else f" {effect['unit']}"
-    bare = " (no interval)" if verdict["verdict"] == "inconclusive" else ""
-    around = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else bare
-    return f"{effect['value']:.3g}{unit}{around}"
+    unit = "" if effect.unit == "ratio" else f" {effect.unit}"
+    bare = " (no interval)" if found.verdict == "inconclusive" else ""
+    around = f" ({interval.low:.3g} to {interval.high:.3g})" if interval and interval.known else bare
+    return f"{effect.value:.3g}{unit}{around}"
 
 
 def _console() -> Console:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from compare.records.record import Blas, Environment
+from compare.records.runs import Bare
 from compare.run.job import Job
 
 THREAD_VARIABLES = (
@@ -33,38 +35,38 @@ _PR_SET_PDEATHSIG = 1
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
-def measure(job: Job) -> dict[str, Any]:
-    """The record of a job that asks for the environment alone."""
-    return {**job.head, "environment": environment()}
+def measure(_: Job) -> Bare:
+    """The record of a job that asks for the environment alone, which every record has."""
+    return Bare()
 
 
-def environment() -> dict[str, Any]:
-    """The environment of this process, in JSON values."""
+def environment() -> Environment:
+    """The environment of this process."""
     import psutil
 
     from dynamic import tapes
 
-    return {
-        "cpu": cpu_model(),
-        "cores": psutil.cpu_count(logical=False) or os.cpu_count(),
-        "logical_cores": os.cpu_count(),
-        "governor": _first_line(_GOVERNOR),
-        "memory": int(psutil.virtual_memory().total),
-        "system": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "numpy": np.__version__,
-        "blas": blas(),
-        "versions": versions(),
-        "commit": commit(),
-        "affinity": affinity(),
-        "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
-        "malloc": {name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
-        "hash_seed": os.environ.get("PYTHONHASHSEED"),
-        "gc": GC_POLICY,
-        "tape": "compiled" if tapes.is_compiled() else "python",
-        "load": load(),
-    }
+    return Environment(
+        cpu=cpu_model(),
+        cores=psutil.cpu_count(logical=False) or os.cpu_count(),
+        logical_cores=os.cpu_count(),
+        governor=_first_line(_GOVERNOR),
+        memory=int(psutil.virtual_memory().total),
+        system=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        numpy=np.__version__,
+        blas=blas(),
+        versions=versions(),
+        commit=commit(),
+        affinity=affinity(),
+        threads={name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        malloc={name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
+        hash_seed=os.environ.get("PYTHONHASHSEED"),
+        gc=GC_POLICY,
+        tape="compiled" if tapes.is_compiled() else "python",
+        load=load(),
+    )
 
 
 def pin(lane: int = 0) -> None:
@@ -119,7 +121,7 @@ def cpu_model() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def blas() -> dict[str, Any]:
+def blas() -> Blas:
     """The linear algebra library NumPy was built with, and those loaded, with the threads each may use."""
     from threadpoolctl import threadpool_info
 
@@ -127,7 +129,7 @@ def blas() -> dict[str, Any]:
     built = config["Build Dependencies"]["blas"]
     fields = ("internal_api", "version", "num_threads", "threading_layer", "architecture")
     loaded = [{f: pool[f] for f in fields if f in pool} for pool in threadpool_info()]
-    return {"name": built["name"], "version": built["version"], "loaded": loaded}
+    return Blas(built["name"], built["version"], loaded)
 
 
 def versions() -> dict[str, str]:

@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 
 from compare.errors import CompareError
 from compare.records import machines
-from compare.records.results import Record
-from compare.records.schema.kinds import REGISTERED
+from compare.records.kinds import KINDS
+from compare.records.record import Environment, OfArms, Record
 from compare.run.job import Job
 
 Execute = Callable[[Job, float], Record]
@@ -60,20 +60,21 @@ class Pool:
 
 def measured(execute: Execute, job: Job, timeout: float) -> Record:
     """The record of a job, with the host it was measured on: runs there."""
-    record = _by_arm(execute, job, timeout) if REGISTERED[job.kind].by_arm else execute(job, timeout)
-    return {"host": machines.label(), **record}
+    record = _by_arm(execute, job, timeout) if KINDS[job.kind].by_arm else execute(job, timeout)
+    record.host = record.host or machines.label()
+    return record
 
 
 def _by_arm(execute: Execute, job: Job, timeout: float) -> Record:
     """A process of its own for each arm: memory that one arm freed would hide what the next one takes."""
-    merged: dict[str, Record] = {}
-    record: Record = job.head
+    found: list[OfArms] = []
     for arm in job.arms:
         record = execute(replace(job, arms=(arm,)), timeout)
-        if record["kind"] == "failure":
+        if not isinstance(record, OfArms):
             return record
-        merged |= record["arms"]
-    return {**record, "arms": merged}
+        found.append(record)
+    found[-1].arms = {arm: row for record in found for arm, row in record.arms.items()}
+    return found[-1]
 
 
 class Serial(Executor):
@@ -187,7 +188,9 @@ class Cluster(Executor):
         if future.status in ("lost", "cancelled") or (future.status == "error" and _is_loss(future.exception())):
             raise _LostError
         result = future.result()
-        return {**result, "host": machines.label(_host(address))} if isinstance(result, dict) else result
+        if isinstance(result, Record):
+            result.host = machines.label(_host(address))
+        return result
 
     def _take(self) -> str:
         """A worker on a free host, which is then busy. Raises BrokenExecutor when no worker is left for long."""
@@ -239,9 +242,9 @@ class Cluster(Executor):
     def _unlike(self, address: str) -> list[str]:
         """In what a worker's graphduel differs from this one, and its machine from the first."""
         future = self.client.submit(_there, _environment, workers=[address], allow_other_workers=False, pure=False)
-        told = future.result(timeout=PATIENCE)
+        code, told = future.result(timeout=PATIENCE)
         self._reference = self._reference or machines.fingerprint(told)
-        return [*_of_another(told), *machines.differences(self._reference, machines.fingerprint(told))]
+        return [*_of_another(code, told), *machines.differences(self._reference, machines.fingerprint(told))]
 
 
 class _LostError(Exception):
@@ -254,21 +257,19 @@ def _there(call: Callable[[], Any]) -> Any:
     return call()
 
 
-def _environment() -> Record:
+def _environment() -> tuple[str, Environment]:
+    """A digest of the code that runs here, and the environment."""
     from compare.run import product
     from compare.run.environment import environment
 
-    return {**environment(), "code": product.code()}
+    return product.code(), environment()
 
 
-def _of_another(told: Record) -> list[str]:
+def _of_another(code: str, told: Environment) -> list[str]:
     """In what the graphduel of a worker, which `told` this of itself, differs from that of the command."""
-    own = _environment()
-    return [
-        f"{name} {own[name]} in this command and {told.get(name)} in its workers"
-        for name in ("code", "tape")
-        if own[name] != told.get(name)
-    ]
+    own, here = _environment()
+    pairs = (("code", own, code), ("tape", here.tape, told.tape))
+    return [f"{name} {one} in this command and {other} in its workers" for name, one, other in pairs if one != other]
 
 
 def _client(scheduler: str) -> Any:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+from compare.records.record import JobName
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -63,10 +65,14 @@ class Job:
         return cls(**{**values, **nested})
 
     @property
+    def name(self) -> JobName:
+        """What tells it from others."""
+        return JobName(**{name: getattr(self, name) for name in JobName.__struct_fields__})
+
+    @property
     def head(self) -> dict[str, Any]:
         """The fields that name the job, as the record of its kind begins."""
-        names = ("kind", "workload", "size", "lengths", "comparison", "process", "claim")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return self.name.fields
 
     @property
     def label(self) -> str:

@@ -11,8 +11,9 @@ from compare import workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.instruments import INSTRUMENTS
+from compare.records.record import Cell
 from compare.run.job import Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 
 def cells(settings: Settings) -> list[Cell]:

@@ -10,10 +10,10 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from compare.errors import WorkerError
-from compare.records.results import Record
+from compare.errors import ResultsError, WorkerError
+from compare.records.record import Record
+from compare.records.results import parsed
 from compare.run import product, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.job import Job
@@ -77,11 +77,11 @@ def _end(worker: subprocess.Popen[str]) -> None:
 
 
 def _understood(code: int, answer: str, errors: str) -> Record:
-    record: Any = None
+    record = None
     if code == 0:
-        with suppress(ValueError):
-            record = json.loads(answer)
-    if isinstance(record, dict):
+        with suppress(ResultsError):
+            record = parsed(answer.encode())
+    if record is not None:
         return record
     said = errors.strip().splitlines()
     raise WorkerError(f"the worker {_ending(code)}" + (f": {said[-1].strip()}" if said else ""))

@@ -9,18 +9,17 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
 from compare.errors import CompareError, described
-from compare.records import results
 from compare.records.journal import Journal
-from compare.records.results import Record
+from compare.records.record import Arm, OfArms, Record
+from compare.records.runs import Failure, Run, Setting, error_of
 from compare.run.executors import Pool
 from compare.run.job import Job
 from compare.run.progress import Reporter
 
-Wanted = tuple[Job, Mapping[str, Record]]
+Wanted = tuple[Job, Mapping[str, Arm]]
 """A job, with a row for each arm that was refused at the gate, for its record."""
 ENVIRONMENT = ("cpu", "python", "numpy", "commit")
 """What is told where it has changed since an earlier start."""
@@ -37,9 +36,9 @@ class Runner:
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
         """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""
-        flying: dict[Future[Record], tuple[Job, Mapping[str, Record], int]] = {}
+        flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
         for one in wanted:
-            if one is None or results.key(one[0].to_dict()) in self.journal.done:
+            if one is None or one[0].name in self.journal.done:
                 self.reporter.skip()
                 continue
             lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
@@ -48,35 +47,39 @@ class Runner:
             self._land(flying, self.pool.at_once - 1)
         self._land(flying, 0)
 
-    def _land(self, flying: dict[Future[Record], tuple[Job, Mapping[str, Record], int]], most: int) -> None:
+    def _land(self, flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]], most: int) -> None:
         """Keep the records that have come, and wait until no more than `most` jobs are under way."""
         while len(flying) > most:
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 job, refused, _ = flying.pop(future)
                 record = _record(job, future)
-                if refused and "arms" in record:
-                    record = {**record, "arms": {**record["arms"], **refused}}
+                if isinstance(record, OfArms):
+                    record.add(refused)
                 self.journal.keep(record)
                 self.reporter.label = job.label  # another job may have started since
-                self.reporter.finish(record.get("error"))
+                self.reporter.finish(error_of(record))
 
-    def header(self, settings: Mapping[str, Any]) -> None:
+    def header(self, settings: Mapping[str, Setting]) -> None:
         """The run's own line, with the environment as a worker sees it; a resumed run gets one for each start.
 
         Raises CompareError where no worker starts.
         """
         job = Job("environment")
         answer = _record(job, self.pool.submit(job, self.timeout))
-        if answer["kind"] == "failure":
-            raise CompareError(f"no worker process could start: {answer['error']}; try `graphduel doctor`")
-        environment = answer["environment"]
-        for earlier in [header["environment"] for header in self.journal.headers[-1:]]:
+        if isinstance(answer, Failure):
+            raise CompareError(f"no worker process could start: {answer.error}; try `graphduel doctor`")
+        for header in self.journal.headers[-1:]:
             for name in ENVIRONMENT:
-                if earlier.get(name) != environment.get(name):
-                    self.reporter.notice(f"resumed with another {name}: {earlier.get(name)}, {environment.get(name)}")
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        told = {"run": uuid4().hex[:12], "at": at, "settings": dict(settings)}
-        self.journal.keep({"kind": "run", **told, "environment": environment, "host": answer["host"]})
+                earlier, now = (getattr(record.environment, name, None) for record in (header, answer))
+                if earlier != now:
+                    self.reporter.notice(f"resumed with another {name}: {earlier}, {now}")
+        self.journal.keep(started(settings, answer))
+
+
+def started(settings: Mapping[str, Setting], answer: Record) -> Run:
+    """The line of a start now, with the environment and the host of a worker's answer."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return Run(uuid4().hex[:12], at, dict(settings), environment=answer.environment, host=answer.host)
 
 
 def _record(job: Job, future: Future[Record]) -> Record:
@@ -86,4 +89,4 @@ def _record(job: Job, future: Future[Record]) -> Record:
     except BrokenExecutor as error:
         raise CompareError(f"the executor broke: {error}; every finished job is kept, go on with --resume") from error
     except Exception as error:  # noqa: BLE001  (one lost job never ends a run)
-        return {"kind": "failure", "job": job.head, "error": described(error)}
+        return Failure(job.name, described(error))

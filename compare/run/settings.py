@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
+from compare.records.record import Cell
 from compare.run.job import Budget, Job
 
 OWN = "own"
@@ -146,13 +147,3 @@ class Settings:
             budget=budget or self.limits.budget,
             memory=self.limits.memory,
         )
-
-
-class Cell(NamedTuple):
-    """One workload at one size."""
-
-    workload: str
-    size: str
-
-    def __str__(self) -> str:
-        return f"{self.workload}/{self.size}"

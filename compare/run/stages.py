@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError, ResultsError
+from compare.instruments.parity.schema import Parity
 from compare.records import journal, results
 from compare.records.journal import Journal
-from compare.records.results import Record
+from compare.records.record import Cell, Record, of
+from compare.records.runs import Failure, Run, error_of
 from compare.run import gate, jobs
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.job import Job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted
-from compare.run.settings import OWN, Cell, Settings
+from compare.run.settings import OWN, Settings
+
+if TYPE_CHECKING:
+    from compare.claims import Verdict
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Outcome:
 
     directory: Path
     records: list[Record]
-    verdicts: list[dict[str, Any]]
+    verdicts: list[Verdict]
     disagreements: tuple[str, ...]
     failures: tuple[str, ...]
     measured: int
@@ -80,11 +85,11 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
             job = jobs.parity_job(cell, settings)
             reporter.start(job.label)
             found.append((execute or _run_job)(job, settings.limits.timeout))
-            reporter.finish(found[-1].get("error"))
+            reporter.finish(error_of(found[-1]))
     return found
 
 
-def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[dict[str, Any]]:
+def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[Verdict]:
     """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
 
     Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
@@ -92,11 +97,11 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     """
     from compare import report
 
-    asked = any(r["settings"].get("python_tape") for r in records if r["kind"] == "run")
+    asked = any(run.settings.get("python_tape") for run in of(records, Run))
     verdicts = _judge(records, python_tape or asked)
     try:
-        results.write_json(directory / results.VERDICTS, verdicts)
-        report.write(directory)
+        results.write_json(directory / results.VERDICTS, [verdict.to_dict() for verdict in verdicts])
+        report.write(directory, records, verdicts)
     except OSError as error:
         again = f"graphduel report {shlex.quote(str(directory))}"
         raise ResultsError(
@@ -106,8 +111,8 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     return verdicts
 
 
-def _judge(records: list[Record], python_tape: bool) -> list[dict[str, Any]]:
-    if any(r["kind"] == "run" and r["settings"].get("preset") == OWN for r in records):
+def _judge(records: list[Record], python_tape: bool) -> list[Verdict]:
+    if any(run.settings.get("preset") == OWN for run in of(records, Run)):
         from compare.own import claims as own
 
         return own.judge(records)
@@ -155,31 +160,28 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
+    from compare.instruments.time.schema import Time
 
     def widest(measured: Any) -> float:
         found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
         known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
         return max(known, default=1.0)
 
-    spread = {(m.workload, m.size): widest(m) for m in cells(records, "time")}
+    spread = {m.cell: widest(m) for m in cells(records, Time)}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
 
 
-def _outcome(kept: Journal, verdicts: list[dict[str, Any]]) -> Outcome:
-    parity = [r for r in kept.records if r["kind"] == "parity"]
-    failures = [f"{_name(r['job'])}: {r['error']}" for r in kept.lost]
+def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
+    parity = of(kept.records, Parity)
+    failures = [f"{failure.job}: {failure.error}" for failure in kept.lost]
     return Outcome(
         kept.path.parent,
         kept.records,
         verdicts,
         disagreements=tuple(gate.rows_with("disagree", parity)),
         failures=(*failures, *gate.rows_with("failed", parity)),
-        measured=sum(r["kind"] not in ("run", "parity", "failure") for r in kept.records),
+        measured=sum(not isinstance(r, Run | Parity | Failure) for r in kept.records),
     )
-
-
-def _name(job: Mapping[str, Any]) -> str:
-    return " ".join(str(value) for value in job.values())
 
 
 def _run_job(job: Job, timeout: float) -> Record:

@@ -19,15 +19,17 @@ from importlib import import_module
 from typing import Any
 
 from compare.errors import described
-from compare.records.results import Record
-from compare.records.schema.kinds import REGISTERED
+from compare.records.kinds import KINDS
+from compare.records.record import Record
+from compare.records.results import encoded
+from compare.records.runs import Failure
 from compare.run import environment, product
 from compare.run.job import Job
 
 
 def main() -> None:
     """Measure the job on stdin. Raises SystemExit where this is another graphduel than the one that asks."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     message = json.load(sys.stdin)
     environment.end_with(message["parent"])
@@ -37,7 +39,7 @@ def main() -> None:
     job = Job.from_dict(message["job"])
     environment.pin(job.lane)
     with out:
-        json.dump(perform(job, message["spawned"]), out, allow_nan=False)
+        out.write(encoded(perform(job, message["spawned"])))
 
 
 def perform(job: Job, spawned: float | None = None) -> Record:
@@ -45,28 +47,30 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
     `spawned` is when the worker was asked for, in seconds since the epoch.
     """
-    told: Record = {"seed": job.seed, "environment": environment.environment()}
+    started, there = None, environment.environment()
     try:
         measure = handler(job)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
-        return {**measure(), **told, "startup": started}
+        record = measure()
     except MemoryError as error:
-        return {**failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}"), **told}
+        record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
     except Exception as error:  # noqa: BLE001  (whatever a cell raises is its result)
-        return {**failure(job, described(error)), **told}
+        record = failure(job, described(error))
+    record.seed, record.environment, record.startup = job.seed, there, started
+    return record
 
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
     if job.claim is not None:
         return _named(job.source)
-    return partial(_named(REGISTERED[job.kind].measure), job)
+    return partial(_named(KINDS[job.kind].measure), job)
 
 
-def failure(job: Job, error: str) -> Record:
+def failure(job: Job, error: str) -> Failure:
     """The record of a job that gave no result."""
-    return {"kind": "failure", "job": job.head, "error": error}
+    return Failure(job.name, error)
 
 
 def _named(source: str) -> Any:

@@ -13,10 +13,11 @@ from typing import Any
 
 from compare import workloads
 from compare.errors import NothingMeasuredError
-from compare.records import journal, results, schema
+from compare.records import journal, results
 from compare.records.files import write_atomic
 from compare.records.journal import Journal
-from compare.records.results import Record
+from compare.records.record import Record
+from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
 from compare.run.job import Job
@@ -25,7 +26,7 @@ from compare.run.runner import Runner
 from compare.run.settings import PRESETS
 from compare.selftest import page
 from compare.selftest.inject import AGAIN
-from compare.selftest.rates import KINDS, MEMORY, TIME, WHOLE, judge
+from compare.selftest.rates import MEMORY, TIME, WHOLE, judge
 
 RATES = "selftest.json"
 """The file that the rates are written to."""
@@ -72,8 +73,8 @@ def run(
     resume: bool = False,
     execute: Execute | None = None,
     executor: Executor | None = None,
-) -> dict[str, Any]:
-    """The rates, as `compare.records.schema.selftest.Selftest` describes them, also written into the directory.
+) -> Selftest:
+    """The rates, also written into the directory.
 
     Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
     runs as many jobs at once as the plan says, by default in threads of this process.
@@ -87,23 +88,21 @@ def run(
             pool = Pool(executor, execute or _run_job, plan.at_once, lanes=True)
             _measure(Runner(kept, reporter, pool, TIMEOUT), plan)
         rates = _judged(kept, plan, time.monotonic() - started)
-        results.write_json(directory / RATES, rates)
+        results.write_json(directory / RATES, results.to_json(rates))
         write_atomic(directory / PAGE, page.markdown(rates).encode())
     return rates
 
 
-def _judged(kept: Journal, plan: Plan, seconds: float) -> dict[str, Any]:
-    return {
-        "schema": schema.VERSION,
-        "kind": "selftest",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": seconds,
-        "settings": plan.to_dict(),
-        "environment": kept.headers[-1]["environment"],
-        "whole": plan.comparisons >= WHOLE,
-        **judge(record for record in kept.records if record["kind"] in KINDS),
-        "failures": [record["error"] for record in kept.lost],
-    }
+def _judged(kept: Journal, plan: Plan, seconds: float) -> Selftest:
+    return Selftest(
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=seconds,
+        settings=plan.to_dict(),
+        environment=kept.headers[-1].environment,
+        whole=plan.comparisons >= WHOLE,
+        **judge(kept.records),
+        failures=[failure.error for failure in kept.lost],
+    )
 
 
 def _measure(runner: Runner, plan: Plan) -> None:
@@ -111,9 +110,9 @@ def _measure(runner: Runner, plan: Plan) -> None:
     runner.reporter.pace.total = len(asked)
     runner.header(plan.to_dict())
     runner.jobs((job, {}) for job in asked)
-    if not any(record["kind"] in KINDS for record in runner.journal.records):
-        told = runner.journal.lost[0]["error"]
-        raise NothingMeasuredError(f"no worker gave a result: {told}; try `graphduel doctor`")
+    if not any(isinstance(record, TrialTime | TrialMemory) for record in runner.journal.records):
+        error = runner.journal.lost[0].error
+        raise NothingMeasuredError(f"no worker gave a result: {error}; try `graphduel doctor`")
 
 
 def speed_jobs(plan: Plan) -> Iterator[Job]:

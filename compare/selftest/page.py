@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from compare.records.record import Environment
+from compare.records.trials import LeakRate, Rate, Selftest, SpeedRate
 from compare.report.markdown import table
 from compare.report.page import Table
 from compare.selftest.rates import LEAST_LEAK
@@ -26,38 +25,38 @@ slowdown counts as found when the 95% interval of its ratio excludes 1, a leak w
 """
 
 
-def rows(rates: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def rows(rates: Selftest) -> list[tuple[str, ...]]:
     """A row for each size that was injected."""
-    return [*map(_slowdown, rates["speed"]), *map(_leak, rates["leaks"])]
+    return [*map(_slowdown, rates.speed), *map(_leak, rates.leaks)]
 
 
-def markdown(rates: Mapping[str, Any]) -> str:
+def markdown(rates: Selftest) -> str:
     """The page."""
-    environment, settings = rates["environment"], rates["settings"]
+    environment, settings = rates.environment or Environment(), rates.settings
     return _PAGE.format(
         least=LEAST_LEAK,
         table=table(Table(COLUMNS, tuple(rows(rates)), "lrrrll")),
-        minutes=rates["seconds"] / 60,
-        outcome=rates["outcome"],
-        at=rates["at"],
+        minutes=rates.seconds / 60,
+        outcome=rates.outcome,
+        at=rates.at,
         **{name: settings[name] for name in ("comparisons", "processes", "at_once", "seed")},
-        commit=environment["commit"] or "unknown",
-        load="" if environment["load"] is None else f", load {environment['load']:.2f} when it began",
-        **{name: environment[name] for name in ("cpu", "cores", "python", "numpy")},
+        commit=environment.commit or "unknown",
+        load="" if environment.load is None else f", load {environment.load:.2f} when it began",
+        **{name: getattr(environment, name) for name in ("cpu", "cores", "python", "numpy")},
     )
 
 
-def _slowdown(row: Mapping[str, Any]) -> tuple[str, ...]:
-    injected = f"{row['injected']:.0%} slower, counted {row['counted']:.2%}" if row["injected"] else "nothing"
-    return injected, f"{row['estimate']:.3f} ±{row['half_width']:.1%}", *_found(row)
+def _slowdown(row: SpeedRate) -> tuple[str, ...]:
+    injected = f"{row.injected:.0%} slower, counted {row.counted:.2%}" if row.injected else "nothing"
+    return injected, f"{row.estimate:.3f} ±{row.half_width:.1%}", *_found(row)
 
 
-def _leak(row: Mapping[str, Any]) -> tuple[str, ...]:
-    injected = f"{row['injected']:,.0f} bytes an epoch" if row["injected"] else "no leak"
-    return injected, f"{row['kept']:,.0f} bytes", *_found(row)
+def _leak(row: LeakRate) -> tuple[str, ...]:
+    injected = f"{row.injected:,.0f} bytes an epoch" if row.injected else "no leak"
+    return injected, f"{row.kept:,.0f} bytes", *_found(row)
 
 
-def _found(row: Mapping[str, Any]) -> tuple[str, ...]:
-    low, high = row["interval"]
-    target = {None: "none", True: "met", False: "missed"}[row["met"]]
-    return str(row["found"]), str(row["comparisons"]), f"{row['rate']:.1%} ({low:.1%} to {high:.1%})", target
+def _found(row: Rate) -> tuple[str, ...]:
+    low, high = row.interval
+    target = {None: "none", True: "met", False: "missed"}[row.met]
+    return str(row.found), str(row.comparisons), f"{row.rate:.1%} ({low:.1%} to {high:.1%})", target

@@ -7,18 +7,19 @@ than `LEAST_LEAK` bytes behind. Each rate has Wilson's interval.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.evidence import Cell, steady
-from compare.records.results import Record
+from compare.claims.evidence import Evidence, steady
+from compare.records.record import Records, kind_of, of
+from compare.records.trials import LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
 from compare.selftest.inject import size_of
 from compare.stats import Interval, proportion_interval
 
-TIME, MEMORY = KINDS = ("selftest time", "selftest memory")
+TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
 """The kinds of its records."""
 LEAST_LEAK = 4096
 """Bytes left behind by an epoch that are no leak yet: Python's own containers grow by less, now and then."""
@@ -54,29 +55,25 @@ class Trial(NamedTuple):
     runs: int
 
 
-def judge(records: Iterable[Record]) -> dict[str, Any]:
+def judge(records: Records) -> dict[str, Any]:
     """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
-    compared: dict[int, list[Record]] = defaultdict(list)
-    held = []
-    for record in records:
-        if record["kind"] == TIME:
-            compared[record["comparison"]].append(record)
-        else:
-            held.append(record)
-    speed = _speed([sorted(group, key=lambda record: int(record["process"])) for group in compared.values()])
-    leaks = _leaks(held)
+    compared: dict[int, list[TrialTime]] = defaultdict(list)
+    for record in of(records, TrialTime):
+        compared[record.comparison].append(record)
+    speed = _speed([sorted(group, key=lambda record: record.process) for group in compared.values()])
+    leaks = _leaks(of(records, TrialMemory))
     return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks}
 
 
-def outcome(speed: Sequence[Record], leaks: Sequence[Record]) -> str:
+def outcome(speed: Sequence[SpeedRate], leaks: Sequence[LeakRate]) -> Outcome:
     """`met` if all targets are; `too noisy` if one of speed is not, and intervals are wide; `missed` otherwise."""
-    if all(row["met"] is not False for row in (*speed, *leaks)):
+    if all(row.met is not False for row in (*speed, *leaks)):
         return "met"
-    wide = any(row["half_width"] > NOISY for row in speed)
-    return "too noisy" if wide and all(row["met"] is not False for row in leaks) else "missed"
+    wide = any(row.half_width > NOISY for row in speed)
+    return "too noisy" if wide and all(row.met is not False for row in leaks) else "missed"
 
 
-def _speed(groups: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
+def _speed(groups: Sequence[Sequence[TrialTime]]) -> list[SpeedRate]:
     trials: dict[float, list[Trial]] = defaultdict(list)
     for group in groups:
         for share, trial in _trials(group):
@@ -84,51 +81,50 @@ def _speed(groups: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
     return [_speed_row(share, trials[share]) for share in sorted(trials)]
 
 
-def _trials(group: Sequence[Record]) -> Iterator[tuple[float, Trial]]:
+def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
     """The trials of one comparison, by share, by the code that compares the arms of a run."""
-    cell = Cell(group[0]["workload"], group[0]["size"], tuple(record["arms"] for record in group))
-    base, *changed = group[0]["arms"]
+    cell = Evidence(*group[0].cell, tuple(record.arms for record in group))
+    base, *changed = group[0].arms
     for arm in changed:
         ratio = cell.ratio(arm, base, steady)
         if ratio is not None and ratio.known:
-            calls, runs = (sum(row[count] for row in cell.of(arm)) for count in ("calls", "runs"))
+            calls, runs = (sum(getattr(row, count) for row in cell.of(arm)) for count in ("calls", "runs"))
             yield size_of(arm), Trial(ratio, calls, runs)
 
 
-def _speed_row(share: float, trials: Sequence[Trial]) -> dict[str, Any]:
+def _speed_row(share: float, trials: Sequence[Trial]) -> SpeedRate:
     ratios = [trial.ratio for trial in trials]
     slower, faster = sum(ratio.low > 1 for ratio in ratios), sum(ratio.high < 1 for ratio in ratios)
-    return {
-        "injected": share,
-        "counted": sum(trial.runs for trial in trials) / sum(trial.calls for trial in trials) - 1,
-        **_rate(slower + faster * (share == 0), len(ratios), SPEED.get(share)),
-        "slower": slower,
-        "faster": faster,
-        "interval_holds_truth": sum(ratio.low <= 1 + share <= ratio.high for ratio in ratios),
-        "estimate": median(ratio.estimate for ratio in ratios),
-        "half_width": median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios),
-        "sides": dict(Counter(ratio.side(SMALLEST_EFFECT) for ratio in ratios)),
-    }
+    return SpeedRate(
+        **_rate(share, slower + faster * (share == 0), len(ratios), SPEED.get(share)),
+        counted=sum(trial.runs for trial in trials) / sum(trial.calls for trial in trials) - 1,
+        slower=slower,
+        faster=faster,
+        interval_holds_truth=sum(ratio.low <= 1 + share <= ratio.high for ratio in ratios),
+        estimate=median(ratio.estimate for ratio in ratios),
+        half_width=median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios),
+        sides=dict(Counter(ratio.side(SMALLEST_EFFECT) for ratio in ratios)),
+    )
 
 
-def _leaks(records: Iterable[Record]) -> list[dict[str, Any]]:
+def _leaks(records: Sequence[TrialMemory]) -> list[LeakRate]:
     kept: dict[float, list[int]] = defaultdict(list)
     for record in records:
-        for arm, row in record["arms"].items():
-            kept[size_of(arm)].append(row["kept"])
+        for arm, row in record.arms.items():
+            kept[size_of(arm)].append(row.kept)
     return [
-        {
-            "injected": size,
-            **_rate(sum(seen > LEAST_LEAK for seen in kept[size]), len(kept[size]), LEAKS.get(size)),
-            "kept": median(kept[size]),
-        }
+        LeakRate(
+            **_rate(size, sum(seen > LEAST_LEAK for seen in kept[size]), len(kept[size]), LEAKS.get(size)),
+            kept=median(kept[size]),
+        )
         for size in sorted(kept)
     ]
 
 
-def _rate(found: int, comparisons: int, target: Target | None) -> dict[str, Any]:
+def _rate(injected: float, found: int, comparisons: int, target: Target | None) -> dict[str, Any]:
     rate = proportion_interval(found, comparisons)
     return {
+        "injected": injected,
         "comparisons": comparisons,
         "found": found,
         "rate": rate.estimate,

@@ -1,7 +1,7 @@
 """Workloads: plain functions over graphs ops, each with its data and sizes.
 
-The registry maps a name to where the workload is defined, `module:attribute`, so that listing names imports
-nothing and a fresh worker process imports only the one it runs.
+A name leads to where the workload is defined, `module:attribute`, so that listing names imports nothing and a fresh
+worker process imports only the one it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compare.workloads.base import Case, Workload
 
 __all__ = ["Case", "Workload", "add", "get", "load", "names", "nearest", "source"]
 
-_NAMES = (
+WORKLOADS = (
     "big_matmul",
     "tiny_mlp",
     "deep_chain",
@@ -32,11 +32,12 @@ _NAMES = (
     "decode_text",
     "beam_text",
 )
-_sources = {name: f"{__name__}.{name}:WORKLOAD" for name in _NAMES}
+"""The files in this folder that each have a `WORKLOAD`, in the order reports use."""
+_sources = {name: f"{__name__}.{name}:WORKLOAD" for name in WORKLOADS}
 
 
 def names() -> tuple[str, ...]:
-    """The name of every workload, in the order reports use."""
+    """The name of every workload: those of this folder, then what was added."""
     return tuple(_sources)
 
 

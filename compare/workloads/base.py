@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 Expect = Literal["tie", "static", "dynamic", "open"]
+Array = Any
+Params = dict[str, Any]
 Example = tuple[Any, ...]
 Dims = tuple[Any, ...]
 

@@ -1,7 +1,7 @@
 """Beam decoding: the likeliest continuations of a line grow side by side, until the best of them has ended.
 
 What each of them has read is attended to, as in `decode_text`, and with each character the ones that go on take over
-the state of those they came from. How many characters there will be hangs on the values.
+the state of those they came from. How many characters there will be depends on the values.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data.text import VOCABULARY_SIZE
-from compare.workloads.decode_text import ENDS, Params, case_of, log_likelihoods, read
-
-Array = Any
+from compare.workloads.decode_text import ENDS, case_of, log_likelihoods, read
 
 BEAMS = 4
 """Continuations that are followed at once."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-
-Array = Any
+from compare.workloads.base import Array, Case, Workload
 
 # The products sweep the caches, so that all else in a step runs from cold ones: some 0.3 ms of Python that the dynamic
 # engine has and the static one has not. Of a side of 3072 that was 5% of a step, with any number of columns. A thin

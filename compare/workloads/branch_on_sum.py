@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-
-Array = Any
+from compare.workloads.base import Array, Case, Workload
 
 # One example for each side of the branch; repeated whole, so that the sign of their sums stays.
 POSITIVE = (1.0, -1.0, 2.0)

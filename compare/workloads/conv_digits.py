@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-from compare.workloads.data import load_digits
-from compare.workloads.layers import Layer, Weights, dense_layers, he
+from compare.workloads.base import Array, Case, Workload
+from compare.workloads.data import minibatches
+from compare.workloads.layers import Layer, Weights, dense, dense_layers, he
 from compare.workloads.mlp_digits import CLASSES
-
-Array = Any
 
 SIDE, KERNEL, POOL = 8, 3, 2
 LEFT = (SIDE // POOL**2) ** 2
@@ -23,7 +19,7 @@ def loss(params: dict[str, Layer], x: Array, y: Array) -> Array:
     """The mean cross entropy: f[B, 1, 8, 8] pixels, i[B] labels -> a scalar."""
     h = layer(params["second"], layer(params["first"], x))
     flat = graphs.reshape(h, (x.shape[0], -1))
-    return graphs.cross_entropy(flat @ params["last"]["weight"] + params["last"]["bias"], y)
+    return graphs.cross_entropy(dense(params["last"], flat), y)
 
 
 def layer(weights: Layer, x: Array) -> Array:
@@ -42,14 +38,12 @@ def filters(rng: np.random.Generator, inputs: int, outputs: int) -> Layer:
 def make(channels: int, batch: int, batches: int, seed: int = 0) -> Case:
     """`batches` disjoint minibatches of `batch` digits."""
     rng = np.random.default_rng(seed)
-    x, y, _, _ = load_digits()
     params = {
         "first": filters(rng, 1, channels),
         "second": filters(rng, channels, 2 * channels),
         "last": dense_layers(rng, (2 * channels * LEFT, CLASSES), he)[0],
     }
-    order = rng.permutation(len(x))[: batch * batches].reshape(batches, batch)
-    examples = tuple((x[rows].reshape(batch, 1, SIDE, SIDE), y[rows]) for rows in order)
+    examples = tuple((x.reshape(batch, 1, SIDE, SIDE), y) for x, y in minibatches(rng, batch, batches))
     return Case(loss, params, examples, (batch,) * batches)
 
 

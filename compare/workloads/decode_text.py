@@ -1,7 +1,7 @@
 """Greedy decoding: a line is continued by the likeliest character, again and again, until one ends it.
 
 What has been read and written so far is attended to, so the state grows with every character, and how many there will
-be hangs on the values. A graph that is built before takes room for the longest and masks what is not yet written.
+be depends on the values. A graph that is built before takes room for the longest and masks what is not yet written.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import VOCABULARY_SIZE, encode
 from compare.workloads.layers import glorot
 
-Array = Any
-Params = dict[str, Array]
 Loss = Callable[[Params, Array], Array]
 
 MOST = 24

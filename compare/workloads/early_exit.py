@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data import load_digits
-from compare.workloads.layers import Layer, dense_layers, he
+from compare.workloads.layers import Layer, dense, dense_layers, he
 from compare.workloads.mlp_digits import CLASSES, PIXELS
 
-Array = Any
-Params = dict[str, Any]
 Block = dict[str, Layer]
 
 SURE = 0.5
@@ -55,11 +52,6 @@ def sure(found: Array) -> Array:
     return graphs.max(graphs.softmax(found))
 
 
-def dense(layer: Layer, x: Array) -> Array:
-    """x @ weight + bias."""
-    return x @ layer["weight"] + layer["bias"]
-
-
 def init(width: int, blocks: int, seed: int = 0) -> Params:
     """The parameters; He init."""
     rng = np.random.default_rng(seed)
@@ -91,7 +83,7 @@ def make(width: int, blocks: int, digits: int, seed: int = 0) -> Case:
 WORKLOAD = Workload(
     name="early_exit",
     title="Early exit on digits",
-    shows="Depth that hangs on values: Python leaves the loop, a graph holds what is left as a branch that is not run.",
+    shows="Depth that depends on values: Python leaves the loop, a graph holds the rest as a branch that is not run.",
     expect="open",
     sizes={
         "small": {"width": 48, "blocks": 6, "digits": 12},

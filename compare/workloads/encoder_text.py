@@ -1,23 +1,18 @@
 """A transformer encoder over lines of source text: it reads lines with some characters hidden, and names them all.
 
-A line is an example of its own (batch 1), so the lengths met are those of real text. Every function takes axes before
+A line is an example of its own (batch 1), so the lengths are those of real text. Every function takes axes before
 those named, so that a padded batch runs through the same code (Vaswani et al., 2017; Devlin et al., 2019).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Example, Workload
+from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import UNKNOWN, VOCABULARY_SIZE, Ids
-from compare.workloads.layers import dense_layers, glorot
-
-Array = Any
-Params = dict[str, Any]
+from compare.workloads.layers import averaged_where, dense, dense_layers, glorot, surprise
 
 HEADS = 4
 HIDDEN_SHARE = 0.15
@@ -51,27 +46,14 @@ def normed(layer: Params, x: Array) -> Array:
     return graphs.layer_norm(x, layer["scale"], layer["shift"])
 
 
-def dense(layer: Params, x: Array) -> Array:
-    """x @ weight + bias."""
-    return x @ layer["weight"] + layer["bias"]
-
-
-def judged(found: Array, true: Array) -> Array:
-    """-log p(true character) at each place: f[..., T, vocabulary], i[..., T] -> f[..., T]."""
-    chosen = graphs.take_along_axis(graphs.log_softmax(found), graphs.expand_dims(true, -1))
-    return -graphs.squeeze(chosen, -1)
-
-
 def loss(params: Params, characters: Array, places: Array, true: Array) -> Array:
     """The mean cross entropy of the characters of one line."""
-    return graphs.mean(judged(scores(params, characters, places), true))
+    return graphs.mean(surprise(scores(params, characters, places), true))
 
 
 def masked(params: Params, characters: Array, places: Array, true: Array, mask: Array) -> Array:
     """The mean loss of lines of which `mask`, bool[..., T], holds the characters; nothing looks at the padding."""
-    each = judged(scores(params, characters, places, mask), true)
-    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
-    return graphs.mean(graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts)
+    return graphs.mean(averaged_where(mask, surprise(scores(params, characters, places, mask), true)))
 
 
 def init(width: int, longest: int, blocks: int = 1, seed: int = 0) -> Params:

@@ -1,20 +1,15 @@
 """A fixed point found by iteration, as an equilibrium model finds it (Bai, Kolter and Koltun, 2019), and its gradients.
 
-How many iterations it takes hangs on the values. Gradients go back through all of them.
+How many iterations it takes depends on the values. Gradients go back through all of them.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.layers import Weights
-
-Array = Any
-Params = dict[str, Array]
 
 ENOUGH = 1e-5
 """The largest change of a state that still counts as one: far above what float32 rounds to, far below a tolerance."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = Any
+import graphs
+from compare.workloads.base import Array
+
 Layer = dict[str, Array]
 Weights = npt.NDArray[np.float32]
 Init = Callable[[np.random.Generator, int, int], Weights]
@@ -34,8 +35,25 @@ def dense_layers(rng: np.random.Generator, widths: Sequence[int], init: Init) ->
     ]
 
 
+def dense(layer: Layer, x: Array) -> Array:
+    """x @ weight + bias."""
+    return x @ layer["weight"] + layer["bias"]
+
+
+def surprise(scores: Array, true: Array) -> Array:
+    """-log p(true) by the scores of all classes: f[..., T, classes], i[..., T] -> f[..., T]."""
+    chosen = graphs.take_along_axis(graphs.log_softmax(scores), graphs.expand_dims(true, -1))
+    return -graphs.squeeze(chosen, -1)
+
+
+def averaged_where(mask: Array, each: Array) -> Array:
+    """The mean along the last axis of those that the mask keeps: bool[..., T], f[..., T] -> f[...]."""
+    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
+    return graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts
+
+
 def mlp(layers: Sequence[Layer], x: Array, activation: Callable[[Array], Array]) -> Array:
     """Dense layers with the activation between them: f[B, inputs] -> f[B, outputs]."""
     for layer in layers[:-1]:
-        x = activation(x @ layer["weight"] + layer["bias"])
-    return x @ layers[-1]["weight"] + layers[-1]["bias"]
+        x = activation(dense(layer, x))
+    return dense(layers[-1], x)

@@ -5,19 +5,14 @@ The cell is that of Hochreiter and Schmidhuber (1997) with the forget gate of Ge
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-from compare.workloads.data import source_lines
+from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data.text import VOCABULARY_SIZE
-from compare.workloads.layers import dense_layers, glorot
-from compare.workloads.rnn_text import averaged_where, judged, shifted
+from compare.workloads.layers import averaged_where, dense_layers, glorot
+from compare.workloads.rnn_text import case_of, surprises, unrolled
 
-Array = Any
-Params = dict[str, Any]
 State = tuple[Array, Array]
 
 GATES = 4
@@ -33,34 +28,19 @@ def step(params: Params, state: State, x: Array) -> State:
     return graphs.sigmoid(o) * graphs.tanh(cell), cell
 
 
-def surprises(params: Params, characters: Array, following: Array) -> Array:
-    """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
-    state, hiddens = params["start"], []
-    for x in graphs.embedding(params["embedding"], characters):
-        state = step(params, state, x)
-        hiddens.append(state[0])
-    return judged(params, graphs.stack(hiddens), following)
-
-
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
-    return graphs.mean(surprises(params, characters, following))
+    return graphs.mean(surprises(step, unrolled, params, characters, following))
 
 
 def scanned(params: Params, characters: Array, following: Array) -> Array:
     """The same loss with the loop over time as one op, which runs for any length."""
-
-    def stepped(state: State, x: Array) -> tuple[State, Array]:
-        state = step(params, state, x)
-        return state, state[0]
-
-    hiddens = graphs.scan(stepped, params["start"], graphs.embedding(params["embedding"], characters))[1]
-    return graphs.mean(judged(params, hiddens, following))
+    return graphs.mean(surprises(step, graphs.scan, params, characters, following))
 
 
 def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The loss where `mask`, bool[T], holds: padding after a line changes neither loss nor gradients."""
-    return averaged_where(mask, surprises(params, characters, following))
+    return averaged_where(mask, surprises(step, unrolled, params, characters, following))
 
 
 def init(width: int, seed: int = 0) -> Params:
@@ -80,10 +60,8 @@ def init(width: int, seed: int = 0) -> Params:
 
 
 def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
-    """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
-    examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
-    lengths = tuple(len(characters) for characters, _ in examples)
-    return Case(loss, init(width, seed), examples, lengths, masked, (None, ("T",), ("T",)), scanned=scanned)
+    """As in `rnn_text`."""
+    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked, scanned=scanned)
 
 
 WORKLOAD = Workload(

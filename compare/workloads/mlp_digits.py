@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-from compare.workloads.data import load_digits
+from compare.workloads.base import Array, Case, Workload
+from compare.workloads.data import minibatches
 from compare.workloads.layers import Layer, dense_layers, he, mlp
-
-Array = Any
 
 PIXELS, CLASSES = 64, 10
 
@@ -33,12 +29,9 @@ def init(hidden: int, seed: int = 0) -> dict[str, list[Layer]]:
 
 
 def make(hidden: int, batch: int, batches: int, seed: int = 0) -> Case:
-    """`batches` disjoint minibatches of `batch` digits. Raises ValueError when the digits do not suffice."""
-    x, y, _, _ = load_digits()
-    if batch * batches > len(x):
-        raise ValueError(f"{batches} batches of {batch} need {batch * batches} digits, there are {len(x)}")
-    order = np.random.default_rng(seed).permutation(len(x))[: batch * batches].reshape(batches, batch)
-    return Case(loss, init(hidden, seed), tuple((x[i], y[i]) for i in order), (batch,) * batches)
+    """`batches` disjoint minibatches of `batch` digits."""
+    examples = minibatches(np.random.default_rng(seed), batch, batches)
+    return Case(loss, init(hidden, seed), examples, (batch,) * batches)
 
 
 WORKLOAD = Workload(

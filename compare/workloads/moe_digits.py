@@ -1,28 +1,23 @@
 """A mixture of experts on handwritten digits: a router sends each digit to one expert (Fedus, Zoph, Shazeer, 2022).
 
-Which rows an expert gets hangs on values. Plain Python runs each expert on its own rows alone; a graph that is built
+Which rows an expert gets depends on values. Plain Python runs each expert on its own rows alone; a graph that is built
 before runs every expert on all rows and keeps one result for each.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
-from compare.workloads.data import load_digits
-from compare.workloads.layers import Layer, dense_layers, he, mlp
+from compare.workloads.base import Array, Case, Params, Workload
+from compare.workloads.data import load_digits, minibatches
+from compare.workloads.layers import Layer, dense, dense_layers, he, mlp
 from compare.workloads.mlp_digits import CLASSES, PIXELS
-
-Array = Any
-Params = dict[str, Any]
 
 
 def routed(params: Params, x: Array) -> tuple[Array, Array]:
     """The probability of each expert for each row, and the likeliest: f[B, 64] -> f[B, experts], i[B]."""
-    shares = graphs.softmax(x @ params["router"]["weight"] + params["router"]["bias"])
+    shares = graphs.softmax(dense(params["router"], x))
     return shares, graphs.argmax(shares, axis=-1)
 
 
@@ -58,15 +53,15 @@ def expert(layers: list[Layer], x: Array, share: Array) -> Array:
 def make(experts: int, hidden: int, batch: int, batches: int, seed: int = 0) -> Case:
     """`batches` disjoint minibatches of `batch` digits."""
     rng = np.random.default_rng(seed)
-    x, y, _, _ = load_digits()
     router = he(rng, PIXELS, experts)
     params = {
-        "router": {"weight": router, "bias": -x.mean(axis=0) @ router},  # a mean digit leaves it undecided
+        "router": {
+            "weight": router,
+            "bias": -load_digits()[0].mean(axis=0) @ router,
+        },  # a mean digit leaves it undecided
         "experts": [dense_layers(rng, (PIXELS, hidden, CLASSES), he) for _ in range(experts)],
     }
-    order = rng.permutation(len(x))[: batch * batches].reshape(batches, batch)
-    examples = tuple((x[rows], y[rows]) for rows in order)
-    return Case(loss, params, examples, (batch,) * batches, static_loss=static_loss)
+    return Case(loss, params, minibatches(rng, batch, batches), (batch,) * batches, static_loss=static_loss)
 
 
 WORKLOAD = Workload(

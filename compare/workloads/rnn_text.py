@@ -1,22 +1,23 @@
 """A character RNN over lines of source text: a step for each character, and every line has its own length.
 
-A line is an example of its own (batch 1), so the lengths met are those of real text, in random order.
+A line is an example of its own (batch 1), so the lengths are those of real text, in random order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Example, Workload
+from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import source_lines
 from compare.workloads.data.text import VOCABULARY_SIZE, Ids
-from compare.workloads.layers import Layer, dense_layers, glorot
+from compare.workloads.layers import Layer, averaged_where, dense, dense_layers, glorot, surprise
 
-Array = Any
-Params = dict[str, Array]
+Update = Callable[[Params, Any, Array], Any]
+Loop = Callable[[Callable[..., Any], Any, Array], tuple[Any, Array]]
 
 
 def step(params: Params, state: Array, x: Array) -> Array:
@@ -24,36 +25,44 @@ def step(params: Params, state: Array, x: Array) -> Array:
     return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
 
 
-def surprises(params: Params, characters: Array, following: Array) -> Array:
-    """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
-    state, states = params["start"], []
-    for x in graphs.embedding(params["embedding"], characters):
+def stepped(step: Update, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
+    """A step as `graphs.scan` takes it: the new state, and what is read from it, of several arrays the first."""
+
+    def body(state: Any, x: Array) -> tuple[Any, Array]:
         state = step(params, state, x)
-        states.append(state)
-    return judged(params, graphs.stack(states), following)
+        return state, state[0] if isinstance(state, tuple) else state
+
+    return body
+
+
+def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Array]:
+    """What `graphs.scan` gives, by a loop in Python."""
+    outputs = []
+    for x in xs:
+        state, output = step(state, x)
+        outputs.append(output)
+    return state, graphs.stack(outputs)
+
+
+def surprises(step: Update, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
+    """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
+    embedded = graphs.embedding(params["embedding"], characters)
+    return judged(params, loop(stepped(step, params), params["start"], embedded)[1], following)
 
 
 def judged(params: Params, states: Array, following: Array) -> Array:
     """-log p(following character) from the state before it: f[T, width], i[T] -> f[T]."""
-    logits = states @ params["output"]["weight"] + params["output"]["bias"]
-    chosen = graphs.take_along_axis(graphs.log_softmax(logits), graphs.expand_dims(following, -1))
-    return -graphs.squeeze(chosen, -1)
+    return surprise(dense(params["output"], states), following)
 
 
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
-    return graphs.mean(surprises(params, characters, following))
+    return graphs.mean(surprises(step, unrolled, params, characters, following))
 
 
 def scanned(params: Params, characters: Array, following: Array) -> Array:
     """The same loss with the loop over time as one op, which runs for any length."""
-
-    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
-        state = step(params, state, x)
-        return state, state
-
-    states = graphs.scan(stepped, params["start"], graphs.embedding(params["embedding"], characters))[1]
-    return graphs.mean(judged(params, states, following))
+    return graphs.mean(surprises(step, graphs.scan, params, characters, following))
 
 
 def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
@@ -61,33 +70,20 @@ def masked(params: Params, characters: Array, following: Array, mask: Array) -> 
 
     An RNN looks only back, so what follows the last real character changes no state that counts.
     """
-    return averaged_where(mask, surprises(params, characters, following))
-
-
-def averaged_where(mask: Array, each: Array) -> Array:
-    """The mean of those that the mask keeps: bool[T], f[T] -> a scalar."""
-    return graphs.sum(graphs.where(mask, each, 0)) / graphs.sum(graphs.astype(mask, each.dtype))
+    return averaged_where(mask, surprises(step, unrolled, params, characters, following))
 
 
 def batched(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The mean loss of padded lines that go through each step together: i[B, T], i[B, T], bool[B, T] -> a scalar."""
-    state, states = params["start"], []
-    for x in by_time(params, characters):
-        state = step(params, state, x)
-        states.append(state)
-    return averaged(params, graphs.stack(states), following, mask)
+    states = unrolled(stepped(step, params), params["start"], by_time(params, characters))[1]
+    return averaged(params, states, following, mask)
 
 
 def batched_scanned(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The same loss with the loop over time as one op."""
-
-    def stepped(state: Array, x: Array) -> tuple[Array, Array]:
-        state = step(params, state, x)
-        return state, state
-
     embedded = by_time(params, characters)
     start = graphs.broadcast_to(params["start"], embedded.shape[1:])
-    return averaged(params, graphs.scan(stepped, start, embedded)[1], following, mask)
+    return averaged(params, graphs.scan(stepped(step, params), start, embedded)[1], following, mask)
 
 
 def by_time(params: Params, characters: Array) -> Array:
@@ -98,8 +94,7 @@ def by_time(params: Params, characters: Array) -> Array:
 def averaged(params: Params, states: Array, following: Array, mask: Array) -> Array:
     """The mean over lines of the mean over the characters of each: f[T, B, width], i[B, T], bool[B, T] -> a scalar."""
     each = graphs.permute_dims(judged(params, states, graphs.permute_dims(following, (1, 0))), (1, 0))
-    counts = graphs.sum(graphs.astype(mask, each.dtype), axis=-1)
-    return graphs.mean(graphs.sum(graphs.where(mask, each, 0), axis=-1) / counts)
+    return graphs.mean(averaged_where(mask, each))
 
 
 def init(width: int, seed: int = 0) -> Params:
@@ -118,9 +113,14 @@ def init(width: int, seed: int = 0) -> Params:
 
 def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
     """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
+    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked, scanned=scanned)
+
+
+def case_of(loss: Any, params: Params, lines: int, max_length: int, seed: int, **more: Any) -> Case:
+    """A case of a model that names the character that follows; `more` are other forms of its loss."""
     examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
     lengths = tuple(len(characters) for characters, _ in examples)
-    return Case(loss, init(width, seed), examples, lengths, masked, (None, ("T",), ("T",)), scanned=scanned)
+    return Case(loss, params, examples, lengths, dims=(None, ("T",), ("T",)), **more)
 
 
 def shifted(line: Ids) -> Example:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Array, Case, Workload
 from compare.workloads.layers import Layer, dense_layers, glorot, mlp
-
-Array = Any
 
 BATCH, INPUTS, WIDTH = 8, 16, 32
 

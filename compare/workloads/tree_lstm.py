@@ -6,18 +6,15 @@ The task: what kind of statement is it, from its parts? The root's own type is h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import graphs
-from compare.workloads.base import Case, Example, Workload
+from compare.workloads.base import Array, Case, Example, Params, Workload
 from compare.workloads.data import Tree, syntax_trees
 from compare.workloads.data.trees import NODE_TYPES
-from compare.workloads.layers import dense_layers, glorot
+from compare.workloads.layers import dense, dense_layers, glorot
 
-Array = Any
-Params = dict[str, Any]
 State = tuple[Array, Array]
 
 HIDDEN = len(NODE_TYPES)
@@ -26,7 +23,7 @@ HIDDEN = len(NODE_TYPES)
 def loss(params: Params, tree: Tree, label: Array) -> Array:
     """The cross entropy of the root's type: a tree of ints `(type, children)`, i[] -> a scalar."""
     hidden, _ = root_state(params, tree)
-    return graphs.cross_entropy(hidden @ params["output"]["weight"] + params["output"]["bias"], label)
+    return graphs.cross_entropy(dense(params["output"], hidden), label)
 
 
 def root_state(params: Params, tree: Tree) -> State:

@@ -6,7 +6,6 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from dynamic import mode
-from dynamic.batching import compiled
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.switch import defer
@@ -44,7 +43,7 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
         if batch is not None:
             collector.pause(hold)
             defer(batch, hold)
-        return batch or outer  # type: ignore[return-value]  # one of them is there
+        return batch or outer
 
     def finish(self, kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
         """Run what is pending, unless an error ends the block."""
@@ -53,7 +52,5 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
             batch.run()
             batch.close()
 
-
-compiled.connect()
 
 __all__ = ["Batch", "BatchStats", "batched", "cell"]

@@ -10,14 +10,14 @@ from typing import Any
 from weakref import ref
 
 from dynamic import mode
-from dynamic.batching import groups, loops
+from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
 from dynamic.batching.memory import part
-from dynamic.batching.nodes import Block, Kind, Level, Node, Run, View
+from dynamic.batching.nodes import NEVER, Block, Kind, Level, Node, Run, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
-from dynamic.batching.switch import install, running
+from dynamic.batching.switch import install, redirected, running
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
@@ -49,16 +49,6 @@ class BatchStats:
 class Batch:
     """Ops that wait to run together, until somebody needs a value or the block ends."""
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "calls",
-        "cells",
-        "known",
-        "signatures",
-        "values",
-    )  # what compiled loops look at
-
     def __init__(self, strategy: str) -> None:
         if strategy not in SCHEDULES:
             raise ValueError(f"batched: the strategy is one of {', '.join(SCHEDULES)}, not {strategy!r}")
@@ -75,58 +65,58 @@ class Batch:
         self._kept: list[Any] = []
         self._constant_kinds: dict[Kind, Kind] = {}
         self.signatures: dict[Hashable, Signature] = {}
-        self.calls: dict[Hashable, Signature] = {}  # the same by options as they were given: see `sign`
         self._bundles: dict[Hashable, Bundle] = {}
         self.gathered: dict[Hashable, Tensor] = {}  # by what it is made of, while ops run
         self.cells: dict[Hashable, Any] = {}  # what `cells` knows of the functions that were called
 
     # Deferring ----------------------------------------------------------------------------------------------
 
-    def defer(self, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
+    def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
         """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
-        key: list[Any] = [op, mode.now().recording]
+        key: list[Any] = [op, recording]
         inputs: list[Run] = []
-        depth = 0
         for arg in args:
-            if type(arg) is not Deferred:
-                arg = self.constant(op, arg, args)
-            key.append(arg.kind)
-            inputs.append(run := arg.run)
-            if run.level.depth > depth:
-                depth = run.level.depth
+            value = arg if type(arg) is Deferred else self.constant(op, arg, args)
+            key.append(value.kind)
+            inputs.append(value.run)
         if attrs:
             key.append(frozen(attrs))
         signature = self.signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
         if signature.view is not None:
             return deferred(View(inputs[0], signature.view), signature.out, self.values)
-        return self._note(signature, tuple(inputs), depth)
+        depth = 0
+        for run in inputs:
+            if run.level.depth > depth:
+                depth = run.level.depth
+        return self.note(signature, inputs, depth)
 
-    def defer_two(self, op: Op, x: Any, y: Any) -> Deferred:
+    def defer_two(self, recording: bool, op: Op, x: Any, y: Any) -> Deferred:
         """The same for an op of two inputs that has no view of them, as most are: in three quarters of the time."""
         if type(x) is not Deferred:
             x = self.constant(op, x, (x, y))
         if type(y) is not Deferred:
-            y = self.constant(op, y, (x, y))
-        key = (op, mode.now().recording, x.kind, y.kind)
+            held = self.known.get(id(y))  # a parameter as a rule
+            y = self.constant(op, y, (x, y)) if held is None else held
+        key = op, recording, x.kind, y.kind
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
         u, v = x.run, y.run
-        depth, other = u.level.depth, v.level.depth
-        return self._note(signature, (u, v), max(other, depth))
+        depth = u.level.depth
+        if v.level.depth > depth:
+            depth = v.level.depth
+        return self.note(signature, (u, v), depth)
 
-    def _note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
+    def note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
+        """A new node of a signature, and its value; `depth` is that of its inputs."""
         level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
-        node = Node(level, signature, inputs)
+        node = _new(Node)  # the lines of its `__init__` and of `deferred`, without the calls
+        node.level, node.signature, node.inputs, node.read = level, signature, inputs, NEVER
         level.nodes.append(node)
         if signature.risky:
             node.line = user_line()
-        return deferred(node, signature.out, self.values)
-
-    def sign(self, op: Op, values: Sequence[Deferred], attrs: Attrs) -> Signature:
-        """The signature of an op on deferred values."""
-        key: list[Any] = [op, mode.now().recording, *[value.kind for value in values]]
-        if attrs:
-            key.append(frozen(attrs))
-        return self.signatures.get(tuple(key)) or self._signature(op, values, attrs, tuple(key))
+        value = _new(Deferred)
+        value.run, value.kind, value.shape = node, signature.out, signature.out.shape
+        self.values.append(value)
+        return value
 
     def row(self, value: Deferred, index: int) -> Deferred:
         """value[index] for an index from 0 on: some of its elements, and no op."""
@@ -150,10 +140,7 @@ class Batch:
 
     def _forget_values(self) -> None:
         """Let go of values that nobody else holds; soon, since memory that is used again is in the cache."""
-        if loops.compiled is not None:
-            self.values = loops.compiled.held(self.values)
-        else:
-            self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
+        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
         self._many = 2 * len(self.values) + 1024
 
     def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
@@ -162,6 +149,11 @@ class Batch:
             arg = self._typed(op, arg, args)
         held = self.known.get(id(arg))
         return self._known(op, arg, args) if held is None else held
+
+    def value_of(self, array: Any) -> Deferred:
+        """What stands for a tensor or an array that a cell is called with."""
+        held = self.known.get(id(array))
+        return self.constant(identity, array, (array,)) if held is None else held
 
     def _typed(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
         if dispatch.interpreter_of(arg) is not None:
@@ -210,10 +202,7 @@ class Batch:
 
     def run(self) -> None:
         """Run all that is pending."""
-        levels = sorted(self._levels, key=attrgetter("depth"))
-        self._levels = []
-        for level in levels:
-            level.bundle.levels = {}
+        levels = self._taken()
         self._forget_values()
         plan = [
             group
@@ -229,6 +218,13 @@ class Batch:
         for level in levels:
             level.finish()
 
+    def _taken(self) -> list[Level]:
+        """All that is pending, the lowest first, which then no more ops join."""
+        levels, self._levels = sorted(self._levels, key=attrgetter("depth")), []
+        for level in levels:
+            level.bundle.levels = {}
+        return levels
+
     def _run(self, group: list[Node], recording: bool) -> None:
         signature = group[0].signature
         try:
@@ -239,7 +235,7 @@ class Batch:
                     groups.run(group)
         except Exception:
             self._failed = True
-            self.signatures, self.calls = {}, {}  # so that the next op asks for one
+            self.signatures = {}  # so that the next op asks for one
             raise
         groups.let_go(group)  # what has been read last is free, as it would be without a batch
         stats, call = self.stats, signature.call
@@ -254,7 +250,7 @@ class Batch:
         if not value.run.level.ran:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
-        with mode.redirected(None), mode.enable_grad():
+        with redirected(None), mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
@@ -264,8 +260,8 @@ class Batch:
 
     def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
-        self.known, self._kept = {}, []
-        with mode.redirected(None), mode.enable_grad():
+        self.known, self.cells, self._kept = {}, {}, []
+        with redirected(None), mode.enable_grad():
             separate([value.run for value in values])
         for value in values:
             if value.run.level.ran:
@@ -273,4 +269,5 @@ class Batch:
 
 
 _NOTHING: Attrs = {}
+_new: Any = object.__new__
 _UNHELD = 3  # references to a value that nobody holds: the list's, the loop's, and getrefcount's own

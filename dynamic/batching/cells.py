@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from dynamic import mode
-from dynamic.batching import loops
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.groups import RUNNERS, blame, column_of, input_of
-from dynamic.batching.memory import Indices, gathered, located, part, places
+from dynamic.batching.groups import RUNNERS, blame, column_of
+from dynamic.batching.memory import Indices, gathered, located, part
 from dynamic.batching.moves import Segments
 from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
@@ -23,14 +22,13 @@ from dynamic.batching.signatures import Bundle, How
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import GraphError
-from graphs.ops.movement import identity
 
 
 def cell(f: Function) -> Function:
     """Let batches take a call of `f` as one op: a decorator for the step of an RNN, or the node of a tree.
 
     Inside a `batched` block `f` runs once for each structure and each specs of its arguments; its later calls only
-    repeat those ops on their own tensors. So it must be a function of its arguments, and what it does may hang on
+    repeat those ops on their own tensors. So it must be a function of its arguments, and what it does may depend on
     their structure, shapes and plain Python values, but not on what tensors hold. Elsewhere it is `f` itself.
     Raises ControlFlowError when it looks at a value.
     """
@@ -81,41 +79,56 @@ class _Joined:
 
 
 def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    if loops.compiled is not None:
-        returned = loops.compiled.defer_call(batch, f, args, options)
-        if returned is not NotImplemented:
-            return returned
-    leaves, structure = tree.flatten_as_inserted((args, options))
-    key: list[Any] = [f, structure, mode.is_grad_enabled()]
+    key: list[Any] = [f, mode.now().recording]
     inputs: list[Run] = []
-    depth = 0
-    for leaf in leaves:
-        if not isinstance(leaf, (Tensor, np.ndarray)):
-            key.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
-            continue
-        value = leaf if type(leaf) is Deferred else met(batch, leaf)
-        key.append(value.kind)
-        if not value.kind.parameter:  # a parameter is the same in all calls of one signature
-            inputs.append(value.run)
-            depth = max(depth, value.run.level.depth)
+    _look_at((args, options), batch, key, inputs)
     known = tuple(key)
-    signature = batch.cells.get(known) or batch.cells.setdefault(known, sign(batch, f, args, options))
+    signature = batch.cells.get(known) or batch.cells.setdefault(known, _sign(batch, f, args, options))
+    depth = max([run.level.depth for run in inputs], default=0)
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
     node = Several(level, signature, [inputs[i] for i in signature.order])
     level.nodes.append(node)
     return signature.build([_value(batch, node, inputs, r) if type(r) is Result else r for r in signature.results])
 
 
-def met(batch: Batch, array: Any) -> Deferred:
-    """The value that stands for a tensor or an array in a batch."""
-    value = batch.known.get(id(array))
-    return batch.constant(identity, array, (array,)) if value is None else value
+def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[Run]) -> None:
+    """Add to a key what the calls of one signature have in common, and to the inputs what may differ.
+
+    This takes the commonest containers apart itself, in a third of the time of optree, and leaves it the others.
+    """
+    known = batch.known
+    for value in values:
+        kind = type(value)
+        if kind is Deferred:
+            key.append(value.kind)
+            inputs.append(value.run)
+        elif kind is Tensor or isinstance(value, _ARRAYS):
+            constant = known.get(id(value))
+            if constant is None:
+                constant = batch.value_of(value)
+            key.append(constant.kind)
+            if not constant.kind.parameter:  # a parameter is the same in all calls of one signature
+                inputs.append(constant.run)
+        elif kind is dict:
+            key += (dict, len(value), *value)
+            _look_at(value.values(), batch, key, inputs)
+        elif kind is list or kind is tuple:
+            key += (kind, len(value))
+            _look_at(value, batch, key, inputs)
+        else:
+            leaves, structure = tree.flatten_as_inserted(value)
+            if leaves and leaves[0] is value:
+                key += (kind, repr(value) if kind is float else value)
+            else:
+                key += (type(structure), structure)
+                _look_at(leaves, batch, key, inputs)
 
 
-def sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
+def _sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
     """The signature of a call, for which `f` is run once. What it does may run with other calls, of whatever cell."""
     leaves, structure = tree.flatten_as_inserted((args, options))
-    recording = Recording(f, [_stand_in(batch, leaf) for leaf in leaves], structure)
+    recorder = batch.cells.get(RecordingBatch) or batch.cells.setdefault(RecordingBatch, RecordingBatch())
+    recording = Recording(recorder, f, [_stand_in(batch, leaf) for leaf in leaves], structure)
     found = outline(recording)
     plan = plan_of(found)
     where = (plan, mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
@@ -123,11 +136,14 @@ def sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, An
     return CellSignature(recording, found, plan, bundle)
 
 
+_ARRAYS = Tensor, np.ndarray
+
+
 def _stand_in(batch: Batch, leaf: Any) -> Any:
     """The kind of an argument that differs between calls of one signature; any other as it is."""
-    if not isinstance(leaf, (Tensor, np.ndarray)):
+    if not isinstance(leaf, _ARRAYS):
         return leaf
-    kind = leaf.kind if type(leaf) is Deferred else met(batch, leaf).kind
+    kind = (leaf if type(leaf) is Deferred else batch.value_of(leaf)).kind
     return leaf if kind.parameter else kind
 
 
@@ -142,7 +158,7 @@ def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -
 def _run(group: list[Node]) -> None:
     signature: Any = group[0].signature
     plan: Plan = signature.call
-    columns = [column_of(input_of(group, j), kind) for j, kind in enumerate(signature.kinds)]
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
     lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
     rows = [_segments(np.array(each)) for each in lengths]
@@ -178,10 +194,7 @@ def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
     with mode.set_grad_enabled(join.recording):
-        if not any(offsets):
-            return gathered(located(runs, each), shape)
-        found = places(runs, each)
-        return gathered(found._replace(starts=found.starts + np.array(offsets)), shape)
+        return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
 
 
 def _blame(node: Node) -> None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from dynamic.batching import loops
 from dynamic.batching.nodes import Kind, Run, View
+from dynamic.batching.shortcuts import of_two
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import InplaceError, located
+from graphs.ops.elementwise import add, multiply, subtract
+from graphs.ops.linalg import matmul
 
 T = TypeVar("T")
 _new = object.__new__
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
         def __set__(self, obj: Any, value: T) -> None: ...
 
 
+def _settling(name: str) -> Any:
+    """A slot of the tensor that a value stands for."""
+
+    def get(self: Deferred) -> Any:
+        return getattr(settled(self), name)
+
+    def put(self: Deferred, value: Any) -> None:
+        setattr(settled(self), name, value)
+
+    return property(get, put)
+
+
 class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this is a tensor's earlier life
     """A tensor whose op has been noted and not run: it knows its shape and dtype.
 
@@ -38,6 +52,13 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
     run: _Slot[Run] = vars(Tensor)[_slots[0]]
     kind: _Slot[Kind] = vars(Tensor)[_slots[1]]
     shape: _Slot[tuple[int, ...]] = vars(Tensor)[_slots[2]]
+
+    _data = _settling("_data")
+    _edge = _settling("_edge")
+    grad = _settling("grad")
+
+    # Of these a model calls more than of all other ops together.
+    __add__, __sub__, __mul__, __matmul__ = map(of_two, (add, subtract, multiply, matmul))
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
@@ -61,13 +82,14 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
     def __getitem__(self, key: Any) -> Self:
         shape = self.shape
         if type(key) is int and shape and -shape[0] <= key < shape[0]:  # by far the commonest, and no op is needed
-            return cast("Self", self.run.level.batch.row(self, key % shape[0]))
+            return self.run.level.batch.row(self, key % shape[0])
         return cast("Self", super().__getitem__(key))
 
     def __iter__(self) -> Iterator[Self]:
-        if loops.compiled is not None and self.shape:
-            return iter(loops.compiled.rows(self))
-        return iter([self[i] for i in range(len(self))])
+        if not self.shape:
+            return super().__iter__()
+        batch = self.run.level.batch
+        return iter([cast("Self", batch.row(self, i)) for i in range(self.shape[0])])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_alone()  # before setitem makes views that nobody else sees
@@ -89,20 +111,6 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
             return cast("Self", Tensor._assign(settled(self), result))
         self.run = result.run
         return self
-
-
-def _looked_at(name: str) -> property:
-    def get(self: Deferred) -> Any:
-        return getattr(settled(self), name)
-
-    def put(self: Deferred, value: Any) -> None:
-        setattr(settled(self), name, value)
-
-    return property(get, put)
-
-
-for _name in _slots:
-    setattr(Deferred, _name, _looked_at(_name))
 
 
 def deferred(run: Run, kind: Kind, values: list[Deferred]) -> Deferred:

@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from dynamic import mode
-from dynamic.batching import loops
 from dynamic.batching.layout import place
 from dynamic.batching.memory import are_one, gathered, located, part
 from dynamic.batching.nodes import Block, Kind, Node, Run
@@ -61,9 +60,6 @@ def run(group: list[Node]) -> None:
 
 def let_go(group: list[Node]) -> None:
     """Let a group that has run hold nothing of what it has read."""
-    if loops.compiled is not None:
-        loops.compiled.let_go(group)
-        return
     for node in group:
         node.inputs = ()
 
@@ -96,14 +92,9 @@ def column_of(runs: list[Run], kind: Kind) -> Column:
     return Column(tensor, stacked=True)
 
 
-def input_of(group: list[Node], j: int) -> list[Run]:
-    """What the nodes of a group read as input j."""
-    return [node.inputs[j] for node in group] if loops.compiled is None else loops.compiled.column(group, j)
-
-
 def _stacked(group: list[Node]) -> None:
     signature = group[0].signature
-    columns = [column_of(input_of(group, j), kind) for j, kind in enumerate(signature.kinds)]
+    columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     each = tuple([column.stacked for column in columns])
     result = signature.call.runner(each)([column.tensor for column in columns], len(group))
     size = signature.out.size
@@ -114,7 +105,7 @@ def _rows(group: list[Node]) -> None:
     call = group[0].signature.call
     inputs = []
     for j, has_rows in enumerate(call.roles or ()):
-        runs = input_of(group, j)
+        runs = [node.inputs[j] for node in group]
         kinds = [node.signature.kinds[j] for node in group]
         inputs.append(_all_rows(runs, kinds, kinds) if has_rows else part(runs[0].block, runs[0].start, kinds[0].shape))
     place(group, call.op.apply(inputs, call.attrs), _starts(group))

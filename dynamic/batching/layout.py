@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from itertools import chain, groupby
 from operator import attrgetter
 
-from dynamic.batching import loops
 from dynamic.batching.memory import part
 from dynamic.batching.nodes import Block, Node, Run
+from dynamic.batching.signatures import How
 from dynamic.tensor import Tensor
 
 _READ = attrgetter("read")
@@ -20,28 +20,28 @@ _WORTH_CUTTING = 1 << 28
 
 def arrange(groups: list[list[Node]]) -> None:
     """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
-    if loops.compiled is not None:
-        loops.compiled.arrange(groups, _PLACES)
-        return
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
-        place = number * _PLACES
-        for node in group:
-            for run in node.inputs:
-                (run if isinstance(run, Node) else run.owner).read = place
-                place += 1
+        for place, run in enumerate(_read_by(group), number * _PLACES):
+            (run if isinstance(run, Node) else run.owner).read = place
+
+
+def _read_by(group: list[Node]) -> Iterable[Run]:
+    """What a group reads, in the order in which it does: node by node what is joined, else input by input."""
+    inputs, signature = [node.inputs for node in group], group[0].signature
+    if signature.call.how in (How.JOINED, How.CELL):
+        return chain.from_iterable(inputs)
+    columns = zip(zip(*inputs, strict=True), signature.kinds, strict=True)
+    return chain.from_iterable([column for column, kind in columns if kind.shared is kind])  # no constants
 
 
 def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
-    """Tell the nodes of a group where in its result they lie."""
+    """Note where in the result of a group its nodes lie."""
     block = Block(result)
-    if loops.compiled is not None:
-        loops.compiled.place(group, block, starts)
-    else:
-        for node, start in zip(group, starts, strict=True):
-            node.block = block
-            node.start = start
+    for node, start in zip(group, starts, strict=True):
+        node.block = block
+        node.start = start
     if block.size * result.dtype.itemsize * len(group) > _WORTH_CUTTING and starts[-1]:
         pieces = [list(nodes) for _, nodes in groupby(group, key=lambda node: node.read // _PLACES)]
         if len(pieces) * block.size * result.dtype.itemsize > _WORTH_CUTTING:

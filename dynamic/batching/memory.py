@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from itertools import repeat
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.batching import loops
 from dynamic.batching.moves import EVERY, Move, gather, section
 from dynamic.batching.nodes import Block, Run
 from dynamic.batching.rules import Shape
@@ -19,119 +18,75 @@ from graphs.ops.movement import reshape
 Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 
-Span = tuple[int, int, int]
-"""A stretch of elements: the number of a block, from which element on, and how many."""
-
-
-class Spans(NamedTuple):
-    """Where runs are that mostly follow each other: the blocks, and the stretches of these that they are together."""
-
-    blocks: list[Block]
-    stretches: list[Span]
-
-    def key(self) -> Hashable:
-        """Equal for the same places."""
-        return tuple(self.blocks), tuple(self.stretches)
-
-    def gathered(self, shape: Shape) -> Tensor:
-        """All of them one after the other, as one tensor of a shape."""
-        if len(self.stretches) == 1:
-            return part(self.blocks[0], self.stretches[0][1], shape)
-        moves, place = [], 0
-        for _, start, length in self.stretches:
-            moves.append(Move(slice(start, start + length), True, slice(place, place + length)))
-            place += length
-        tensors = [self.blocks[number].tensor for number, _, _ in self.stretches]
-        return gather.apply(tensors, {"moves": tuple(moves), "unit": 1, "shape": shape})
-
-
 class Places(NamedTuple):
-    """Where runs are: the blocks, and for each run the number of its block and from which element on it is.
-
-    sizes   of all, or of each
-    """
+    """Where elements are: stretches of some blocks, by the number of a block, the first element in it, and how many."""
 
     blocks: list[Block]
     owners: Indices
     starts: Indices
-    sizes: int | Indices
+    sizes: Indices
 
     def key(self) -> Hashable:
-        """Equal for the same places of runs that have the same sizes."""
-        return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes()
-
-    def gathered(self, shape: Shape) -> Tensor:
-        """All of them one after the other, as one tensor of a shape."""
-        blocks, owners, starts, sizes = self
-        if len(blocks) == 1 and _follow_each_other(starts, sizes):
-            return part(blocks[0], int(starts[0]), shape)
-        # Rows as long as all runs allow: the fewer there are to move, the better.
-        each = sizes if isinstance(sizes, int) else int(np.gcd.reduce(sizes))
-        unit = math.gcd(each, int(np.gcd.reduce(starts)), *[block.size for block in blocks])
-        rows = starts // unit
-        if not isinstance(sizes, int) or sizes > unit:
-            counts = np.broadcast_to(sizes, starts.shape) // unit
-            rows, owners = _every_row(rows, counts), np.repeat(owners, counts)
-        moves = _moves([block.size // unit for block in blocks], owners, rows)
-        return gather.apply([block.tensor for block in blocks], {"moves": moves, "unit": unit, "shape": shape})
+        """Equal for the same places."""
+        return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes(), self.sizes.tobytes()
 
 
-def spans(runs: list[Run], sizes: int | list[int]) -> Spans | None:
-    """Where some runs are, as few stretches; None where they are many."""
-    if loops.compiled is not None:
-        told = loops.compiled.spans(runs, sizes, _FEW)
-        return None if told is None else Spans(*told)
-    numbers: dict[Block, int] = {}
-    found: list[Span] = []
-    for run, size in zip(runs, repeat(sizes) if isinstance(sizes, int) else sizes, strict=False):
-        number, start = numbers.setdefault(run.block, len(numbers)), run.start
-        if found and found[-1][0] == number and found[-1][1] + found[-1][2] == start:
-            found[-1] = (number, found[-1][1], found[-1][2] + size)
-        else:
-            found.append((number, start, size))
-            if len(found) > 2 * len(numbers) + _FEW:
-                return None
-    return Spans(list(numbers), found)
+def located(runs: Sequence[Run], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
+    """Where runs of so many elements are, from some offset on, in as few stretches as there can be."""
+    blocks, starts = [run.block for run in runs], [run.start for run in runs]
+    if offsets:
+        starts = [*map(add, starts, offsets)]
+    first, count = starts[0], len(starts)
+    if blocks.count(blocks[0]) == count:
+        if isinstance(sizes, int) and starts == [*range(first, first + count * sizes, sizes or 1)]:
+            return Places(blocks[:1], _ZERO, np.array([first]), np.array([count * sizes]))
+        numbers, owners = {blocks[0]: 0}, np.zeros(count, np.intp)
+    else:
+        numbers = {}
+        owners = np.array([numbers.setdefault(block, len(numbers)) for block in blocks])
+    return _joined(Places(list(numbers), owners, np.array(starts), np.broadcast_to(sizes, count)))
 
 
-def are_one(runs: list[Run]) -> bool:
+def _joined(found: Places) -> Places:
+    """The same as fewer stretches, where some follow each other."""
+    blocks, owners, starts, sizes = found
+    follows = (owners[1:] == owners[:-1]) & (starts[1:] == starts[:-1] + sizes[:-1])
+    heads = np.concatenate((_ZERO, np.flatnonzero(~follows) + 1))
+    return Places(blocks, owners[heads], starts[heads], np.add.reduceat(sizes, heads))
+
+
+def are_one(runs: Sequence[Run]) -> bool:
     """Whether all runs are the same elements."""
-    if loops.compiled is not None:
-        return loops.compiled.are_one(runs)
     first = runs[0]
+    if runs.count(first) == len(runs):
+        return True
     return all(run.block is first.block and run.start == first.start for run in runs)
 
 
-def located(runs: list[Run], sizes: int | list[int]) -> Spans | Places:
-    """Where some runs of so many elements are."""
-    return spans(runs, sizes) or places(runs, sizes)
-
-
-def places(runs: list[Run], sizes: int | list[int]) -> Places:
-    """Where each run is."""
-    each = sizes if isinstance(sizes, int) else np.array(sizes)
-    if loops.compiled is not None:
-        blocks, owners, starts = loops.compiled.located(runs)
-        return Places(blocks, np.frombuffer(owners, np.intp), np.frombuffer(starts, np.intp), each)
-    numbers: dict[Block, int] = {}
-    found = [numbers.setdefault(run.block, len(numbers)) for run in runs]
-    return Places(list(numbers), np.array(found, np.intp), np.array([run.start for run in runs], np.intp), each)
-
-
-def gathered(found: Spans | Places, shape: Shape) -> Tensor:
-    """Runs one after the other, as one tensor of a shape."""
+def gathered(found: Places, shape: Shape) -> Tensor:
+    """What is at some places, one after the other, as one tensor of a shape."""
+    blocks, owners, starts, sizes = found
     if not math.prod(shape):
-        return Tensor(np.zeros(shape, found.blocks[0].tensor.dtype))
-    return found.gathered(shape)
+        return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
+    if len(starts) == 1:
+        return part(blocks[0], int(starts[0]), shape)
+    if len(starts) <= 2 * len(blocks) + _FEW:
+        ends = np.cumsum(sizes)
+        each = zip(*[a.tolist() for a in (owners, starts, starts + sizes, ends - sizes, ends)], strict=True)
+        moves = [(blocks[i].tensor, Move(slice(u, v), True, slice(x, y))) for i, u, v, x, y in each]
+        tensors = [tensor for tensor, _ in moves]
+        return gather.apply(tensors, {"moves": tuple([move for _, move in moves]), "unit": 1, "shape": shape})
+    # Rows as long as all stretches allow: the fewer there are to move, the better.
+    unit = math.gcd(int(np.gcd.reduce(sizes)), int(np.gcd.reduce(starts)), *[block.size for block in blocks])
+    counts = sizes // unit
+    rows, owners = _every_row(starts // unit, counts), np.repeat(owners, counts)
+    every = _moves([block.size // unit for block in blocks], owners, rows)
+    return gather.apply([block.tensor for block in blocks], {"moves": every, "unit": unit, "shape": shape})
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
     """A tensor in a shape, without an op when it has that."""
     return x if x.shape == shape else reshape(x, shape)
-
-
-def _follow_each_other(starts: Indices, sizes: int | Indices) -> bool:
-    return bool((starts[1:] - starts[:-1] == (sizes if isinstance(sizes, int) else sizes[:-1])).all())
 
 
 def part(block: Block, start: int, shape: Shape) -> Tensor:
@@ -161,9 +116,9 @@ def _of_block(rows: Indices, count: int) -> tuple[slice | Indices, bool]:
     found = _as_slice(rows)
     if isinstance(found, slice):
         return found, True
-    met = np.zeros(count, bool)
-    met[rows] = True
-    return rows, np.count_nonzero(met) == len(rows)
+    moved = np.zeros(count, bool)
+    moved[rows] = True
+    return rows, np.count_nonzero(moved) == len(rows)
 
 
 def _as_slice(indices: Indices) -> slice | Indices:
@@ -178,6 +133,7 @@ def _as_slice(indices: Indices) -> slice | Indices:
 
 
 _FEW = 8  # stretches that are moved in less time than it takes to look at each row
+_ZERO = np.zeros(1, np.intp)
 
 
 def _every_row(starts: Indices, counts: Indices) -> Indices:

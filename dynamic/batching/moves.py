@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import tapes
-from dynamic.entry import Entry
+from dynamic.node import Node
 from graphs import dispatch
 from graphs.op import Infer, Kernel, Op
 from graphs.spec import TensorSpec
@@ -161,7 +161,7 @@ def _run(first: int, size: int) -> Move:
     return Move(slice(first, first + size), True, EVERY)
 
 
-def _pull_gather(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+def _pull_gather(entry: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
     edges, attrs = entry.taken(keep)[0], entry.attrs
     g = cotangents.pop(entry)
     for edge, move in zip(edges, attrs["moves"], strict=True):
@@ -169,7 +169,7 @@ def _pull_gather(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
             _arrive(cotangents, edge, g, move, attrs["unit"])
 
 
-def _pull_section(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+def _pull_section(entry: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
     edge, first = entry.taken(keep)[0][0], entry.attrs["first"]
     g = cotangents.pop(entry)
     _arrive(cotangents, edge, g, _run(first, g.size), 1)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamic.tensor import Tensor
 from graphs.spec import TensorSpec
-
-if TYPE_CHECKING:
-    from dynamic.batching.batch import Batch
-    from dynamic.batching.signatures import Bundle, Signature
 
 NEVER = 1 << 62  # later than all who read anything
 
@@ -54,9 +50,9 @@ class Level:
 
     __slots__ = ("batch", "bundle", "depth", "nodes", "ran", "rank", "users", "waiting")
 
-    def __init__(self, batch: Batch, bundle: Any, depth: int) -> None:
+    def __init__(self, batch: Any, bundle: Any, depth: int) -> None:
         self.batch, self.depth = batch, depth
-        self.bundle: Bundle = bundle  # None for constants
+        self.bundle = bundle  # None for constants
         self.nodes: list[Node] = []
         self.ran = bundle is None
         self.users: list[Level] = []
@@ -87,7 +83,7 @@ class Node:
 
     def __init__(self, level: Level, signature: Any, inputs: Sequence[Run]) -> None:
         self.level = level
-        self.signature: Signature = signature  # None for a constant
+        self.signature = signature  # None for a constant
         self.inputs = inputs
         self.read = NEVER
 
@@ -95,17 +91,14 @@ class Node:
 class View:
     """Some elements of another run, from an offset on: what reshaping or indexing gives, for which no op need run.
 
-    `owner` is the node that computes them; `block` and `start` are known once that has run, and then kept, since a view
-    is often read more than once.
+    `owner` is the node that computes them; they are somewhere once that has run.
     """
 
-    __slots__ = ("block", "level", "node", "offset", "owner", "start")
+    __slots__ = ("level", "node", "offset", "owner")
 
     node: Node | Part
     owner: Node
     offset: int
-    block: Block
-    start: int
 
     def __init__(self, run: Run, offset: int) -> None:
         node = run.node if isinstance(run, View) else run
@@ -115,11 +108,15 @@ class View:
         self.level = node.level
         node.viewed = True
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("block", "start"):
-            raise AttributeError(name)
-        self.block, self.start = self.node.block, self.node.start + self.offset
-        return getattr(self, name)
+    @property
+    def block(self) -> Block:
+        """That of the run."""
+        return self.node.block
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the block."""
+        return self.node.start + self.offset
 
 
 class Part:

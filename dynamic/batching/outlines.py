@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class _FixedError(Exception):
-    """What is done with rows hangs on how many there are."""
+    """What is done with rows depends on how many there are."""
 
 
 class Outline:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn, cast
 
-from dynamic import mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.nodes import Kind, Node, Run, View
+from dynamic.batching.switch import redirected
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import ControlFlowError, located
@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 class RecordingBatch(Batch):
-    """The ops of a cell, which never run as they are."""
+    """The ops of a cell, which never run as they are. What it knows of tensors serves one cell after another."""
 
     def __init__(self) -> None:
         super().__init__("depth")
@@ -33,9 +33,10 @@ class RecordingBatch(Batch):
             )
         )
 
-    def nodes(self) -> list[Node]:
-        """The ops, each after those it reads."""
-        return [node for level in sorted(self._levels, key=attrgetter("depth")) for node in level.nodes]
+    def taken(self) -> list[Node]:
+        """The ops, each after those it reads, with which it then has no more to do."""
+        self.values = []
+        return [node for level in self._taken() for node in level.nodes]
 
 
 class Result(NamedTuple):
@@ -58,16 +59,16 @@ class Recording:
     build     what makes what it returns of these
     """
 
-    def __init__(self, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
-        batch = RecordingBatch()
+    def __init__(self, batch: RecordingBatch, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
+        batch.taken()  # of a function that has failed
         self.inputs: list[Node] = []
         self.kinds: list[Kind] = []
         self.outputs: list[Node] = []
         args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
-        with mode.redirected(batch):
+        with redirected(batch):
             returned, found = tree.flatten_as_inserted(f(*args, **options))
         self.build = _builder(found, len(returned))
-        self.nodes = batch.nodes()
+        self.nodes = batch.taken()
         self._known = batch.known
         self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from dynamic.batching import loops
 from dynamic.batching.nodes import Level, Node
 from dynamic.batching.signatures import Bundle
 
@@ -56,7 +55,7 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
 
 def _link(levels: Sequence[Level]) -> None:
-    """Tell levels who reads them, and how many they wait for."""
+    """Note who reads each level, and how many levels it waits for."""
     for level in levels:
         sources = _awaited(level.nodes)
         level.waiting = len(sources)
@@ -92,10 +91,7 @@ class _Agenda:
 
 def _awaited(nodes: list[Node]) -> set[Level]:
     """The levels of what some nodes read that have not run."""
-    if loops.compiled is not None:
-        found: set[Level] = loops.compiled.awaited(nodes)
-        return found
-    return {level for node in nodes for run in node.inputs if not (level := run.level).ran}
+    return {level for level in {run.level for node in nodes for run in node.inputs} if not level.ran}
 
 
 SCHEDULES: dict[str, Schedule] = {"path": by_path, "agenda": by_agenda, "depth": by_depth}

@@ -53,7 +53,7 @@ class Call:
         self.runners: dict[Roles, Runner] = {}
 
     def runner(self, stacked: Roles) -> Runner:
-        """How ops of this call run together; `stacked` tells for each input whether it is stacked, or shared by all."""
+        """How ops of this call run together; `stacked` says for each input whether it is stacked, or shared by all."""
         found = self.runners.get(stacked)
         if found is None:
             forms = [Form(shape, each) for shape, each in zip(self.shapes, stacked, strict=True)]
@@ -79,7 +79,7 @@ class Bundle:
 
 
 class Signature:
-    """A call in one batch: its kinds tell parameters apart."""
+    """A call in one batch: its kinds distinguish parameters."""
 
     __slots__ = ("bundle", "call", "kinds", "out", "risky", "view")
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet, ref
+from typing import Any
+from weakref import ref
 
 from dynamic import mode
-from dynamic.batching import loops
 from dynamic.batching.deferred import Deferred, settled
-from dynamic.options import attributes, has_options, may_remember
+from dynamic.batching.shortcuts import shortcut
 from graphs import dispatch
 from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.op import Attrs, Op
-from graphs.ops.elementwise import add, multiply, subtract
-from graphs.ops.linalg import matmul
-
-if TYPE_CHECKING:
-    from dynamic.batching.batch import Batch
 
 
-def defer(batch: Batch, hold: Hold) -> None:
+def defer(batch: Any, hold: Hold) -> None:
     """Defer this thread's ops on tensors to a batch, until the block of a hold has ended."""
     detour = ref(hold(), dispatch.detours.pop)
     dispatch.detours[detour] = _deferring
@@ -33,7 +26,7 @@ def defer(batch: Batch, hold: Hold) -> None:
 class running(Block):  # noqa: N801
     """Run ops at once inside the block, as fast as outside of that which defers them to a batch."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Any) -> None:
         self._detour = batch.detour
 
     def __enter__(self) -> None:
@@ -44,74 +37,39 @@ class running(Block):  # noqa: N801
         enter(mode.thread.blocks, hold, mode.now()._replace(batch=None))
 
 
+class redirected(Block):  # noqa: N801
+    """Defer ops to another batch inside the block; run them at once if it is None."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __enter__(self) -> None:
+        enter(mode.thread.blocks, self.hold(), mode.now()._replace(batch=self._batch))
+
+
 def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
     """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
 
     def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-        batch = mode.now().batch
-        return interpreter(op, args, attrs) if batch is None else batch.defer(op, args, attrs)
+        recording, _, batch = mode.now()
+        return interpreter(op, args, attrs) if batch is None else batch.defer(recording, op, args, attrs)
 
     return bind
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
-    batch = mode.now().batch
+    recording, _, batch = mode.now()
     if batch is None:
         return op.apply([settled(arg) for arg in args], attrs)
-    return batch.defer(op, args, attrs)
+    return batch.defer(recording, op, args, attrs)
 
 
 def install(op: Op) -> None:
     """Give an op its shortcut for deferred values, if it can have one."""
-    if op in _tried:
-        return
-    _tried.add(op)
-    if not has_options(op):
-        op.shortcuts[Deferred] = _shortcut(op)
-    elif loops.compiled is not None and may_remember(op):
-        op.shortcuts.update(_compiled(loops.compiled, op))
+    made = shortcut(op)
+    if made is not None:
+        op.shortcuts[Deferred] = made
 
-
-_tried: WeakSet[Op] = WeakSet()
-
-
-def _shortcut(op: Op) -> Callable[..., Any]:
-    def defer(*args: Any) -> Any:
-        batch = mode.now().batch
-        return _bind(op, args, _NO_OPTIONS) if batch is None else batch.defer(op, args, _NO_OPTIONS)
-
-    def defer_two(x: Any, y: Any) -> Any:
-        batch = mode.now().batch
-        return _bind(op, (x, y), _NO_OPTIONS) if batch is None else batch.defer_two(op, x, y)
-
-    general = defer_two if op.arity == 2 else defer
-    if loops.compiled is None or op.arity not in (1, 2):
-        return general
-    made: Callable[..., Any] = loops.compiled.Deferral(op=op, general=general, arity=op.arity)
-    return made
-
-
-def _compiled(loops: ModuleType, op: Op) -> dict[type, Callable[..., Any]]:
-    """The same for any op with options, also one whose inputs are a sequence, of which the first is deferred."""
-    from dynamic.fast.records import install as install_record
-
-    worked_out = attributes(op)
-
-    def sign(batch: Batch, values: Sequence[Deferred], *args: Any, **options: Any) -> Any:
-        inputs = [told for value in values for told in (value.shape, value.dtype.num)]
-        return batch.sign(op, values, worked_out(inputs, *args, **options))
-
-    if op.arity is not None:
-        return {Deferred: loops.Deferral(op=op, general=op.general, arity=op.arity, sign=sign)}
-    install_record(op)  # else that would later take the place of what is put before it here
-    general = op.shortcuts.get(list, op.general)
-    return dict.fromkeys([list, tuple], loops.Deferral(op=op, general=general, arity=-1, sign=sign))
-
-
-_NO_OPTIONS: Attrs = {}
 
 dispatch.interpret(Deferred, _bind)
-# Of these a model calls more than of all others together.
-for _name, _op in {"__add__": add, "__sub__": subtract, "__mul__": multiply, "__matmul__": matmul}.items():
-    setattr(Deferred, _name, _shortcut(_op))

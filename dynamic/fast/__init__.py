@@ -1,82 +1,114 @@
 """The compiled tape: it does what `dynamic/tape.py` and `dynamic/walk.py` say, and calls them where a case is unusual.
 
     loops.py       the compiled module
-    connect.py     what Python lends it
     records.py     ops run and recorded
-    pullbacks.py   how an entry passes its cotangent back: by known kernel calls, or by the rules
-    learned.py     kernel calls read for each shape, dtype and option
-    programs.py    kernel calls as numbers
-    samples.py     kernel calls read off the rules
+    pullbacks.py   how a node passes its cotangent back: by known kernel calls, or by the rules
+    programs.py    kernel calls read off the rules
 
-Importing this raises ImportError where the compiled module was not built, or does not know this NumPy's arrays.
+Importing this raises ImportError where the compiled module was not built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from dynamic import inplace, mode, tape
 from dynamic import walk as textbook
-from dynamic.entry import Edge, Entry
 from dynamic.fast import loops
-from dynamic.fast.connect import connect
 from dynamic.fast.loops import watchers
-from dynamic.fast.pullbacks import pullback
+from dynamic.fast.programs import by_rules
+from dynamic.fast.pullbacks import Compiled, pullback
 from dynamic.fast.records import install, operators
-from dynamic.fast.samples import Typed
+from dynamic.node import Edge, Leaf, Node
+from dynamic.options import UnlikeError
 from dynamic.tape import History
-from graphs import reverse
+from dynamic.tensor import Tensor
+from dynamic.walk import Way
+from graphs import dispatch, promotion, reverse
 from graphs.op import Attrs, Op
+from graphs.ops.linalg import SMALL, matmul
+from graphs.ops.movement import cast
+from graphs.ops.sums import MANY, summed
 
 __all__ = ["bind", "history", "operators", "step", "walk", "watchers"]
+
+
+def _connect() -> None:
+    """Lend the loops what they work with."""
+    loops.connect(
+        tensor=Tensor,
+        entry=Node,
+        leaf=Leaf,
+        pullback=Compiled,
+        clock=inplace.clock,
+        add=np.add,
+        cast=cast,
+        unbroadcast=unbroadcast,
+        detours=dispatch.detours,
+        observers=dispatch.observers,
+        numbers=promotion.numbers,
+        broken=(*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
+        count=inplace.clock.count,
+        nothing={},
+        watchers=loops.watchers,
+        reduce=np.add.reduce,
+        summed=summed,
+        many=MANY,
+        product=matmul.kernel,
+        matmul=np.matmul,
+        dot=np.ndarray.dot,
+        divide=np.divide,
+        multiply=np.multiply,
+        small=SMALL,
+    )
+
+
+def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
+    """`reverse.unbroadcast` of an array, by the same kernels."""
+    total = summed(cotangent, _broadcast_axes(cotangent.shape, shape))
+    return total if type(total) is np.ndarray and total.shape == shape else np.asarray(total).reshape(shape)
+
+
+_broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
+
+
+_connect()
+mode.followed(loops.follow)
+_general = tape.interpreter(pullback)
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """What the compiled interpreter calls for an op that is new to it, and where anything is unusual."""
     install(op)
-    return tape.bind(op, args, attrs, pullback)
+    return _general(op, args, attrs)
 
 
-connect()
-mode.followed(loops.follow)
 bind = loops.binder(_bind)
 
 
 def history(roots: Iterable[Edge]) -> History:
-    """Every entry and leaf that led to the roots."""
+    """Every node and leaf that led to the roots."""
     return History(*loops.history(roots))
 
 
-def walk(
-    entries: list[Entry],
-    cotangents: dict[Any, Any],
-    wanted: frozenset[Edge],
-    useful: Container[Edge] | None,
-    *,
-    retain: bool,
-    create_graph: bool,
-) -> dict[Any, Any]:
-    """Visit the entries, the latest first; the cotangents of the leaves, and of the entries that are `wanted`."""
+def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, Any]:
+    """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`."""
     reached: dict[Any, Any] = {}
-    is_plain = not create_graph and useful is None
-    if is_plain and loops.walk(entries, cotangents, reached, wanted, bool(retain), _attend, textbook.hooked, _carry):
+    is_plain = not way.create_graph and way.useful is None
+    if is_plain and loops.walk(nodes, cotangents, reached, way.wanted, way.retain, _attend, textbook.hooked, by_rules):
         return reached
-    return reached | textbook.walk(entries, cotangents, wanted, useful, retain=retain, create_graph=create_graph)
+    return reached | textbook.walk(nodes, cotangents, way)
 
 
-def _attend(entry: Entry, cotangents: dict[Any, Any]) -> None:
-    """Do for an entry what is unusual before its cotangent is carried on."""
-    textbook.prepare(entry)
-    if entry.hooks:
-        cotangents[entry] = textbook.hooked(entry, cotangents.pop(entry))
-
-
-def _carry(entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
-    """Carry a cotangent to the inputs of an entry by the rules, where ops are observed."""
-    for edge, contribution in textbook.carry(entry, cotangents.pop(entry), retain=keep):
-        reverse.arrive(cotangents, edge, contribution)
-        del contribution  # while the next rule runs, nothing but `cotangents` holds it
+def _attend(node: Node, cotangents: dict[Any, Any]) -> None:
+    """Do for a node what is unusual before its cotangent is carried on."""
+    textbook.prepare(node)
+    if node.hooks:
+        cotangents[node] = textbook.hooked(node, cotangents.pop(node))
 
 
 def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:
@@ -84,8 +116,9 @@ def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> 
     return loops.step(_TOOLS, f, args, positions)
 
 
-def _walked(entries: list[Entry], cotangents: dict[Any, Any]) -> dict[Any, Any]:
-    return walk(entries, cotangents, frozenset(), None, retain=False, create_graph=False)
+def _walked(nodes: list[Node], cotangents: dict[Any, Any]) -> dict[Any, Any]:
+    return walk(nodes, cotangents, _PLAIN)
 
 
-_TOOLS = (_walked, inplace.owned, tape.zeros, Typed(1.0))
+_PLAIN = Way()
+_TOOLS = (_walked, inplace.owned, tape.zeros)

@@ -1,36 +1,35 @@
 """Pullbacks whose kernel calls are known: the compiled tape runs these without the rules.
 
 The calls are read off the rules themselves: they run once on samples, and what they call is written down. For
-elementwise ops and products they depend on nothing but the numbers of axes; for others they are read again for each
-shape, dtype and option (`dynamic/fast/learned.py`); the rules of a user's own op run each time, since they may do
-anything.
+elementwise ops and products they depend on nothing but the numbers of axes. Sums, reshapes, losses and their like spend
+more time on shapes and axes than on their kernels: their calls are read again for each shape, dtype and option. The
+rules of a user's own op run each time, since they may do anything.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dynamic.entry import Entry
-from dynamic.fast.learned import learned
-from dynamic.fast.programs import program
-from dynamic.fast.samples import Call, Sample, Trace, traced
-from graphs import reverse
+from dynamic.fast import loops
+from dynamic.fast.programs import Call, Sample, Trace, Typed, by_rules, program, traced
+from dynamic.node import Node
+from graphs.errors import GraphError
 from graphs.op import OUTPUT, Op
 from graphs.ops.linalg import matmul
 from graphs.pullback import Ndims, Pullback
 
-Code = Callable[[Entry, bool, dict[Any, Any]], None]
+Code = Callable[[Node, bool, dict[Any, Any]], None]
 
 
 class Compiled(Pullback):
     """A pullback of the compiled tape.
 
-    apply      `apply(entry, keep, cotangents)`: carries the cotangent of an entry to its inputs by the kernel calls
-               that are known, or by the rules; the entry is released unless it is to be kept
+    apply      `apply(node, keep, cotangents)`: carries the cotangent of a node to its inputs by the kernel calls
+               that are known, or by the rules; the node is released unless it is to be kept
     """
 
     __slots__ = ("apply",)
@@ -39,25 +38,16 @@ class Compiled(Pullback):
         super().__init__(op, wanted, count, ndims)
         self.apply: Code = self._compile
 
-    def _compile(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
+    def _compile(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = by_hand.get(self.op) or self._foreseen() or self.by_rules
-        self.apply(entry, keep, cotangents)
+        self.apply = by_hand.get(self.op) or self._foreseen() or by_rules
+        self.apply(node, keep, cotangents)
 
     def _foreseen(self) -> Code | None:
         """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
         if self.op.family == "custom" or not all(step.rule.is_ours for step in self.steps):
             return None
-        return _program(self) or learned(self)
-
-    def by_rules(self, entry: Entry, keep: bool, cotangents: dict[Any, Any]) -> None:
-        """Carry the cotangent of an entry to its inputs by the rules."""
-        edges, saved = entry.taken(keep)
-        values = [*saved, cotangents.pop(entry)]
-        del saved  # `pull` drops each value after its last reader
-        for edge, contribution in self.pull(edges, values):
-            reverse.arrive(cotangents, edge, contribution)
-            del contribution  # while the next rule runs, nothing but `cotangents` holds it
+        return _program(self) or _learned(self)
 
 
 by_hand: dict[Op, Code] = {}
@@ -104,3 +94,59 @@ def _traces(pullback: Pullback, size: int, dtype: Any) -> list[Trace]:
             for i, (value, source) in enumerate(zip(pullback.save(inputs, out, {}), pullback.sources, strict=True))
         ]
         return traced(pullback, Sample("g", np.ones_like(out), calls, whole=True), values)
+
+
+_FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solver", "sorting", "window"}
+
+
+def _learned(pullback: Compiled) -> Code | None:
+    """A pullback that is learned case by case; None for a family of which too little is known.
+
+    What reads no array is learned at once, anything else when the same shapes come a second time: learning runs the
+    kernels, which may take long.
+    """
+    reads_arrays = any(source is not None for source in pullback.sources)
+    if pullback.op.family not in _FAMILIES and (pullback.count != 1 or reads_arrays):
+        return None
+
+    def learn(node: Node, cotangent: Any) -> Code:
+        """What is to be called for such a node from now on, or the rules where that cannot be known."""
+        try:
+            return _read_for(pullback, node, cotangent, typed=not reads_arrays)
+        except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
+            return by_rules
+
+    return loops.Learned(learn=learn, otherwise=by_rules, at_once=not reads_arrays)
+
+
+def _read_for(pullback: Compiled, node: Node, cotangent: Any, *, typed: bool) -> Code:
+    calls: list[Call] = []
+    saved = [
+        Sample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
+        for i, value in enumerate(node.saved or ())
+    ]
+    with np.errstate(all="ignore"):
+        traces = traced(pullback, Sample("g", cotangent, calls, whole=True), saved)
+    if typed and _is_chain(traces):
+        traces = [_typed(trace, cotangent.dtype) for trace in traces]
+    return program(pullback, traces, typed=False, exact=True)
+
+
+def _is_chain(traces: Sequence[Trace]) -> bool:
+    """Whether each kernel reads the value before it and nothing else, so that all have the dtype of the cotangent."""
+    if len(traces) != 1:
+        return False
+    ((calls, result),) = traces
+    names = ["g", *[call.name for call in calls]]
+    return all(call.values == [name] for call, name in zip(calls, names, strict=False)) and result == names[-1]
+
+
+def _typed(trace: Trace, dtype: np.dtype[Any]) -> Trace:
+    """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads sooner."""
+    if dtype.kind != "f":
+        return trace
+    return trace._replace(calls=[call._replace(args=tuple(_arrays(call.args, dtype))) for call in trace.calls])
+
+
+def _arrays(args: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
+    return [Typed(arg)[dtype.num] if isinstance(arg, (int, float)) else arg for arg in args]

@@ -99,7 +99,6 @@ def record(op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = N
         prepared=attributes(op) if has_options(op) else None,
         swapped=swapped,
         takes_numbers=op.prepare is None,
-        is_item=item is not None,
     )
     return made
 

@@ -6,8 +6,6 @@
 #define MANY_QUOTIENTS 4096
 #define LARGEST_DIVISOR 0x1p100 /* whose reciprocal is no subnormal number */
 
-enum { FLOAT32 = 11, FLOAT64 = 12 };
-
 PyObject *
 made(PyObject *value)  /* the same of what has just been made: whoever watches is told of it */
 {
@@ -28,19 +26,19 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
 int
 is_ours(PyObject *array)
 {
-    return Py_IS_TYPE(array, ndarray) && Py_REFCNT(array) == 1 && (ARRAY(array)->flags & CARRAY) == CARRAY
-           && ARRAY(array)->base == NULL && nbytes_of(array) >= reuse_from;
+    return IS_ARRAY(array) && Py_REFCNT(array) == 1 && PyArray_ISCARRAY(ARRAY(array))
+           && PyArray_BASE(ARRAY(array)) == NULL && PyArray_NBYTES(ARRAY(array)) >= reuse_from;
 }
 
 /* What `matrix_product` in graphs/ops/linalg.py chooses for two arrays. */
 static PyObject *
 chosen_product(PyObject *x, PyObject *y)
 {
-    if (!Py_IS_TYPE(x, ndarray) || !Py_IS_TYPE(y, ndarray) || ARRAY(x)->ndim != 2 || ARRAY(y)->ndim != 2
-        || ARRAY(x)->dtype != ARRAY(y)->dtype || ARRAY(x)->shape[0] * ARRAY(y)->shape[1] > small)
+    if (!IS_ARRAY(x) || !IS_ARRAY(y) || PyArray_NDIM(ARRAY(x)) != 2 || PyArray_NDIM(ARRAY(y)) != 2
+        || dtype_of(x) != dtype_of(y) || PyArray_DIM(ARRAY(x), 0) * PyArray_DIM(ARRAY(y), 1) > small)
         return matmul;
-    int number = DTYPE(ARRAY(x)->dtype)->number;
-    return number == FLOAT32 || number == FLOAT64 ? dot : matmul;
+    int number = PyArray_TYPE(ARRAY(x));
+    return number == NPY_FLOAT || number == NPY_DOUBLE ? dot : matmul;
 }
 
 /* 1 / y for a number by which many are divided, if that is 1, 2, 4, ...: a product with it has the same bits, in half the
@@ -48,11 +46,11 @@ chosen_product(PyObject *x, PyObject *y)
 static PyObject *
 exact_reciprocal(PyObject *x, PyObject *y)
 {
-    if (!Py_IS_TYPE(x, ndarray) || !Py_IS_TYPE(y, ndarray) || ARRAY(y)->ndim != 0 || size_of(x) < MANY_QUOTIENTS
-        || ARRAY(x)->dtype != ARRAY(y)->dtype)
+    if (!IS_ARRAY(x) || !IS_ARRAY(y) || PyArray_NDIM(ARRAY(y)) != 0 || PyArray_SIZE(ARRAY(x)) < MANY_QUOTIENTS
+        || dtype_of(x) != dtype_of(y))
         return NULL;
-    int number = DTYPE(ARRAY(x)->dtype)->number, exponent;
-    if (number != FLOAT32 && number != FLOAT64)
+    int number = PyArray_TYPE(ARRAY(x)), exponent;
+    if (number != NPY_FLOAT && number != NPY_DOUBLE)
         return NULL;
     double value = PyFloat_AsDouble(y);
     if (!(value >= 1 && value <= LARGEST_DIVISOR) || frexp(value, &exponent) != 0.5)
@@ -107,11 +105,11 @@ call_into(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *
 int
 fits_into(PyObject *array, PyObject *target)  /* by broadcasting, without a change of dtype */
 {
-    int added = ARRAY(target)->ndim - ARRAY(array)->ndim;
-    if (added < 0 || ARRAY(array)->dtype != ARRAY(target)->dtype)
+    int added = PyArray_NDIM(ARRAY(target)) - PyArray_NDIM(ARRAY(array));
+    if (added < 0 || dtype_of(array) != dtype_of(target))
         return 0;
-    for (int i = 0; i < ARRAY(array)->ndim; i++)
-        if (ARRAY(array)->shape[i] != 1 && ARRAY(array)->shape[i] != ARRAY(target)->shape[i + added])
+    for (int i = 0; i < PyArray_NDIM(ARRAY(array)); i++)
+        if (PyArray_DIM(ARRAY(array), i) != 1 && PyArray_DIM(ARRAY(array), i) != PyArray_DIM(ARRAY(target), i + added))
             return 0;
     return 1;
 }

@@ -14,17 +14,18 @@ typedef struct {
 
 enum { A_NUMBER = -1, WHATEVER = -2 };  /* in place of the number of axes of an input */
 
-/* What the pullback of an op hangs on. In a byte each of the words: how many inputs there are, and the number of axes of
-   each; words are made and compared faster than bytes. */
+/* What the pullback of an op depends on, in words, which are soon compared: the inputs that want a gradient, as a bit set; how
+   many inputs there are; and the number of axes of each. */
+enum { WANTED, COUNT, NDIMS };
+
 typedef struct {
-    uint64_t wanted;
-    uint64_t words[MOST_INPUTS / 8 + 1];
+    int64_t words[NDIMS + MOST_INPUTS];
 } Kind;
 
-static inline int
-byte_of(const Kind *kind, Py_ssize_t i)
+static size_t
+bytes_of(const Kind *kind)
 {
-    return (signed char)(kind->words[i / 8] >> i % 8 * 8);
+    return (size_t)(NDIMS + kind->words[COUNT]) * sizeof(int64_t);
 }
 
 typedef struct Want {
@@ -133,7 +134,7 @@ free_want(Want *want)
 }
 
 static int
-read_field(Field *field, PyObject *pair, Py_ssize_t count_)  /* (source, name or None) */
+read_field(Field *field, PyObject *pair, int64_t count_)  /* (source, name or None) */
 {
     PyObject *name;
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
@@ -152,7 +153,7 @@ read_field(Field *field, PyObject *pair, Py_ssize_t count_)  /* (source, name or
 }
 
 static Want *
-read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fields) */
+read_want(const Kind *kind, PyObject *told)  /* (pullback, fields) */
 {
     PyObject *pullback, *fields;
     if (!PyTuple_Check(told)) {
@@ -167,12 +168,10 @@ read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fie
         PyErr_NoMemory();
         return NULL;
     }
-    want->kind.wanted = kind->wanted;
-    memcpy(want->kind.words, kind->words, (size_t)words * sizeof(uint64_t));
+    memcpy(want->kind.words, kind->words, bytes_of(kind));
     want->pullback = Py_NewRef(pullback);
     for (; want->count < PyTuple_GET_SIZE(fields); want->count++)
-        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count),
-                       byte_of(kind, 0)) < 0) {
+        if (read_field(&want->fields[want->count], PyTuple_GET_ITEM(fields, want->count), kind->words[COUNT]) < 0) {
             free_want(want);
             return NULL;
         }
@@ -180,23 +179,23 @@ read_want(const Kind *kind, Py_ssize_t words, PyObject *told)  /* (pullback, fie
 }
 
 static Want *
-find_want(Recorder *recorder, const Kind *kind, Py_ssize_t words)
+find_want(Recorder *recorder, const Kind *kind)
 {
     if (recorder->known >= MOST_WANTS) {  /* as many kinds of calls as no program makes: the interpreter's */
         PyErr_SetString(PyExc_ValueError, "too many kinds of calls of one op");
         return NULL;
     }
-    int count_ = byte_of(kind, 0), is_any = count_ != 0 && byte_of(kind, 1) == WHATEVER;
+    int count_ = (int)kind->words[COUNT], is_any = count_ != 0 && kind->words[NDIMS] == WHATEVER;
     PyObject *ndims = is_any ? Py_NewRef(Py_None) : PyTuple_New(count_);
     for (int i = 0; ndims != NULL && !is_any && i < count_; i++) {
-        int ndim = byte_of(kind, i + 1);
+        long ndim = (long)kind->words[NDIMS + i];
         PyTuple_SET_ITEM(ndims, i, ndim == A_NUMBER ? Py_NewRef(Py_None) : PyLong_FromLong(ndim));
     }
-    PyObject *told = ndims == NULL ? NULL
-                                   : PyObject_CallFunction(recorder->find, "KiO", (unsigned long long)kind->wanted,
-                                                           count_, ndims);
+    PyObject *told = NULL;
+    if (ndims != NULL)
+        told = PyObject_CallFunction(recorder->find, "KiO", (unsigned long long)kind->words[WANTED], count_, ndims);
     Py_XDECREF(ndims);
-    Want *want = told == NULL ? NULL : read_want(kind, words, told);
+    Want *want = told == NULL ? NULL : read_want(kind, told);
     Py_XDECREF(told);
     if (want != NULL) {
         want->next = recorder->wants;
@@ -206,41 +205,24 @@ find_want(Recorder *recorder, const Kind *kind, Py_ssize_t words)
     return want;
 }
 
-static int
-is_same_kind(const Kind *kind, const Kind *other, Py_ssize_t words)
-{
-    if (kind->wanted != other->wanted)
-        return 0;
-    for (Py_ssize_t i = 0; i < words; i++)  /* the first holds how many there are */
-        if (kind->words[i] != other->words[i])
-            return 0;
-    return 1;
-}
-
 static Want *
 want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
 {
     Kind kind;
-    Py_ssize_t words = inputs->count / 8 + 1;
-    uint64_t word = (uint64_t)inputs->count;
-    kind.wanted = wanted;
     int is_any = recorder->is_elementwise && inputs->tensors == inputs->count;  /* as in tape.py */
+    kind.words[WANTED] = (int64_t)wanted;
+    kind.words[COUNT] = inputs->count;
     for (Py_ssize_t i = 0; i < inputs->count; i++) {
-        int ndim = is_any                     ? WHATEVER
-                   : inputs->is_number[i]     ? A_NUMBER
-                   : recorder->is_elementwise ? Py_MIN(ARRAY(inputs->arrays[i])->ndim, 1)
-                                              : ARRAY(inputs->arrays[i])->ndim;
-        if ((i + 1) % 8 == 0) {
-            kind.words[i / 8] = word;
-            word = 0;
-        }
-        word |= (uint64_t)(unsigned char)ndim << (i + 1) % 8 * 8;
+        int ndim = is_any || inputs->is_number[i] ? 0 : PyArray_NDIM(ARRAY(inputs->arrays[i]));
+        kind.words[NDIMS + i] = is_any                     ? WHATEVER
+                                : inputs->is_number[i]     ? A_NUMBER
+                                : recorder->is_elementwise ? Py_MIN(ndim, 1)
+                                                           : ndim;
     }
-    kind.words[words - 1] = word;
     for (Want *want = recorder->wants; want != NULL; want = want->next)
-        if (is_same_kind(&want->kind, &kind, words))
+        if (memcmp(want->kind.words, kind.words, bytes_of(&kind)) == 0)
             return want;
-    return find_want(recorder, &kind, words);
+    return find_want(recorder, &kind);
 }
 
 /* The entry of an op that has just run: a new reference, or NULL with an error set. */
@@ -259,7 +241,7 @@ entry_of(Recorder *recorder, uint64_t wanted, const Inputs *inputs, PyObject *ou
     SLOT(entry, at.saved) = saved_values(want, inputs, out, attrs);
     SLOT(entry, at.attrs) = Py_NewRef(attrs);
     SLOT(entry, at.shape) = shape_of(out);
-    SLOT(entry, at.dtype) = Py_NewRef(ARRAY(out)->dtype);
+    SLOT(entry, at.dtype) = Py_NewRef(dtype_of(out));
     SLOT(entry, at.hooks) = Py_NewRef(Py_None);
     SLOT(entry, at.sequence) = Py_TYPE(count)->tp_iternext(count);
     if (PyErr_Occurred())

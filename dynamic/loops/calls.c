@@ -1,125 +1,136 @@
 /* Calls: what was found out about earlier calls, by the shapes and dtypes of their arrays and all else they were told.
 
-   Options are compared by type and value, through tuples and slices, and no code of theirs runs: 1, 1.0 and True are
-   three options, and so are 0.0 and -0.0. The call found is moved to the front, so that the next is found sooner. */
+   A call is read as words: of an array the dtype and the sizes, of an option the type and the value, through tuples and
+   slices. Equal words are equal calls, and no code of the options' runs: 1, 1.0 and True are three options, and so are
+   0.0 and -0.0. The call found is moved to the front, so that the next is found sooner. */
 
 #include "inputs.h"
 
 #define MOST_CALLS 16  /* in a bucket */
+#define MOST_WORDS 512
 
 struct Call {
     Call *next;
-    PyObject *value, *names;
-    Py_ssize_t count, total, positional;  /* of inputs, options, and options without a name */
-    PyObject **dtypes, **options;
-    int *ndims;
-    Py_ssize_t *sizes;  /* of all axes of all inputs, one after the other */
+    PyObject *options, *held, *value;  /* `held` are the dtypes whose addresses are among the words */
+    size_t count;
+    uint64_t words[];
 };
 
+typedef struct {
+    size_t count;
+    uint64_t words[MOST_WORDS];
+} Key;
+
 static int
-is_same(PyObject *value, PyObject *other)  /* of values of which `is_plain` holds for one */
+push(Key *key, uint64_t word)  /* 0 where there is no room, as below where a call is not to be remembered */
 {
-    if (value == other)
-        return 1;
-    if (Py_TYPE(value) != Py_TYPE(other))
+    if (key->count == MOST_WORDS)
         return 0;
-    if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value))
-        return PyObject_RichCompareBool(value, other, Py_EQ) == 1;
-    if (PyFloat_CheckExact(value))
-        return memcmp(&((PyFloatObject *)value)->ob_fval, &((PyFloatObject *)other)->ob_fval, sizeof(double)) == 0;
-    if (PySlice_Check(value)) {
-        PySliceObject *one = (PySliceObject *)value, *two = (PySliceObject *)other;
-        return is_same(one->start, two->start) && is_same(one->stop, two->stop) && is_same(one->step, two->step);
-    }
-    if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != PyTuple_GET_SIZE(other))
-        return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-        if (!is_same(PyTuple_GET_ITEM(value, i), PyTuple_GET_ITEM(other, i)))
-            return 0;
+    key->words[key->count++] = word;
     return 1;
 }
 
-/* Whether a value is known by `is_same` for good: one that nothing can change. */
 static int
-is_plain(PyObject *value, int nested)
+add_text(Key *key, PyObject *text)
 {
-    if (nested > MOST_NESTED)
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    if (bytes == NULL) {
+        PyErr_Clear();  /* of half a character */
         return 0;
+    }
+    int fits = push(key, (uint64_t)size);
+    for (Py_ssize_t i = 0; fits && i < size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, (size_t)Py_MIN(size - i, 8));
+        fits = push(key, word);
+    }
+    return fits;
+}
+
+static int
+add_option(Key *key, PyObject *value, int nested)  /* one that nothing can change */
+{
+    int overflow = 0, fits = nested <= MOST_NESTED && push(key, (uintptr_t)Py_TYPE(value));
+    if (!fits || value == Py_None || value == Py_Ellipsis)
+        return fits;
+    if (PyLong_CheckExact(value) || PyBool_Check(value))
+        return push(key, (uint64_t)PyLong_AsLongLongAndOverflow(value, &overflow)) && !overflow;
+    if (PyFloat_CheckExact(value)) {
+        double number = PyFloat_AS_DOUBLE(value);
+        uint64_t bits;
+        memcpy(&bits, &number, sizeof bits);
+        return push(key, bits);
+    }
+    if (PyUnicode_CheckExact(value))
+        return add_text(key, value);
     if (PySlice_Check(value)) {
-        PySliceObject *one = (PySliceObject *)value;
-        return is_plain(one->start, nested + 1) && is_plain(one->stop, nested + 1) && is_plain(one->step, nested + 1);
+        PySliceObject *slice = (PySliceObject *)value;
+        return add_option(key, slice->start, nested + 1) && add_option(key, slice->stop, nested + 1)
+               && add_option(key, slice->step, nested + 1);
     }
     if (PyTuple_Check(value) && Py_TYPE(value)->tp_dictoffset == 0) {  /* a named one, too */
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!is_plain(PyTuple_GET_ITEM(value, i), nested + 1))
-                return 0;
-        return 1;
+        fits = push(key, (uint64_t)PyTuple_GET_SIZE(value));
+        for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(value); i++)
+            fits = add_option(key, PyTuple_GET_ITEM(value, i), nested + 1);
+        return fits;
     }
-    return value == Py_None || value == Py_Ellipsis || PyBool_Check(value) || PyLong_CheckExact(value)
-           || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyType_Check(value)
-           || PyObject_TypeCheck(value, dtype_type);
+    return (PyType_Check(value) || PyObject_TypeCheck(value, &PyArrayDescr_Type)) && push(key, (uintptr_t)value);
+}
+
+static Py_ssize_t
+total_of(Py_ssize_t positional, PyObject *names)  /* options */
+{
+    return positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
 }
 
 static int
-are_same(PyObject *names, PyObject *others)  /* the names of options, or NULL */
+read_key(Key *key, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
 {
-    return names == others || (names != NULL && others != NULL && is_same(names, others));
-}
-
-static int
-is_like(const Call *call, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
-{
-    if (call->count != inputs->count || call->positional != positional || !are_same(call->names, names))
-        return 0;
-    const Py_ssize_t *sizes = call->sizes;
-    for (Py_ssize_t i = 0; i < call->count; i++) {
-        const Array *array = ARRAY(inputs->arrays[i]);
-        if (array->dtype != call->dtypes[i] || array->ndim != call->ndims[i])
-            return 0;
-        for (int axis = 0; axis < array->ndim; axis++)
-            if (array->shape[axis] != *sizes++)
-                return 0;
+    int fits = 1;
+    key->count = 0;
+    for (Py_ssize_t i = 0; fits && i < inputs->count; i++) {
+        PyArrayObject *array = ARRAY(inputs->arrays[i]);
+        fits = push(key, (uintptr_t)PyArray_DESCR(array)) && push(key, (uint64_t)PyArray_NDIM(array));
+        for (int axis = 0; fits && axis < PyArray_NDIM(array); axis++)
+            fits = push(key, (uint64_t)PyArray_DIM(array, axis));
     }
-    for (Py_ssize_t i = 0; i < call->total; i++)
-        if (!is_same(call->options[i], options[i]))
-            return 0;
-    return 1;
+    fits = fits && push(key, (uint64_t)positional) && (names == NULL || add_option(key, names, 0));
+    for (Py_ssize_t i = 0; fits && i < total_of(positional, names); i++)
+        fits = add_option(key, options[i], 0);
+    return fits;
 }
 
-static size_t
-sum_of(PyObject *value, int nested)  /* the same for what is the same */
+int
+is_plain_call(const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)  /* one to be kept */
 {
-    size_t sum = 0;
-    if (PyLong_CheckExact(value))
-        return (size_t)PyObject_Hash(value);
-    for (Py_ssize_t i = 0; nested < MOST_NESTED && PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++)
-        sum = sum * 31 + sum_of(PyTuple_GET_ITEM(value, i), nested + 1);
-    return sum;
+    Key key;
+    return read_key(&key, inputs, options, positional, names);
 }
 
-static int
-bucket_of(const Inputs *inputs, PyObject *const *options, Py_ssize_t total)
+static Call **
+bucket_of(Calls *calls, const Key *key)
 {
-    size_t sum = 0;
-    for (Py_ssize_t i = 0; i < total; i++)
-        sum = sum * 31 + sum_of(options[i], 0);
-    for (Py_ssize_t i = 0; i < inputs->count; i++)
-        for (int axis = 0; axis < ARRAY(inputs->arrays[i])->ndim; axis++)
-            sum = sum * 31 + (size_t)ARRAY(inputs->arrays[i])->shape[axis];
-    return (int)((sum ^ sum >> 5 ^ sum >> 10) % BUCKETS);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < key->count; i++)
+        sum = (sum ^ key->words[i]) * 0x9E3779B97F4A7C15;
+    return &calls->latest[(sum >> 32) % BUCKETS];
 }
 
 PyObject *
 find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
 {
-    int bucket = bucket_of(inputs, options, positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names)));
-    for (Call **place = &calls->latest[bucket]; *place != NULL; place = &(*place)->next) {
+    Key key;
+    if (!read_key(&key, inputs, options, positional, names))
+        return NULL;
+    Call **first = bucket_of(calls, &key);
+    for (Call **place = first; *place != NULL; place = &(*place)->next) {
         Call *call = *place;
-        if (!is_like(call, inputs, options, positional, names))
+        if (call->count != key.count || memcmp(call->words, key.words, key.count * sizeof(uint64_t)) != 0)
             continue;
         *place = call->next;
-        call->next = calls->latest[bucket];
-        calls->latest[bucket] = call;
+        call->next = *first;
+        *first = call;
         return Py_NewRef(call->value);
     }
     return NULL;
@@ -128,82 +139,53 @@ find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize
 static void
 free_call(Call *call)
 {
+    Py_DECREF(call->options);
+    Py_DECREF(call->held);
     Py_DECREF(call->value);
-    Py_XDECREF(call->names);
-    for (Py_ssize_t i = 0; i < call->count; i++)
-        Py_DECREF(call->dtypes[i]);
-    for (Py_ssize_t i = 0; i < call->total; i++)
-        Py_DECREF(call->options[i]);
-    PyMem_Free(call->dtypes);
-    PyMem_Free(call->options);
-    PyMem_Free(call->ndims);
-    PyMem_Free(call->sizes);
     PyMem_Free(call);
 }
 
-/* Room for a call, or NULL with an error set. */
-static Call *
-new_call(Py_ssize_t count_, Py_ssize_t axes, Py_ssize_t total)
-{
-    Call *call = PyMem_Calloc(1, sizeof(Call));
-    if (call == NULL)
-        return (Call *)PyErr_NoMemory();
-    call->value = Py_NewRef(Py_None);
-    call->dtypes = PyMem_New(PyObject *, count_ + 1);
-    call->options = PyMem_New(PyObject *, total + 1);
-    call->ndims = PyMem_New(int, count_ + 1);
-    call->sizes = PyMem_New(Py_ssize_t, axes + 1);
-    if (call->dtypes == NULL || call->options == NULL || call->ndims == NULL || call->sizes == NULL) {
-        free_call(call);
-        return (Call *)PyErr_NoMemory();
-    }
-    return call;
-}
-
 static void
-drop_oldest(Calls *calls, int bucket)
+drop_oldest(Call **place)  /* of a bucket, where that is full */
 {
-    Call **place = &calls->latest[bucket];
-    while ((*place)->next != NULL)
+    for (int i = 0; *place != NULL && i < MOST_CALLS; i++)
         place = &(*place)->next;
     Call *call = *place;
-    *place = NULL;
-    calls->counts[bucket]--;
-    free_call(call);  /* last: what it held may run anything as it goes */
+    if (call != NULL) {
+        *place = NULL;
+        free_call(call);  /* last: what it held may run anything as it goes */
+    }
 }
 
 int  /* 1 if it is kept, 0 if it is no plain call, -1 with an error set */
 keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,
           PyObject *value)
 {
-    Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), axes = 0;
-    for (Py_ssize_t i = 0; i < total; i++)
-        if (!is_plain(options[i], 0))
-            return 0;
-    for (Py_ssize_t i = 0; i < inputs->count; i++)
-        axes += ARRAY(inputs->arrays[i])->ndim;
-    Call *call = new_call(inputs->count, axes, total);
-    if (call == NULL)
-        return -1;
-    Py_ssize_t *sizes = call->sizes;
-    for (Py_ssize_t i = 0; i < inputs->count; i++) {
-        const Array *array = ARRAY(inputs->arrays[i]);
-        call->dtypes[i] = Py_NewRef(array->dtype);
-        call->ndims[i] = array->ndim;
-        for (int axis = 0; axis < array->ndim; axis++)
-            *sizes++ = array->shape[axis];
-        call->count++;
+    Py_ssize_t total = total_of(positional, names);
+    PyObject *all = PyTuple_New(total), *held = PyTuple_New(inputs->count);  /* before the key: this may run anything */
+    for (Py_ssize_t i = 0; all != NULL && i < total; i++)
+        PyTuple_SET_ITEM(all, i, Py_NewRef(options[i]));
+    for (Py_ssize_t i = 0; held != NULL && i < inputs->count; i++)
+        PyTuple_SET_ITEM(held, i, Py_NewRef(dtype_of(inputs->arrays[i])));
+    Key key;
+    int is_plain = all != NULL && held != NULL && read_key(&key, inputs, options, positional, names);
+    Call *call = is_plain ? PyMem_Malloc(offsetof(Call, words) + key.count * sizeof(uint64_t)) : NULL;
+    if (is_plain && call == NULL)
+        PyErr_NoMemory();
+    if (call == NULL) {
+        Py_XDECREF(all);
+        Py_XDECREF(held);
+        return PyErr_Occurred() ? -1 : 0;
     }
-    for (; call->total < total; call->total++)
-        call->options[call->total] = Py_NewRef(options[call->total]);
-    call->positional = positional;
-    call->names = Py_XNewRef(names);
-    Py_SETREF(call->value, Py_NewRef(value));
-    int bucket = bucket_of(inputs, options, total);
-    call->next = calls->latest[bucket];
-    calls->latest[bucket] = call;
-    if (++calls->counts[bucket] > MOST_CALLS)
-        drop_oldest(calls, bucket);
+    memcpy(call->words, key.words, key.count * sizeof(uint64_t));
+    call->count = key.count;
+    call->value = Py_NewRef(value);
+    call->options = all;
+    call->held = held;
+    Call **first = bucket_of(calls, &key);
+    call->next = *first;
+    *first = call;
+    drop_oldest(first);
     return 1;
 }
 
@@ -214,14 +196,9 @@ list_calls(const Calls *calls)  /* pairs of options and what was kept of them */
     int collects = PyGC_Disable();  /* which may run anything, a call among it */
     for (int bucket = 0; list != NULL && bucket < BUCKETS; bucket++)
         for (Call *call = calls->latest[bucket]; list != NULL && call != NULL; call = call->next) {
-            PyObject *options = PyTuple_New(call->total), *pair = NULL;
-            for (Py_ssize_t i = 0; options != NULL && i < call->total; i++)
-                PyTuple_SET_ITEM(options, i, Py_NewRef(call->options[i]));
-            if (options != NULL)
-                pair = PyTuple_Pack(2, options, call->value);
+            PyObject *pair = PyTuple_Pack(2, call->options, call->value);
             if (pair == NULL || PyList_Append(list, pair) < 0)
                 Py_CLEAR(list);
-            Py_XDECREF(options);
             Py_XDECREF(pair);
         }
     if (collects)
@@ -235,8 +212,7 @@ visit_calls(Calls *calls, visitproc visit, void *arg)
     for (int bucket = 0; bucket < BUCKETS; bucket++)
         for (Call *call = calls->latest[bucket]; call != NULL; call = call->next) {
             Py_VISIT(call->value);
-            for (Py_ssize_t i = 0; i < call->total; i++)
-                Py_VISIT(call->options[i]);
+            Py_VISIT(call->options);
         }
     return 0;
 }

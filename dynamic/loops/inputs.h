@@ -63,11 +63,11 @@ hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbe
         if (Py_IS_TYPE(array, Tensor)) {
             edge = SLOT(array, at.edge);
             array = SLOT(array, at.data);
-            if (array == NULL || !Py_IS_TYPE(array, ndarray) || edge == NULL || !is_edge(edge) || precedes_change(edge))
+            if (array == NULL || !IS_ARRAY(array) || edge == NULL || !is_edge(edge) || precedes_change(edge))
                 return 0;
             inputs->tensors++;
         }
-        else if (Py_IS_TYPE(array, ndarray)) {
+        else if (IS_ARRAY(array)) {
             if (!is_held(array))
                 return 0;
         }

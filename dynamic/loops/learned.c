@@ -33,10 +33,10 @@ read_case(Case *one, PyObject *entry)  /* 0 where there is more than there is ro
         return 0;
     for (Py_ssize_t i = 0; i < count_; i++) {
         PyObject *value = PyTuple_GET_ITEM(saved, i);
-        int is_array = Py_IS_TYPE(value, ndarray);
+        int is_array = IS_ARRAY(value);
         if (is_array)
             one->inputs.arrays[one->inputs.count++] = value;
-        one->options[one->count++] = is_array ? (PyObject *)ndarray : value;  /* and where the arrays are */
+        one->options[one->count++] = is_array ? (PyObject *)&PyArray_Type : value;  /* and where the arrays are */
     }
     return 1;
 }

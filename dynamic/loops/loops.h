@@ -1,25 +1,20 @@
-/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do, and batches. It calls Python where a case is unusual.
+/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do. It calls Python where a case is unusual.
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         graphs/op.py
-     index.c       a tensor indexed                             dynamic/tensor.py
      calls.c       what is known of the calls before            dynamic/options.py
      program.c     the pullback of an op as kernel calls        graphs/pullback.py
      learned.c     the one for a cotangent and what is saved    graphs/pullback.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
                    and the pass back along them                 dynamic/walk.py
-     transform.c   what is done around a transform              dynamic/arguments.py
      step.c        a training step from one end to the other    dynamic/functional.py
-     batch.c       an op put off                                dynamic/batching/batch.py
-     cells.c       a call of a cell put off                     dynamic/batching/cells.py
-     groups.c      where what runs together lies in memory      dynamic/batching/memory.py, layout.py, schedule.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
      module.c      the module, and what Python lends it         dynamic/fast/connect.py
 
    Without a C compiler at installation the tape in Python runs, and there is no pool, which NumPy can ask in C alone.
    Tensors and entries stay Python classes with slots; where in the object a slot lies is read off its member
-   descriptor. Nothing of NumPy's is called but what Python lends, so that this is built without its headers.
+   descriptor. Arrays are read by NumPy's C API; kernels are called as Python lends them.
 
    The arrays that a kernel reads are dropped after the last kernel that reads them, and never before: what a backward
    pass holds at its peak is one of the things that are measured. */
@@ -30,10 +25,27 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <structmember.h>
+
+#define NPY_TARGET_VERSION NPY_2_3_API_VERSION /* the oldest NumPy that pyproject.toml admits */
+#define NPY_NO_DEPRECATED_API NPY_2_3_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL graphduel_numpy
+#ifndef IMPORTS_NUMPY /* module.c does, for all */
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility push(hidden) /* these names are for each other alone */
+#endif
+
+#ifdef _MSC_VER
+#define THREAD_LOCAL __declspec(thread)
+#else
+#define THREAD_LOCAL _Thread_local
 #endif
 
 #define MOST_INPUTS 64 /* as fast/records.py says */
@@ -43,8 +55,8 @@
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *ndarray, *dtype_type;
-extern PyObject *asarray, *add, *reduce;    /* numpy.asarray, numpy.add, numpy.add.reduce */
+extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
+extern PyObject *add, *reduce;              /* numpy.add, numpy.add.reduce */
 extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/sums.py */
 extern Py_ssize_t many;
 extern PyObject *out_only;                  /* ("out",) */
@@ -57,14 +69,9 @@ extern PyObject *numbers, *broken;          /* numbers as arrays; what the inter
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */
 extern PyObject *watchers;                  /* who is told of every array that is made here */
-extern PyObject *recorder_name, *key_name;  /* "recorder", "key" */
-extern PyObject *whole;                     /* slice(None) */
+extern PyObject *recorder_name;             /* "recorder" */
 
-#ifdef _MSC_VER
-extern __declspec(thread) Py_ssize_t reuse_from; /* bytes of an array that may be written over: see pool.py */
-#else
-extern _Thread_local Py_ssize_t reuse_from;
-#endif
+extern THREAD_LOCAL Py_ssize_t reuse_from;  /* bytes of an array that may be written over: see pool.py */
 
 PyObject *mode_now(void); /* of this thread: (recording, inference, batch), see mode.py; NULL outside of any block */
 int is_idle(void);        /* whether this thread records nothing */
@@ -113,31 +120,8 @@ number_in(PyObject *object, Py_ssize_t offset)  /* -1 may be an error; no code o
 
 /* Arrays ----------------------------------------------------------------------------------------------------------- */
 
-/* The head of NumPy's arrays and dtypes, which has been the same in every version since 2.0. `connect` compares it with
-   what Python says of some arrays, and refuses where they differ. */
-typedef struct {
-    PyObject_HEAD
-    char *data;
-    int ndim;
-    Py_ssize_t *shape, *strides;
-    PyObject *base;
-    PyObject *dtype;
-    int flags;
-} Array;
-
-typedef struct {
-    PyObject_HEAD
-    PyTypeObject *scalar;
-    char kind, code, order, former_flags;
-    int number;
-    uint64_t flags;
-    Py_ssize_t itemsize;
-} DType;
-
-#define WRITEABLE 0x0400
-#define CARRAY 0x0501 /* rows one after the other, aligned, writeable */
-#define ARRAY(object) ((Array *)(object))
-#define DTYPE(object) ((DType *)(object))
+#define ARRAY(object) ((PyArrayObject *)(object))
+#define IS_ARRAY(object) PyArray_CheckExact(object)
 
 static inline void
 put(PyObject *object, Py_ssize_t offset, PyObject *value)  /* takes the reference */
@@ -150,13 +134,13 @@ put(PyObject *object, Py_ssize_t offset, PyObject *value)  /* takes the referenc
 static inline int
 is_floating(PyObject *array)
 {
-    return DTYPE(ARRAY(array)->dtype)->kind == 'f';
+    return PyTypeNum_ISFLOAT(PyArray_TYPE(ARRAY(array)));
 }
 
 static inline int
 is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints and floats */
 {
-    switch (DTYPE(ARRAY(array)->dtype)->kind) {
+    switch (PyArray_DESCR(ARRAY(array))->kind) {
     case 'f': case 'i': case 'u': case 'b':
         return 1;
     default:
@@ -167,15 +151,15 @@ is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints an
 static inline PyObject *
 dtype_number(PyObject *array)
 {
-    return PyLong_FromLong(DTYPE(ARRAY(array)->dtype)->number);
+    return PyLong_FromLong(PyArray_TYPE(ARRAY(array)));
 }
 
 static inline PyObject *
 shape_of(PyObject *array)
 {
-    PyObject *shape = PyTuple_New(ARRAY(array)->ndim);
-    for (int i = 0; shape != NULL && i < ARRAY(array)->ndim; i++)
-        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(ARRAY(array)->shape[i]));
+    PyObject *shape = PyTuple_New(PyArray_NDIM(ARRAY(array)));
+    for (int i = 0; shape != NULL && i < PyArray_NDIM(ARRAY(array)); i++)
+        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIM(ARRAY(array), i)));
     return shape;
 }
 
@@ -183,38 +167,29 @@ shape_of(PyObject *array)
 static inline int
 has_shape(PyObject *array, PyObject *shape)
 {
-    if (shape == NULL || !PyTuple_CheckExact(shape) || ARRAY(array)->ndim != PyTuple_GET_SIZE(shape))
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyArray_NDIM(ARRAY(array)) != PyTuple_GET_SIZE(shape))
         return 0;
-    for (int i = 0; i < ARRAY(array)->ndim; i++)
+    for (int i = 0; i < PyArray_NDIM(ARRAY(array)); i++)
         if (!PyLong_CheckExact(PyTuple_GET_ITEM(shape, i))
-            || ARRAY(array)->shape[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i))) {
+            || PyArray_DIM(ARRAY(array), i) != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i))) {
             PyErr_Clear();  /* of a number that is no size */
             return 0;
         }
     return 1;
 }
 
-static inline Py_ssize_t
-size_of(PyObject *array)
+static inline PyObject *
+dtype_of(PyObject *array)  /* borrowed */
 {
-    Py_ssize_t size = 1;
-    for (int i = 0; i < ARRAY(array)->ndim; i++)
-        size *= ARRAY(array)->shape[i];
-    return size;
-}
-
-static inline Py_ssize_t
-nbytes_of(PyObject *array)
-{
-    return size_of(array) * DTYPE(ARRAY(array)->dtype)->itemsize;
+    return (PyObject *)PyArray_DESCR(ARRAY(array));
 }
 
 static inline PyObject *
 as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays give scalars */
 {
-    if (value == NULL || Py_IS_TYPE(value, ndarray))
+    if (value == NULL || IS_ARRAY(value))
         return value;
-    PyObject *array = PyObject_CallOneArg(asarray, value);
+    PyObject *array = PyArray_FromAny(value, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
     Py_DECREF(value);
     return array;
 }
@@ -235,19 +210,16 @@ PyObject *run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs);
 PyObject *recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attrs);
 PyObject *binder(PyObject *module, PyObject *general);
 
-/* index.c */
-PyObject *item(Recorder *recorder, PyObject *tensor, PyObject *key);
-
 /* calls.c */
 typedef struct Call Call;
 
-#define BUCKETS 32
+#define BUCKETS 256
 
 typedef struct {
-    Call *latest[BUCKETS];  /* by the sizes of the inputs */
-    int counts[BUCKETS];
+    Call *latest[BUCKETS];
 } Calls;
 
+int is_plain_call(const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names);
 PyObject *find_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional,
                     PyObject *names);
 int keep_call(Calls *calls, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names,
@@ -274,18 +246,11 @@ PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count_);
 Py_ssize_t offset_of(PyObject *type, const char *name);
 
 /* pool.c */
-PyObject *connect_pool(PyObject *module, PyObject *api);
+int find_allocator(void);
 PyObject *new_pool(PyObject *module, PyObject *args);
 PyObject *enter_pool(PyObject *module, PyObject *pool);
 PyObject *leave_pool(PyObject *module, PyObject *args);
 PyObject *pool_stats(PyObject *module, PyObject *pool);
-
-/* transform.c */
-PyObject *arguments(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *grouped(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *close_variables(PyObject *module, PyObject *tensors);
-PyObject *collect(PyObject *module, PyObject *const *args, Py_ssize_t count_);
-PyObject *own(PyObject *array, PyObject *before, PyObject *owned);
 
 /* step.c */
 PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t count_);

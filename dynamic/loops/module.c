@@ -1,21 +1,18 @@
 /* The module, and what Python lends it. */
 
-#include "waiting.h"
+#define IMPORTS_NUMPY
+#include "loops.h"
 
 #define BLOCKS "blocks"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *ndarray, *dtype_type;
-PyObject *asarray, *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
+PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
+PyObject *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
 PyObject *product, *matmul, *dot, *divide, *multiply;
 Py_ssize_t small, many;
-PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name, *key_name, *whole;
+PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
 
-#ifdef _MSC_VER
-static __declspec(thread) PyObject *blocks;
-#else
-static _Thread_local PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
-#endif
+static THREAD_LOCAL PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
 
 Py_ssize_t
 offset_of(PyObject *type, const char *name)
@@ -30,16 +27,6 @@ offset_of(PyObject *type, const char *name)
         Py_DECREF(descriptor);
     }
     return offset;
-}
-
-/* Whether the structs of loops.h are what arrays are: a sample, and what Python says of it. */
-static int
-is_as_told(PyObject *array, PyObject *shape, PyObject *dtype, PyObject *base, int number, int itemsize, int writeable)
-{
-    return ARRAY(array)->ndim == PyTuple_GET_SIZE(shape) && has_shape(array, shape) && ARRAY(array)->dtype == dtype
-           && (ARRAY(array)->base == NULL ? Py_None : ARRAY(array)->base) == base
-           && DTYPE(dtype)->number == number && DTYPE(dtype)->itemsize == itemsize && is_floating(array)
-           && !(ARRAY(array)->flags & WRITEABLE) == !writeable;
 }
 
 PyObject *
@@ -82,22 +69,6 @@ follow(PyObject *Py_UNUSED(module), PyObject *table)
 static PyMethodDef functions[] = {
     {"follow", follow, METH_O, NULL},
     {"binder", binder, METH_O, NULL},
-    {"arguments", (PyCFunction)(void (*)(void))arguments, METH_FASTCALL, NULL},
-    {"grouped", (PyCFunction)(void (*)(void))grouped, METH_FASTCALL, NULL},
-    {"close", close_variables, METH_O, NULL},
-    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, NULL},
-    {"held", held, METH_O, NULL},
-    {"rows", rows, METH_O, NULL},
-    {"defer_call", (PyCFunction)(void (*)(void))defer_call, METH_FASTCALL, NULL},
-    {"located", located, METH_O, NULL},
-    {"spans", (PyCFunction)(void (*)(void))spans, METH_FASTCALL, NULL},
-    {"are_one", are_one, METH_O, NULL},
-    {"column", (PyCFunction)(void (*)(void))column, METH_FASTCALL, NULL},
-    {"let_go", let_go_of_inputs, METH_O, NULL},
-    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, NULL},
-    {"awaited", awaited, METH_O, NULL},
-    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
-    {"connect_batches", (PyCFunction)(void (*)(void))connect_batches, METH_VARARGS | METH_KEYWORDS, NULL},
     {"history", history, METH_O, NULL},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
@@ -107,78 +78,98 @@ static PyMethodDef functions[] = {
 static int
 open_up(PyObject *module)
 {
-    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType, &DeferralType};
+    PyTypeObject *types[] = {&RecorderType, &RecordType, &ProgramType, &LearnedType};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;
     return PyModule_AddFunctions(module, functions);
 }
 
-/* connect(**names): lend what the loops work with. */
+/* Where the slots lie of the types, or of the type of the object, that are lent by a name. */
+static const struct {
+    const char *owner, *name;
+    Py_ssize_t *offset;
+} slots[] = {
+    {"tensor", "_data", &at.data},           {"tensor", "_edge", &at.edge},
+    {"tensor", "grad", &at.grad},            {"entry", "pullback", &at.pullback},
+    {"entry", "attrs", &at.attrs},           {"entry", "edges", &at.edges},
+    {"entry", "saved", &at.saved},           {"entry", "shape", &at.shape},
+    {"entry", "dtype", &at.dtype},           {"entry", "sequence", &at.sequence},
+    {"entry", "hooks", &at.hooks},           {"leaf", "shape", &at.leaf_shape},
+    {"leaf", "dtype", &at.leaf_dtype},       {"leaf", "tensor", &at.leaf_tensor},
+    {"leaf", "hooks", &at.leaf_hooks},       {"leaf", "closed", &at.leaf_closed},
+    {"pullback", "apply", &at.apply},        {"clock", "latest", &at.latest},
+    {"clock", "rewritten", &at.rewritten},
+};
+
 static PyObject *
-connect(PyObject *module, PyObject *args, PyObject *options)
+named(PyObject *names, const char *name, const PyTypeObject *type)  /* borrowed */
 {
-    static char *words[] = {"tensor", "entry", "leaf", "pullback", "clock", "ndarray", "asarray", "add", "cast",
-                            "unbroadcast", "detours", "observers", "numbers", "broken", "count", "nothing",
-                            "watchers", "reduce", "summed", "many", "dtype", "product", "matmul", "dot", "divide", "multiply", "small", "samples", NULL};
-    PyObject *pullback, *tensor, *entry, *leaf, *array, *kinds, *samples, *sample, *shape, *dtype, *base;
-    int number, itemsize, writeable;
+    PyObject *value = names == NULL ? NULL : PyDict_GetItemString(names, name);
+    if (value == NULL || (type != NULL && !PyObject_TypeCheck(value, (PyTypeObject *)type))) {
+        PyErr_Format(PyExc_TypeError, "connect takes %s, a %s", name, type == NULL ? "value" : type->tp_name);
+        return NULL;
+    }
+    return value;
+}
+
+static int
+find_slots(PyObject *names)
+{
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++) {
+        PyObject *owner = named(names, slots[i].owner, NULL);
+        if (owner != NULL && !PyType_Check(owner))
+            owner = (PyObject *)Py_TYPE(owner);
+        if (owner == NULL || (*slots[i].offset = offset_of(owner, slots[i].name)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* connect(**names): lend the loops what they work with. */
+static PyObject *
+connect(PyObject *module, PyObject *Py_UNUSED(args), PyObject *names)
+{
+    /* By name: where it is kept, and of which type it has to be, or NULL. */
+    const struct {
+        const char *name;
+        void *place;
+        PyTypeObject *type;
+    } lent[] = {
+        {"tensor", &Tensor, &PyType_Type},       {"entry", &Entry, &PyType_Type},
+        {"leaf", &Leaf, &PyType_Type},           {"pullback", &Pullback, &PyType_Type},
+        {"clock", &clock_, NULL},                {"count", &count, NULL},
+        {"add", &add, NULL},                     {"reduce", &reduce, NULL},
+        {"summed", &summed, NULL},               {"many", &many, &PyLong_Type},
+        {"cast", &cast, NULL},                   {"unbroadcast", &unbroadcast, NULL},
+        {"detours", &detours, &PyDict_Type},     {"observers", &observers, &PyDict_Type},
+        {"numbers", &numbers, NULL},             {"nothing", &nothing, &PyDict_Type},
+        {"broken", &broken, &PyTuple_Type},      {"watchers", &watchers, &PyList_Type},
+        {"product", &product, NULL},             {"matmul", &matmul, NULL},
+        {"dot", &dot, NULL},                     {"small", &small, &PyLong_Type},
+        {"divide", &divide, NULL},               {"multiply", &multiply, NULL},
+    };
     if (Tensor != NULL) {  /* others rely on it */
         PyErr_SetString(PyExc_RuntimeError, "the loops are connected already");
         return NULL;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OOOOOOOOOOO!O!OOOO!O!OOnOOOOOOnO!", words, &tensor, &entry, &leaf,
-                                     &pullback, &clock_, &array, &asarray, &add, &cast, &unbroadcast,
-                                     &PyDict_Type, &detours, &PyDict_Type, &observers, &numbers, &broken, &count,
-                                     &PyDict_Type, &nothing, &PyList_Type, &watchers, &reduce, &summed, &many,
-                                     &kinds, &product, &matmul, &dot, &divide, &multiply, &small, &PyTuple_Type, &samples))
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(lent); i++)
+        if (named(names, lent[i].name, lent[i].type) == NULL)
+            return NULL;
+    if (find_slots(names) < 0)
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); i++) {
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OO!OOiip", &sample, &PyTuple_Type, &shape, &dtype, &base,
-                              &number, &itemsize, &writeable))
-            return NULL;
-        if (!is_as_told(sample, shape, dtype, base, number, itemsize, writeable)) {
-            PyErr_SetString(PyExc_ImportError, "arrays of this NumPy are laid out otherwise than known here");
-            return NULL;
-        }
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(lent); i++) {
+        PyObject *value = Py_NewRef(PyDict_GetItemString(names, lent[i].name));  /* for as long as the process lives */
+        if (lent[i].type == &PyLong_Type)
+            *(Py_ssize_t *)lent[i].place = PyLong_AsSsize_t(value);
+        else
+            memcpy(lent[i].place, &value, sizeof value);
     }
-    struct {
-        PyObject *type;
-        const char *name;
-        Py_ssize_t *offset;
-    } slots[] = {
-        {tensor, "_data", &at.data},         {tensor, "_edge", &at.edge},
-        {tensor, "grad", &at.grad},          {entry, "pullback", &at.pullback},
-        {entry, "attrs", &at.attrs},         {entry, "edges", &at.edges},
-        {entry, "saved", &at.saved},         {entry, "shape", &at.shape},
-        {entry, "dtype", &at.dtype},         {entry, "sequence", &at.sequence},
-        {entry, "hooks", &at.hooks},         {leaf, "shape", &at.leaf_shape},
-        {leaf, "dtype", &at.leaf_dtype},     {leaf, "tensor", &at.leaf_tensor},
-        {leaf, "hooks", &at.leaf_hooks},     {leaf, "closed", &at.leaf_closed},
-        {pullback, "apply", &at.apply},
-        {(PyObject *)Py_TYPE(clock_), "latest", &at.latest},
-        {(PyObject *)Py_TYPE(clock_), "rewritten", &at.rewritten},
-    };
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
-        if ((*slots[i].offset = offset_of(slots[i].type, slots[i].name)) < 0)
-            return NULL;
-    PyObject *held[] = {tensor, entry, leaf, pullback, clock_, array, asarray, add, cast, unbroadcast, detours, observers,
-                        numbers, broken, count, nothing, watchers, reduce, summed, kinds, product, matmul, dot,
-                        divide, multiply};
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(held); i++)
-        Py_INCREF(held[i]);  /* for as long as the process lives */
-    Tensor = (PyTypeObject *)tensor;
-    Entry = (PyTypeObject *)entry;
-    Leaf = (PyTypeObject *)leaf;
-    Pullback = (PyTypeObject *)pullback;
-    ndarray = (PyTypeObject *)array;
-    dtype_type = (PyTypeObject *)kinds;
-    return open_up(module) < 0 ? NULL : Py_NewRef(Py_None);
+    return open_up(module) < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef first_functions[] = {
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, NULL},
-    {"connect_pool", connect_pool, METH_O, NULL},
     {"pool", new_pool, METH_VARARGS, NULL},
     {"enter_pool", enter_pool, METH_O, NULL},
     {"leave_pool", leave_pool, METH_O, NULL},
@@ -197,9 +188,11 @@ static struct PyModuleDef module_definition = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
+    import_array();
+    if (find_allocator() < 0)
+        return NULL;
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
-        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL
-        || (key_name = PyUnicode_InternFromString("key")) == NULL || (whole = PySlice_New(NULL, NULL, NULL)) == NULL)
+        || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
         return NULL;
     return PyModule_Create(&module_definition);
 }

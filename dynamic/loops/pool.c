@@ -4,27 +4,10 @@
 
 #include "loops.h"
 
-#include <stdint.h>
-
 #define LINE 64         /* bytes of a cache line: a kernel whose vectors straddle two lines takes up to twice as long */
 #define SLACK 0.2       /* the share of the peak that may be memory which was not in use */
 #define CLASSES 1024    /* sixteen for each power of two */
 #define DOMAIN 389047   /* as tracemalloc knows NumPy's data */
-#define SET_HANDLER 304 /* where in NumPy's table of functions these are, in every version since 1.22 */
-#define GET_HANDLER 305
-
-/* PyDataMem_Handler, version 1. */
-typedef struct {
-    char name[127];
-    uint8_t version;
-    struct {
-        void *ctx;
-        void *(*malloc)(void *ctx, size_t nbytes);
-        void *(*calloc)(void *ctx, size_t count_, size_t nbytes);
-        void *(*realloc)(void *ctx, void *memory, size_t nbytes);
-        void (*free)(void *ctx, void *memory, size_t nbytes);
-    } allocator;
-} Handler;
 
 /* A piece of memory; this stands right before the array's data. */
 typedef struct Block {
@@ -43,35 +26,23 @@ typedef struct {
 } FreeList;
 
 /* `use` numbers the times that the pool was on, and is 0 while it is off: what is left of an earlier time is nobody's.
-   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. The pools that
-   are on in a thread are a list. */
-typedef struct Pool {
-    Handler handler;
-    struct Pool *outer;       /* the next of the list, and NULL in the last */
-    PyObject *self, *before;  /* in the list: its own capsule, and that of who serves when it has been left */
+   `held` are bytes of all blocks, of which `kept` are free; `in_use` those of the arrays over the others. */
+typedef struct {
+    PyDataMem_Handler handler;
+    PyObject *before;  /* the capsule of who serves once it has been left; NULL where it serves nobody */
     size_t threshold, limit, uses, use;
     size_t in_use, held, kept, peak, peak_in_use, fresh;
     FreeList free[CLASSES];
 } Pool;
 
 static const char *const CAPSULE = "mem_handler";
-static PyObject *(*set_handler)(PyObject *);
-static Handler *numpys; /* the allocator that there is without us, who gives us memory */
+static PyDataMem_Handler *numpys; /* the allocator that there is without us, who gives us memory */
 
-#ifdef _MSC_VER
-__declspec(thread) Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
-static __declspec(thread) Pool *innermost;
-#else
-static _Thread_local Pool *innermost;
-_Thread_local Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
-#endif
+THREAD_LOCAL Py_ssize_t reuse_from = PY_SSIZE_T_MAX;
 
 static int
 highest_bit(size_t number)
 {
-#ifdef __GNUC__
-    return (int)sizeof(unsigned long long) * 8 - 1 - __builtin_clzll(number | 1);
-#else
     int bit = 0;
     for (int half = sizeof(size_t) * 4; half; half /= 2)
         if (number >> half) {
@@ -79,7 +50,6 @@ highest_bit(size_t number)
             bit += half;
         }
     return bit;
-#endif
 }
 
 /* The bytes of the smallest size class that holds so many. */
@@ -285,7 +255,7 @@ pool_realloc(void *pool, void *memory, size_t nbytes)
 
 /* What Python calls ------------------------------------------------------------------------------------------------ */
 
-static Handler *
+static PyDataMem_Handler *
 handler_in(PyObject *capsule)
 {
     return PyCapsule_GetPointer(capsule, CAPSULE);
@@ -294,7 +264,7 @@ handler_in(PyObject *capsule)
 static Pool *
 pool_in(PyObject *capsule)  /* a handler is the first that a pool holds */
 {
-    Handler *handler = handler_in(capsule);
+    PyDataMem_Handler *handler = handler_in(capsule);
     if (handler != NULL && handler->allocator.malloc == pool_malloc)
         return (Pool *)handler;
     if (handler != NULL)
@@ -314,31 +284,18 @@ forget_pool(PyObject *capsule)
 {
     Pool *pool = pool_in(capsule);
     turn_off(pool);
+    Py_XDECREF(pool->before);  /* of a thread that ended within its block */
     PyMem_Free(pool);
 }
 
-/* connect_pool(api): take what is needed from NumPy's table of functions. */
-PyObject *
-connect_pool(PyObject *Py_UNUSED(module), PyObject *api)
+int
+find_allocator(void)  /* the one that there is when the module is imported; its capsule is held from then on */
 {
-    if (numpys != NULL)  /* once is enough */
-        Py_RETURN_NONE;
-    void **table = PyCapsule_GetPointer(api, NULL);
-    if (table == NULL)
-        return NULL;
-    PyObject *current = ((PyObject * (*)(void)) table[GET_HANDLER])();
-    if (current == NULL)
-        return NULL;
-    Handler *handler = PyCapsule_GetPointer(current, CAPSULE);
-    if (handler == NULL || handler->version != 1) {
-        Py_DECREF(current);
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ImportError, "this NumPy has another kind of allocator than known here");
-        return NULL;
-    }
-    numpys = handler;  /* and its capsule is held for as long as the process lives */
-    set_handler = (PyObject * (*)(PyObject *)) table[SET_HANDLER];
-    Py_RETURN_NONE;
+    PyObject *current = PyDataMem_GetHandler();
+    numpys = current == NULL ? NULL : handler_in(current);
+    if (numpys != NULL && numpys->version != 1)
+        PyErr_SetString(PyExc_ImportError, "this NumPy has another kind of allocator than known here");
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* pool(threshold, limit): one that is off, for `enter_pool`. */
@@ -346,10 +303,6 @@ PyObject *
 new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_ssize_t threshold, limit;
-    if (numpys == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "connect_pool is to be called first");
-        return NULL;
-    }
     if (!PyArg_ParseTuple(args, "nn", &threshold, &limit))
         return NULL;
     if (threshold < 0 || limit < 0) {
@@ -378,72 +331,55 @@ new_pool(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 serve(PyObject *capsule)
 {
-    Handler *handler = handler_in(capsule);
+    PyDataMem_Handler *handler = handler_in(capsule);
     if (handler == NULL)
         return NULL;
     int is_ours = handler->allocator.malloc == pool_malloc;
     reuse_from = is_ours ? (Py_ssize_t)Py_MAX(((Pool *)handler)->threshold, 1) : PY_SSIZE_T_MAX;
-    return set_handler(capsule);
+    return PyDataMem_SetHandler(capsule);
 }
 
-/* Take a pool out of the list of this thread, where it stands right behind another, or first. */
-static int
-unlist(Pool *pool, Pool *inner)
-{
-    PyObject *self = pool->self, *before = pool->before, *served = NULL;
-    pool->self = pool->before = NULL;
-    if (inner == NULL) {
-        innermost = pool->outer;
-        served = serve(before);
-        Py_DECREF(before);
-    }
-    else {
-        inner->outer = pool->outer;
-        Py_SETREF(inner->before, before);
-    }
-    int failed = inner == NULL && served == NULL;
-    Py_XDECREF(served);
-    Py_DECREF(self);
-    return failed ? -1 : 0;
-}
-
-/* enter_pool(pool): turn it on in this thread. False where it is on already. */
+/* enter_pool(pool): turn it on in this thread. False where it serves already. */
 PyObject *
 enter_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
     Pool *pool = pool_in(capsule);
     if (pool == NULL)
         return NULL;
-    if (pool->self != NULL)
+    if (pool->before != NULL)
         Py_RETURN_FALSE;
-    PyObject *before = serve(capsule);
-    if (before == NULL)
+    if ((pool->before = serve(capsule)) == NULL)
         return NULL;
     pool->use = ++pool->uses;
-    pool->outer = innermost;
-    pool->self = Py_NewRef(capsule);
-    pool->before = before;
-    innermost = pool;
     Py_RETURN_TRUE;
 }
 
-/* leave_pool(pool): turn it off, and free what is kept; if it is the innermost of this thread, who served before does so
-   again. Does nothing to one that is off. One that another thread entered stays in the list there. */
+/* A handler as a pool that has been left while it served, perhaps by another thread or within an inner one; NULL if not. */
+static Pool *
+left(PyObject *capsule)
+{
+    Pool *pool = handler_in(capsule)->allocator.malloc == pool_malloc ? (Pool *)handler_in(capsule) : NULL;
+    return pool != NULL && pool->use == 0 && pool->before != NULL ? pool : NULL;
+}
+
+/* leave_pool(pool): turn it off, and free what is kept. Where it serves this thread, who served before does so again. Until
+   then it hands memory on as it gets it. Does nothing to one that is off. */
 PyObject *
 leave_pool(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
-    Pool *pool = pool_in(capsule), *inner = NULL, *at_ = innermost;
+    Pool *pool = pool_in(capsule);
     if (pool == NULL)
         return NULL;
     turn_off(pool);
-    for (; at_ != NULL && at_ != pool; at_ = at_->outer)
-        inner = at_;
-    if (at_ != NULL && unlist(pool, inner) < 0)
-        return NULL;
-    while (innermost != NULL && innermost->use == 0)  /* another thread has left it */
-        if (unlist(innermost, NULL) < 0)
-            return NULL;
-    Py_RETURN_NONE;
+    PyObject *serving = PyDataMem_GetHandler();
+    for (Pool *gone; serving != NULL && (gone = left(serving)) != NULL;) {
+        PyObject *before = gone->before, *itself = serve(before);
+        gone->before = NULL;
+        Py_XDECREF(itself);
+        Py_SETREF(serving, before);
+    }
+    Py_XDECREF(serving);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 /* pool_stats(pool): see PoolStats in dynamic/pool.py. */

@@ -39,13 +39,13 @@ static PyObject *
 summed_to(PyObject *value, PyObject *shape)
 {
     PyObject *axes[MOST_AXES], *args[] = {value, shape};
-    int added = is_shape(shape) ? ARRAY(value)->ndim - (int)PyTuple_GET_SIZE(shape) : -1, count_ = 0;
-    if (added < 0 || ARRAY(value)->ndim > MOST_AXES)
+    int added = is_shape(shape) ? PyArray_NDIM(ARRAY(value)) - (int)PyTuple_GET_SIZE(shape) : -1, count_ = 0;
+    if (added < 0 || PyArray_NDIM(ARRAY(value)) > MOST_AXES)
         return PyObject_Vectorcall(unbroadcast, args, 2, NULL);
-    for (int i = 0; i < ARRAY(value)->ndim; i++) {
+    for (int i = 0; i < PyArray_NDIM(ARRAY(value)); i++) {
         int overflow;
         if (i < added || (PyLong_AsLongAndOverflow(PyTuple_GET_ITEM(shape, i - added), &overflow) == 1
-                          && ARRAY(value)->shape[i] != 1))
+                          && PyArray_DIM(ARRAY(value), i) != 1))
             axes[count_++] = PyLong_FromLong(i);  /* small ints are there already */
     }
     PyObject *over = PyTuple_New(count_);
@@ -53,7 +53,7 @@ summed_to(PyObject *value, PyObject *shape)
         if (over != NULL)
             PyTuple_SET_ITEM(over, i, axes[i]);
     args[1] = over;
-    PyObject *reducer = size_of(value) < many ? reduce : summed;  /* as that would choose itself */
+    PyObject *reducer = PyArray_SIZE(ARRAY(value)) < many ? reduce : summed;  /* as that would choose itself */
     PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reducer, args, 2, NULL));
     Py_XDECREF(over);
     if (sum != NULL && !has_shape(sum, shape))
@@ -72,7 +72,7 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
     Py_INCREF(dtype);
     Py_INCREF(shape);
     *value = as_array(*value);
-    if (*value != NULL && ARRAY(*value)->dtype != dtype) {
+    if (*value != NULL && dtype_of(*value) != dtype) {
         PyObject *args[] = {*value, dtype};
         Py_SETREF(*value, made(PyObject_Vectorcall(cast, args, 2, NULL)));
     }
@@ -86,7 +86,8 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
 static PyObject *
 total(PyObject *const *args)  /* into the first of them where it may be written over */
 {
-    if (is_ours(args[0]) && Py_IS_TYPE(args[1], ndarray) && ARRAY(args[0])->ndim == ARRAY(args[1])->ndim && fits_into(args[1], args[0]))
+    if (is_ours(args[0]) && IS_ARRAY(args[1]) && PyArray_NDIM(ARRAY(args[0])) == PyArray_NDIM(ARRAY(args[1]))
+        && fits_into(args[1], args[0]))
         return call_into(add, args, 2, args[0]);
     return PyObject_Vectorcall(add, args, 2, NULL);
 }
@@ -125,7 +126,7 @@ dying_argument(const Instruction *step, PyObject *entry, PyObject *const *values
         if (value < 0 || !dropped || !(step->into >> i & 1) || (best >= 0 && step->args[best] >= value))
             continue;
         if (is_ours(values[value]) && has_shape(values[value], SLOT(entry, at.shape))
-            && ARRAY(values[value])->dtype == SLOT(entry, at.dtype))
+            && dtype_of(values[value]) == SLOT(entry, at.dtype))
             best = i;
     }
     return best;
@@ -190,7 +191,7 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
         || !PyTuple_CheckExact(edges) || PyTuple_GET_SIZE(edges) != program->inputs)
         return 0;
     cotangent = PyDict_GetItemWithError(cotangents, entry);
-    if (cotangent == NULL || !Py_IS_TYPE(cotangent, ndarray))
+    if (cotangent == NULL || !IS_ARRAY(cotangent))
         return PyErr_Occurred() ? -1 : 0;
     Py_INCREF(edges);
     for (int i = 0; i < program->saved; i++)

@@ -22,12 +22,13 @@ generally(Record *record, PyObject *const *args, Py_ssize_t count_, PyObject *na
     return PyObject_Vectorcall(record->general, turned, 2, names);
 }
 
-/* What `prepare` makes of the options beside such inputs: a new reference. */
+/* What `prepare` makes of the options beside such inputs: a new reference, or NULL, without an error where an option is no
+   plain value. */
 static PyObject *
 attributes_for(Record *record, const Inputs *inputs, PyObject *const *options, Py_ssize_t positional, PyObject *names)
 {
     PyObject *attrs = find_call(&record->calls, inputs, options, positional, names);
-    if (attrs != NULL)
+    if (attrs != NULL || !is_plain_call(inputs, options, positional, names))
         return attrs;
     Py_ssize_t total = positional + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject **stack = PyMem_New(PyObject *, total + 1);
@@ -109,27 +110,14 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
     return result != NULL || PyErr_Occurred() ? result : generally(record, args, positional, names);
 }
 
-/* x[key], where `general` takes both. */
-static PyObject *
-call_item(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
-{
-    Record *record = (Record *)self;
-    Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
-    PyObject *result = NULL;
-    if (positional == 2 && names == NULL && !must_stand_aside())
-        result = item(record->recorder, args[0], args[1]);
-    return result != NULL || PyErr_Occurred() ? result : generally(record, args, positional, names);
-}
-
 static PyObject *
 new_record(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", "is_item",
-                            NULL};
+    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", NULL};
     PyObject *recorder, *op, *general, *prepared;
-    int arity, swapped, takes_numbers, is_item;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOppp", words, &RecorderType, &recorder, &op, &general,
-                                     &arity, &prepared, &swapped, &takes_numbers, &is_item))
+    int arity, swapped, takes_numbers;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOpp", words, &RecorderType, &recorder, &op, &general,
+                                     &arity, &prepared, &swapped, &takes_numbers))
         return NULL;
     if (arity < -1 || arity == 0 || arity > MOST_INPUTS || (arity < 0 && prepared == Py_None)
         || (swapped && arity != 2)) {
@@ -139,7 +127,7 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     Record *record = (Record *)type->tp_alloc(type, 0);
     if (record == NULL)
         return NULL;
-    record->vectorcall = is_item ? call_item : call_record;
+    record->vectorcall = call_record;
     record->recorder = (Recorder *)Py_NewRef(recorder);
     record->op = Py_NewRef(op);
     record->general = Py_NewRef(general);
@@ -182,27 +170,15 @@ bind_record(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
 
 /* To whoever looks, it is the op: `help(Tensor.__add__)`. */
 static PyObject *
-name_of(PyObject *self, void *Py_UNUSED(closure))
+of_op(PyObject *self, void *name)
 {
-    return PyObject_GetAttrString(((Record *)self)->op, "__name__");
-}
-
-static PyObject *
-doc_of(PyObject *self, void *Py_UNUSED(closure))
-{
-    return PyObject_GetAttrString(((Record *)self)->op, "__doc__");
-}
-
-static PyObject *
-signature_of(PyObject *self, void *Py_UNUSED(closure))
-{
-    return PyObject_GetAttrString(((Record *)self)->op, "__signature__");
+    return PyObject_GetAttrString(((Record *)self)->op, name);
 }
 
 static PyGetSetDef attributes[] = {
-    {"__name__", name_of, NULL, NULL, NULL},
-    {"__doc__", doc_of, NULL, NULL, NULL},
-    {"__signature__", signature_of, NULL, NULL, NULL},
+    {"__name__", of_op, NULL, NULL, "__name__"},
+    {"__doc__", of_op, NULL, NULL, "__doc__"},
+    {"__signature__", of_op, NULL, NULL, "__signature__"},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

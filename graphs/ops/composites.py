@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs import dims
+from graphs.op import Array
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import (
     add,
@@ -33,7 +33,7 @@ from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, positive_axes, shape_of
 
-Array = Any
+__all__ = ["embedding", "flatten", "layer_norm", "logsumexp", "one_hot", "silu", "softplus", "std", "var"]
 
 
 @composite

@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 
 from graphs import dims, dispatch, tree
+from graphs.cost import graph_cost
 from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
-from graphs.op import Op
+from graphs.op import Array, Op
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
 from graphs.reverse import Parts
 from graphs.spec import TensorSpec, TupleSpec
 
-Array = Any
+__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
+
 Tree = Any
 Body = Callable[..., Any]
 
@@ -142,10 +144,6 @@ def _check_length(length: Any) -> None:
 # The ops. Each computes several tensors, and `part` picks one; `static/trace/control.py` makes nodes of them. -------
 
 
-def _no_cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
-    return 0
-
-
 def _infer_part(x: TensorSpec, *, number: int) -> TensorSpec:
     if not isinstance(x, TupleSpec) or not 0 <= number < len(x.items):
         raise ShapeError(f"there is no part {number}")
@@ -158,7 +156,7 @@ part: Op = Op(
     _infer_part,
     rules=(lambda g, number: Parts({number: g}),),
     prepare=lambda x, /, number: ((x,), {"number": number}),
-    cost=_no_cost,
+    cost=0,
     family="control",
     view=True,
     doc="One of the tensors that a control-flow op computed.",
@@ -194,8 +192,6 @@ def _switch_cost(index: TensorSpec, *_: TensorSpec, out: TensorSpec, branches: t
 
 
 def _graph_flops(graph: Graph) -> Size:
-    from graphs.cost import graph_cost
-
     return graph_cost(graph).flops
 
 
@@ -206,7 +202,6 @@ switch_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=_switch_cost,
     family="control",
-    arity=None,
 )
 
 
@@ -244,7 +239,6 @@ while_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda *specs, out, condition, body, carry, save: _graph_flops(condition) + _graph_flops(body),
     family="control",
-    arity=None,
 )
 
 
@@ -274,7 +268,6 @@ while_gradient_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda history, *specs, out, step, carry, reverse: _graph_flops(step),
     family="control",
-    arity=None,
     doc="Carries cotangents through the iterations of a while_loop, the last first; the transpose of that if not.",
 )
 
@@ -327,5 +320,4 @@ scan_op: Op = Op(
     prepare=lambda *args, **attrs: (args, attrs),
     cost=lambda *specs, out, body, length, **_: _graph_flops(body) * length,
     family="control",
-    arity=None,
 )

@@ -20,7 +20,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import add
 from graphs.ops.families import composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
@@ -28,8 +28,11 @@ from graphs.ops.shapes import as_operand, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
 from graphs.spec import TensorSpec
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = [
+    "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "convolution", "convolution_input",
+    "convolution_weight",
+]  # fmt: skip
+
 
 # Bytes of unfolded input at a time: what fits a core's own cache next to the weight, as measured.
 BLOCK = 1 << 20
@@ -190,7 +193,6 @@ convolution: Op = Op(
     prepare=_prepare,
     cost=_cost,
     family="linalg",
-    arity=2,
 )
 convolution_input: Op = Op(
     "convolution_input",
@@ -203,7 +205,6 @@ convolution_input: Op = Op(
     prepare=_prepare_input,
     cost=_cost_input,
     family="linalg",
-    arity=2,
 )
 convolution_weight: Op = Op(
     "convolution_weight",
@@ -216,7 +217,6 @@ convolution_weight: Op = Op(
     prepare=_prepare,
     cost=_cost_weight,
     family="linalg",
-    arity=2,
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

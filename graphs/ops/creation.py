@@ -11,16 +11,19 @@ import numpy.typing as npt
 from graphs import dims, dispatch, promotion
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import DTypeError, ShapeError, placed
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.dtypes import check_device
 from graphs.ops.movement import astype, identity, stack
-from graphs.ops.shapes import as_shape, dtype_of, shape_of
+from graphs.ops.shapes import as_shape, dtype_of, shape_of, stored
 from graphs.promotion import held
 from graphs.spec import TensorSpec
 
-Array = Any
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
 DType = npt.DTypeLike | None
-Prepared = tuple[tuple[Any, ...], Attrs]
 
 
 def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: Any = None) -> Prepared:
@@ -59,10 +62,7 @@ def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Arra
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
     # In few bits NumPy would add up a rounded step, and end far from where it should.
     values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
-    if out is None:
-        return values.astype(dtype, copy=False)
-    out[...] = values
-    return out
+    return stored(values.astype(dtype, copy=False), out)
 
 
 def _infer_arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> TensorSpec:
@@ -78,13 +78,10 @@ full: Op = Op(
     _full,
     lambda *, shape, value, dtype: TensorSpec(shape, dtype),
     prepare=_prepare_full,
-    cost=lambda *, out, **_: 0,
+    cost=0,
     family="creation",
-    arity=0,
 )
-arange: Op = Op(
-    "arange", _arange, _infer_arange, prepare=_prepare_arange, cost=lambda *, out, **_: 0, family="creation", arity=0
-)
+arange: Op = Op("arange", _arange, _infer_arange, prepare=_prepare_arange, cost=0, family="creation")
 
 
 def zeros(shape: Any, dtype: DType = None, device: Any = None) -> Array:

@@ -13,6 +13,12 @@ from graphs.errors import DTypeError
 from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
 
+__all__ = [
+    "__array_api_version__", "__array_namespace_info__", "bool", "can_cast", "e", "finfo", "float16", "float32",
+    "float64", "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type",
+    "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip  # fmt: skip
+
 Kind = Any  # a name such as "real floating", a dtype, or a tuple of these
 
 bool = np.bool_

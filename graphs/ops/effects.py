@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.dims import Size
 from graphs.errors import GraphError, user_line
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand
 from graphs.spec import TensorSpec, spec_of
 
-Array = Any
+__all__ = ["breakpoint", "print"]
 
 
 class Stop(NamedTuple):
@@ -108,13 +107,10 @@ def _infer_stop(x: TensorSpec, *, label: Any, line: Any, when: Any, hook: Any) -
 
 
 def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., TensorSpec]) -> Op:
-    def prepare(x: Array, /, **attrs: Any) -> tuple[tuple[Any, ...], Attrs]:
+    def prepare(x: Array, /, **attrs: Any) -> Prepared:
         return (as_operand(x),), attrs
 
-    def cost(*_: TensorSpec, **__: Any) -> Size:
-        return 0
-
-    return Op(name, kernel, infer, prepare=prepare, cost=cost, family="effect", effect=True)
+    return Op(name, kernel, infer, prepare=prepare, cost=0, family="effect", effect=True)
 
 
 print_op: Op = _effect("print", _print, _infer_print)

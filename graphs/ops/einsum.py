@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, located, placed
+from graphs.op import Array
 from graphs.ops.dtypes import result_type
 from graphs.ops.elementwise import multiply
 from graphs.ops.linalg import diagonal, matmul
@@ -18,7 +19,8 @@ from graphs.ops.reductions import sum
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.spec import spec_of
 
-Array = Any
+__all__ = ["einsum"]
+
 Label = str | int  # a letter, or the number of an axis that the ellipsis stands for, counted from the last
 
 

@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
-from graphs.ops.shapes import as_operand, dtype_of
+from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
 
-Array = Any
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "copysign", "cos", "cosh",
+    "divide", "equal", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "greater", "greater_equal", "hypot",
+    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
+    "positive", "pow", "reciprocal", "relu", "remainder", "round", "sigmoid", "sign", "signbit", "sin", "sinh", "sqrt",
+    "square", "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
 
 # Arithmetic -------------------------------------------------------------------------------------------------
 
@@ -205,16 +214,11 @@ def _round_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
 round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_dtype)
 
 
-def _limits(x: Array, /, min: Array = None, max: Array = None) -> tuple[tuple[Any, ...], Attrs]:
+def _limits(x: Array, /, min: Array = None, max: Array = None) -> Prepared:
     x = as_operand(x)
-    lowest, highest = _extremes(dtype_of(x))
-    return (x, lowest if min is None else min, highest if max is None else max), {}
-
-
-def _extremes(dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    if dtype.kind in "iu":
-        return np.asarray(np.iinfo(dtype).min, dtype), np.asarray(np.iinfo(dtype).max, dtype)
-    return np.asarray(False, dtype) if dtype.kind == "b" else np.asarray(-np.inf, dtype), np.asarray(np.inf, dtype)
+    kind = dtype_of(x)
+    low = np.asarray(lowest(kind), kind) if min is None else min
+    return (x, low, np.asarray(highest(kind), kind) if max is None else max), {}
 
 
 clip: Op = elementwise(

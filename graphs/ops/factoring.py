@@ -13,11 +13,11 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, ShapeError
-from graphs.op import Op
+from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, divide, equal, logical_and, multiply, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.linalg import matmul
+from graphs.ops.linalg import matmul, transposed
 from graphs.ops.movement import concat, expand_dims, matrix_transpose, pad
 from graphs.ops.shapes import as_operand
 from graphs.ops.slicing import getitem
@@ -30,11 +30,8 @@ from graphs.ops.solving import (
     solver,
     square,
     symmetric,
-    transposed,
 )
 from graphs.spec import TensorSpec, spec_of
-
-Array = Any
 
 
 def _rows(x: Array, start: Any, stop: Any = None) -> Array:

@@ -11,12 +11,11 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
-from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.op import Kernel, Op, Prepare, Prepared, Vjp
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-Rule = Callable[..., Any] | None
 DTypeRule = Callable[..., np.dtype[Any]]
 
 
@@ -36,7 +35,7 @@ def composite(function: F) -> F:
 def elementwise(
     name: str,
     kernel: Kernel,
-    *rules: Rule,
+    *rules: Vjp,
     doc: str = "",
     dtype: DTypeRule | None = None,
     prepare: Prepare | None = None,
@@ -55,12 +54,9 @@ def elementwise(
         shape = broadcast_shapes(*(s.shape for s in specs))
         return TensorSpec(shape, result_dtype(*(s.dtype for s in specs)))
 
-    def cost(*specs: TensorSpec, out: TensorSpec) -> Size:
-        return out.size * flops
-
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
-        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="elementwise",
+        name, kernel, infer, rules=rules, prepare=prepare, cost=flops, family="elementwise",
         arity=count, broadcasts=count > 1, infix=infix, doc=doc,
     )  # fmt: skip
 
@@ -77,7 +73,7 @@ def ufunc_dtype(ufunc: Any) -> DTypeRule:
     return result
 
 
-def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> Prepared:
     """The operand and options of a reduction, with its axes made positive."""
     x = as_operand(x)
     return (x,), {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
@@ -86,7 +82,7 @@ def over_axes(x: Any, /, axis: Axis = None, keepdims: bool = False) -> tuple[tup
 def reduction(
     name: str,
     kernel: Kernel,
-    rule: Rule,
+    rule: Vjp,
     *,
     doc: str = "",
     dtype: DTypeRule,
@@ -130,20 +126,15 @@ def movement(
     name: str,
     kernel: Kernel,
     infer: Callable[..., TensorSpec],
-    *rules: Rule,
-    prepare: Callable[..., tuple[tuple[Any, ...], Attrs]],
+    *rules: Vjp,
+    prepare: Callable[..., Prepared],
     doc: str = "",
     view: bool = False,
     broadcasts: bool = False,
-    arity: int | None = 1,
     parts: Callable[..., Any] | None = None,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
-
-    def cost(*specs: TensorSpec, out: TensorSpec, **_: Any) -> Size:
-        return 0
-
     return Op(
-        name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="movement",
-        arity=arity, view=view, broadcasts=broadcasts, parts=parts, doc=doc,
+        name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
+        parts=parts, doc=doc,
     )  # fmt: skip

@@ -10,19 +10,18 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import where
 from graphs.ops.families import composite
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
 from graphs.ops.picking import outside, scatter, take
-from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, shape_of
-from graphs.ops.slicing import complete_key, getitem, is_basic, result_shape
+from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, shape_of, stored
+from graphs.ops.slicing import check_fits, complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = ["flat_index", "index", "setitem"]
 
 
 @composite
@@ -125,10 +124,7 @@ def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) ->
         if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
             break
         flat = flat * size + _from_front(position, size)
-    if out is None:
-        return flat
-    np.copyto(out, flat)
-    return out
+    return flat if out is None else stored(flat, out)
 
 
 def _from_front(position: Array, size: int) -> Array:
@@ -152,7 +148,6 @@ flat_index: Op = Op(
     prepare=lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}),
     cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
     family="indexing",
-    arity=None,
 )
 
 
@@ -189,8 +184,7 @@ def _fitted(value: Array, shape: Shape) -> Array | None:
     value = _without_ones(value, len(shape))
     if len(shape_of(value)) > len(shape):
         return None
-    if not dims.same_shape(broadcast_shapes(shape_of(value), shape), shape):
-        raise ShapeError(f"a value of shape {shape_of(value)} does not fit the selected {shape}; broadcast or slice it")
+    check_fits(shape_of(value), shape)
     return value
 
 
@@ -199,6 +193,3 @@ def _over_last_axes(mask: Array, x: Array) -> Array:
     for length, size in zip(picked, shape, strict=False):
         _check_mask(length, size)
     return reshape(mask, (*picked, *(1,) * (len(shape) - len(picked))))
-
-
-__all__ = ["flat_index", "index", "setitem"]

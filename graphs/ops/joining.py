@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import composite
@@ -15,7 +16,10 @@ from graphs.ops.linalg import diagonal
 from graphs.ops.movement import concat, expand_dims, flip, pad, permute_dims, reshape
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
 
-Array = Any
+__all__ = [
+    "append", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "fliplr", "flipud", "hstack", "ravel", "rot90",
+    "vstack",
+]  # fmt: skip
 
 
 def ravel(x: Array, /) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import equal, multiply, pow, sqrt, square, where
@@ -31,16 +30,22 @@ from graphs.ops.picking import take_along_axis
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
+from graphs.ops.shapes import (
+    Axis,
+    as_operand,
+    dtype_of,
+    last_two,
+    positive_axes,
+    positive_axis,
+    shape_of,
+    swapped_axes,
+    two,
+)
 from graphs.ops.slicing import getitem
 from graphs.ops.sorting import count_nonzero
 from graphs.spec import TensorSpec, broadcast_shapes
 
-Array = Any
-
-
-def _prepare(x: Array, y: Array, /) -> tuple[tuple[Any, ...], Attrs]:
-    return (as_operand(x), as_operand(y)), {}
+__all__ = ["diagonal", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
 def _infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
@@ -69,8 +74,8 @@ def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:
     if len(x_shape) == 1:
         return squeeze(matmul(y, expand_dims(g, -1)), -1)
     if len(y.shape) == 2 < len(x_shape):
-        return reshape.apply((matmul(_rows(g), _transposed(y)),), {"shape": x_shape})
-    return matmul(g, _transposed(y))
+        return reshape.apply((matmul(_rows(g), transposed(y)),), {"shape": x_shape})
+    return matmul(g, transposed(y))
 
 
 def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
@@ -80,7 +85,7 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
         return squeeze(matmul(matrix_transpose(x), expand_dims(g, -1)), -1)
     if len(y_shape) == 2 < len(x.shape):
         x, g = _rows(x), _rows(g)
-    return matmul(_transposed(x), g)
+    return matmul(transposed(x), g)
 
 
 def _rows(x: Array) -> Array:
@@ -88,14 +93,9 @@ def _rows(x: Array) -> Array:
     return reshape.apply((x,), {"shape": (dims.product(x.shape[:-1]), x.shape[-1])})
 
 
-def _transposed(x: Array) -> Array:
+def transposed(x: Array) -> Array:
     """`matrix_transpose` of what is known to be a matrix: in backward this runs for every product."""
-    return permute_dims.apply((x,), {"axes": _swapped_axes(len(x.shape))})
-
-
-@functools.cache
-def _swapped_axes(ndim: int) -> tuple[int, ...]:
-    return (*range(ndim - 2), ndim - 1, ndim - 2)
+    return permute_dims.apply((x,), {"axes": swapped_axes(len(x.shape))})
 
 
 def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
@@ -121,10 +121,9 @@ matmul: Op = Op(
     matrix_product,
     _infer,
     rules=(_left_rule, _right_rule),
-    prepare=_prepare,
+    prepare=two,
     cost=_cost,
     family="linalg",
-    arity=2,
     broadcasts=True,
     infix=" @ ",
 )
@@ -181,7 +180,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 @composite
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes as one, a view; offset > 0 lies above the main diagonal."""
-    rows, columns = _matrix_sizes(x)
+    rows, columns = last_two(shape_of(x))
     if isinstance(rows, int) and isinstance(columns, int):
         count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
         start = offset if offset >= 0 else -offset * columns
@@ -191,13 +190,6 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
         raise ShapeError(f"the length of diagonal {offset} of {rows} by {columns} is unknown; use fixed sizes")
     places = reshape(arange(rows), (*[1] * (len(shape_of(x)) - 2), rows, 1))
     return squeeze(take_along_axis(x, places, axis=-1), -1)
-
-
-def _matrix_sizes(x: Array) -> tuple[Size, Size]:
-    shape = shape_of(x)
-    if len(shape) < 2:
-        raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
-    return shape[-2], shape[-1]
 
 
 @composite

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from graphs import dims
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.composites import softplus
 from graphs.ops.elementwise import (
     abs,
@@ -31,11 +31,14 @@ from graphs.ops.picking import take, take_along_axis
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand, dtype_of, integral, positive_axis, shape_of
-from graphs.ops.softmax import log_softmax
+from graphs.ops.softmax import check_labels, log_softmax
 from graphs.ops.softmax import nll_loss as _nll_loss
 from graphs.spec import spec_of
 
-Array = Any
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
+    "mse_loss", "nll_loss", "smooth_l1_loss",
+]  # fmt: skip
 
 
 def _reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
@@ -243,8 +246,7 @@ def _picked(
 ) -> tuple[Array, str, Array]:
     """The loss of each label, the reduction, and the share that each has in a mean; None where all have the same."""
     integral(spec_of(labels), "labels")
-    if not dims.same_shape(shape_of(x)[:-1], shape_of(labels)):
-        raise ShapeError("labels have the shape of the log probabilities without the last axis; reshape them")
+    check_labels(shape_of(x), shape_of(labels))
     _check_weight(x, weight)
     kept = None if ignore_index is None else not_equal(labels, ignore_index)
     safe = labels if kept is None else where(kept, labels, 0)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphs import dispatch
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
+from graphs.op import Array
 from graphs.ops.creation import arange
 from graphs.ops.dtypes import check_device
 from graphs.ops.elementwise import greater_equal, less_equal, not_equal, subtract, where
@@ -19,11 +20,11 @@ from graphs.ops.families import composite
 from graphs.ops.movement import astype as _astype
 from graphs.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape
 from graphs.ops.picking import take
-from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
-from graphs.ops.slicing import getitem
+from graphs.ops.shapes import as_operand, dtype_of, last_two, positive_axis, shape_of
+from graphs.ops.slicing import cut
 from graphs.spec import broadcast_shapes
 
-Array = Any
+__all__ = ["astype", "broadcast_arrays", "diff", "meshgrid", "repeat", "tile", "tril", "triu"]
 
 
 def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
@@ -117,10 +118,8 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 def _positions(x: Array) -> tuple[Array, Array]:
     """The number of each row, as a column, and that of each column, as a row."""
-    shape = shape_of(x)
-    if len(shape) < 2:
-        raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
-    return expand_dims(arange(shape[-2]), 1), arange(shape[-1])
+    rows, columns = last_two(shape_of(x))
+    return expand_dims(arange(rows), 1), arange(columns)
 
 
 @composite
@@ -148,6 +147,5 @@ def _row(part: Array, x: Array, axis: int) -> Array:
 
 
 def _neighbours(x: Array, axis: int) -> Array:
-    before = (slice(None),) * axis
     compare = not_equal if dtype_of(x).kind == "b" else subtract
-    return compare(getitem(x, (*before, slice(1, None))), getitem(x, (*before, slice(None, -1))))
+    return compare(cut(x, axis, 1, None), cut(x, axis, None, -1))

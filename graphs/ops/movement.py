@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims
-from graphs.dims import Shape, Size
+from graphs.dims import Shape
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import composite, movement
 from graphs.ops.shapes import (
     Axis,
@@ -21,23 +21,21 @@ from graphs.ops.shapes import (
     as_shape,
     completed_shape,
     dtype_of,
+    last_two,
+    one,
     positive_axes,
     positive_axis,
     shape_of,
+    stored,
+    swapped_axes,
 )
-from graphs.ops.slicing import getitem
+from graphs.ops.slicing import cut, getitem
 from graphs.spec import TensorSpec, broadcast_shapes
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
-
-
-def _copied(view: Array, out: Array) -> Array:
-    """The view itself, or its elements in the buffer that was planned for them."""
-    if out is None:
-        return view
-    np.copyto(out, view)
-    return out
+__all__ = [
+    "broadcast_to", "concat", "expand_dims", "flip", "identity", "matrix_transpose", "moveaxis", "permute_dims",
+    "reshape", "roll", "squeeze", "stack", "stop_gradient", "unstack",
+]  # fmt: skip
 
 
 # reshape --------------------------------------------------------------------------------------------------------
@@ -83,7 +81,7 @@ def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared
 
 permute_dims: Op = movement(
     "permute_dims",
-    lambda x, *, axes, out=None: x.transpose(axes) if out is None else _copied(x.transpose(axes), out),
+    lambda x, *, axes, out=None: x.transpose(axes) if out is None else stored(x.transpose(axes), out),
     lambda x, *, axes: TensorSpec([x.shape[a] for a in axes], x.dtype),
     lambda g, axes: permute_dims(g, [axes.index(i) for i in range(len(axes))]),
     prepare=_prepare_permute,
@@ -148,7 +146,7 @@ def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
 
 def _flip(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The elements in reverse order; of an array without axes a view too, where np.flip makes a number."""
-    return _copied(np.flip(x, axis) if axis else np.asarray(x)[...], out)
+    return stored(np.flip(x, axis) if axis else np.asarray(x)[...], out)
 
 
 flip: Op = movement(
@@ -181,7 +179,7 @@ def _negated(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
 
 roll: Op = movement(
     "roll",
-    lambda x, *, shift, axis, out=None: _copied(np.roll(x, shift, axis), out),
+    lambda x, *, shift, axis, out=None: stored(np.roll(x, shift, axis), out),
     lambda x, *, shift, axis: x,
     lambda g, shift, axis: roll(g, _negated(shift), axis),
     prepare=_prepare_roll,
@@ -216,11 +214,6 @@ def _concat_rule(g: Array, index: int, shapes: tuple[Shape, ...], axis: int) -> 
     return cut(g, axis, start, start + shapes[index][axis])
 
 
-def cut(x: Array, axis: int, start: Size, stop: Size) -> Array:
-    """The entries of `x` from `start` to before `stop` along an axis."""
-    return getitem(x, (slice(None),) * axis + (slice(start, stop),))
-
-
 concat: Op = movement(
     "concat",
     lambda *arrays, axis, out=None: np.concatenate(arrays, axis=axis, out=out),
@@ -228,7 +221,6 @@ concat: Op = movement(
     _concat_rule,
     prepare=_prepare_concat,
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
-    arity=None,
     doc="Arrays joined along an axis they all have; flattened first when axis is None.",
 )
 
@@ -260,7 +252,6 @@ stack: Op = movement(
     lambda g, index, axis: getitem(g, (slice(None),) * axis + (index,)),
     prepare=_prepare_stack,
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
-    arity=None,
     parts=lambda *arrays, axis: concat([expand_dims(a, axis) for a in arrays], axis),
 )
 
@@ -332,17 +323,17 @@ def cast(g: Array, dtype: Any) -> Array:
 
 identity: Op = movement(
     "identity",
-    lambda x, *, out=None: np.array(x) if out is None else _copied(x, out),
+    lambda x, *, out=None: np.array(x) if out is None else stored(x, out),
     lambda x: x,
     lambda g: g,
-    prepare=lambda x, /: ((as_operand(x),), {}),
+    prepare=one,
     doc="A copy of the values. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
 )
 stop_gradient: Op = movement(
     "stop_gradient",
-    lambda x, *, out=None: _copied(x.view(), out),
+    lambda x, *, out=None: stored(x.view(), out),
     lambda x: x,
-    prepare=lambda x, /: ((as_operand(x),), {}),
+    prepare=one,
     view=True,
     doc="The same values, treated as a constant by differentiation.",
 )
@@ -381,10 +372,8 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
 @composite
 def matrix_transpose(x: Array, /) -> Array:
     """The last two axes swapped."""
-    ndim = len(shape_of(x))
-    if ndim < 2:
-        raise ShapeError(f"needs at least 2 axes, got {ndim}; add one with expand_dims")
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    last_two(shape_of(x))
+    return permute_dims(x, swapped_axes(len(shape_of(x))))
 
 
 @composite

@@ -10,6 +10,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
+from graphs.op import Array
 from graphs.ops.composites import var
 from graphs.ops.elementwise import (
     add,
@@ -33,7 +34,11 @@ from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 
-Array = Any
+__all__ = [
+    "attention", "batch_norm", "batch_statistics", "dropout", "elu", "gelu", "group_norm", "instance_norm",
+    "leaky_relu", "rms_norm",
+]  # fmt: skip
+
 
 # Activations ------------------------------------------------------------------------------------------------------
 

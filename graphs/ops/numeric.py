@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import (
     add,
@@ -27,9 +28,10 @@ from graphs.ops.families import composite
 from graphs.ops.manipulation import astype, diff
 from graphs.ops.movement import concat, reshape
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
-from graphs.ops.slicing import getitem
+from graphs.ops.slicing import cut
 
-Array = Any
+__all__ = ["gradient", "nan_to_num", "sinc"]
+
 
 _NEAR = 0.3  # below it the series is exact in float64, and its slope; above, sin(y) / y loses few digits of its slope
 _SERIES = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(6))
@@ -88,16 +90,16 @@ def _slope(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
         raise ShapeError(f"{size} samples along axis {axis} have no slope of order {edge_order}; take more")
     steps = _steps(spacing, f, axis)
     between = divide(diff(f, axis=axis), steps)  # the slope between each two neighbours
-    left, right = _part(between, axis, None, -1), _part(between, axis, 1, None)
+    left, right = cut(between, axis, None, -1), cut(between, axis, 1, None)
     weight: Any = 0.5
     if shape_of(steps):
-        before, after = _part(steps, axis, None, -1), _part(steps, axis, 1, None)
+        before, after = cut(steps, axis, None, -1), cut(steps, axis, 1, None)
         weight = divide(before, add(before, after))
     inside = add(left, multiply(subtract(right, left), weight))
-    first, last = _part(between, axis, 0, 1), _part(between, axis, -1, None)
+    first, last = cut(between, axis, 0, 1), cut(between, axis, -1, None)
     if edge_order == 2:  # a parabola through three samples: its slope between two is the mean of those at both
-        first = subtract(multiply(first, 2), _part(inside, axis, 0, 1))
-        last = subtract(multiply(last, 2), _part(inside, axis, -1, None))
+        first = subtract(multiply(first, 2), cut(inside, axis, 0, 1))
+        last = subtract(multiply(last, 2), cut(inside, axis, -1, None))
     return astype(concat([first, inside, last], axis=axis), dtype_of(f), copy=False)
 
 
@@ -109,7 +111,3 @@ def _steps(spacing: Any, f: Array, axis: int) -> Array:
     if not dims.same_shape(shape_of(spacing), shape[axis : axis + 1]):
         raise ShapeError(f"{shape_of(spacing)} coordinates along axis {axis} of size {shape[axis]}; give one for each")
     return reshape(diff(spacing), [-1 if a == axis else 1 for a in range(len(shape))])
-
-
-def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
-    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))

@@ -8,6 +8,7 @@ from typing import Any
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops import movement
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import less, maximum, minimum, remainder, subtract, where
@@ -15,7 +16,7 @@ from graphs.ops.families import composite
 from graphs.ops.picking import take
 from graphs.ops.shapes import shape_of
 
-Array = Any
+__all__ = ["pad"]
 
 
 @composite

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import OutOfRangeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import movement
 from graphs.ops.movement import broadcast_to, reshape
-from graphs.ops.shapes import as_operand, as_shape, integral, positive_axis, shape_of
+from graphs.ops.shapes import as_operand, as_shape, filled, integral, positive_axis, shape_of, stored
 from graphs.spec import TensorSpec, broadcast_shapes
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = ["add_along_axis", "scatter", "scatter_add", "take", "take_along_axis"]
 
 
 def _prepare_take(x: Array, indices: Array, /, axis: int = 0) -> Prepared:
@@ -39,10 +37,7 @@ def _front(array: Array, axis: int, count: int = 1) -> Array:
 
 def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take."""
-    if out is None:
-        out = np.zeros(shape, g.dtype)
-    else:
-        out[...] = 0
+    out = np.zeros(shape, g.dtype) if out is None else filled(shape, g.dtype, 0, out)
     rows = _front(out, axis)
     values = _front(g, axis, indices.ndim)
     _add_rows(rows, indices, values)
@@ -89,7 +84,6 @@ take: Op = movement(
     lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
     None,
     prepare=_prepare_take,
-    arity=2,
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
 )
 
@@ -109,7 +103,6 @@ scatter_add: Op = movement(
     lambda g, y, axis: take(g, y, axis),
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
-    arity=2,
 )
 
 
@@ -127,10 +120,7 @@ def _infer_scatter(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, ax
 
 def _scatter(x: Array, indices: Array, values: Array, *, axis: int, out: Array = None) -> Array:
     """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last of equals wins."""
-    if out is None:
-        out = np.array(x)
-    else:
-        np.copyto(out, x)
+    out = np.array(x) if out is None else stored(x, out)
     _front(out, axis)[indices] = _front(values, axis, indices.ndim)
     return out
 
@@ -144,7 +134,6 @@ scatter: Op = movement(
     lambda g, y, axis: _of_the_last(g, y, axis),
     prepare=_prepare_scatter,
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
-    arity=3,
 )
 
 
@@ -176,7 +165,8 @@ def _widened(x: Array, shape: Shape) -> Array:
     return x if dims.same_shape(shape_of(x), shape) else broadcast_to(x, shape)
 
 
-def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
+def infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
+    """The spec of elements picked along an axis. Raises ShapeError for indices of other sizes along the others."""
     integral(indices, "indices")
     others = [i for i in range(x.ndim) if i != axis]
     if indices.ndim != x.ndim or not all(dims.same(indices.shape[i], x.shape[i]) for i in others):
@@ -187,18 +177,12 @@ def _infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
     picked = x[places_along(x.shape, indices, axis)]
-    if out is None:
-        return picked
-    np.copyto(out, picked)
-    return out
+    return picked if out is None else stored(picked, out)
 
 
 def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis."""
-    if out is None:
-        out = np.zeros(shape, g.dtype)
-    else:
-        out[...] = 0
+    out = np.zeros(shape, g.dtype) if out is None else filled(shape, g.dtype, 0, out)
     if out.ndim > _MOST_AXES:
         parts = [_in_three(array, axis) for array in (g, indices)]
         merged = _add_along(*parts, shape=_in_three(out, axis).shape, axis=1)
@@ -229,11 +213,10 @@ def places_along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Arr
 take_along_axis: Op = movement(
     "take_along_axis",
     _take_along,
-    _infer_along,
+    infer_along,
     lambda g, y, x_shape, axis: add_along_axis(g, y, x_shape, axis),
     None,
     prepare=_prepare_along,
-    arity=2,
 )
 add_along_axis: Op = movement(
     "add_along_axis",
@@ -242,8 +225,4 @@ add_along_axis: Op = movement(
     lambda g, y, axis: take_along_axis(g, y, axis),
     None,
     prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
-    arity=2,
 )
-
-
-__all__ = ["add_along_axis", "outside", "places_along", "scatter", "scatter_add", "take", "take_along_axis"]

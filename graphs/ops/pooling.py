@@ -15,16 +15,18 @@ import numpy as np
 
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
 from graphs.ops.creation import ones
 from graphs.ops.elementwise import divide
 from graphs.ops.families import composite
-from graphs.ops.shapes import as_operand, dtype_of, shape_of
+from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
 from graphs.spec import TensorSpec
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = [
+    "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d", "window_argmax", "window_max", "window_pick",
+    "window_place", "window_spread", "window_sum",
+]  # fmt: skip
 
 
 def _sizes(array: Array, window: Window) -> tuple[int, ...]:
@@ -38,18 +40,12 @@ def _windowed(shape: Shape, window: Window) -> Shape:
     return (*shape[: len(shape) - rank], *counts(shape[len(shape) - rank :], window))
 
 
-def _filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
-    out = np.empty(shape, dtype) if out is None else out
-    out[...] = value
-    return out
-
-
 # Kernels ----------------------------------------------------------------------------------------------------------
 
 
 def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
     """The sum of each window over the last axes: [..., *sizes] -> [..., *counts]."""
-    out = _filled(_windowed(x.shape, window), x.dtype, 0, out)
+    out = filled(_windowed(x.shape, window), x.dtype, 0, out)
     for _, there, here in taps(_sizes(x, window), window):
         out[there] += x[here]
     return out
@@ -57,21 +53,15 @@ def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
 
 def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value added to every element of its window: the adjoint of window_sum."""
-    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for _, there, here in taps(sizes, window):
         out[here] += g[there]
     return out
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
-    return False if dtype.kind == "b" else -math.inf
-
-
 def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
     """The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient."""
-    out = _filled(_windowed(x.shape, window), x.dtype, _lowest(x.dtype), out)
+    out = filled(_windowed(x.shape, window), x.dtype, lowest(x.dtype), out)
     for _, there, here in taps(_sizes(x, window), window):
         target = out[there]
         np.maximum(target, x[here], out=target)
@@ -85,7 +75,7 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
     """The first tap of each window of x that is its maximum, which is given; no tap where all are padding."""
     kind = _tap_dtype(window)
-    out = _filled(peak.shape, kind, np.iinfo(kind).max, out)
+    out = filled(peak.shape, kind, np.iinfo(kind).max, out)
     each = taps(_sizes(x, window), window)
     for number, there, here in each:
         # The tap's number where it is the maximum and the largest number elsewhere: bits are faster than a mask.
@@ -105,7 +95,7 @@ def _chosen(values: Array, tap: Array, number: int) -> Array:
 
 def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value of g added at the chosen tap of its window: the adjoint of window_pick."""
-    out = _filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
     for number, there, here in taps(sizes, window):
         out[here] += _chosen(g[there], tap[there], number)
     return out
@@ -113,7 +103,7 @@ def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Windo
 
 def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
     """The element of each window of x at the tap that is chosen for it."""
-    out = _filled(tap.shape, x.dtype, 0, out)
+    out = filled(tap.shape, x.dtype, 0, out)
     for number, there, here in taps(_sizes(x, window), window):
         out[there] += _chosen(x[here], tap[there], number)
     return out
@@ -122,93 +112,66 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 # Ops --------------------------------------------------------------------------------------------------------------
 
 
-def _prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
-    return tuple(map(as_operand, (x, *others))), {"window": window}
+def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
+    """An op from elements to windows, with an operation for each tap of each."""
+
+    def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
+        return tuple(map(as_operand, (x, *others))), {"window": window}
+
+    def cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
+        return out.size * math.prod(part[0] for part in window)
+
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window")
 
 
-def _prepare_back(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
-    return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
+def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
+    """The same from windows to elements."""
 
+    def prepare(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
+        return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
 
-def _infer_back(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
-    return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
+    def infer(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
+        return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
 
+    def cost(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
+        return g.size * math.prod(part[0] for part in window)
 
-def _cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
-    """An operation for each tap of each window."""
-    return out.size * math.prod(part[0] for part in window)
-
-
-def _cost_back(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
-    return g.size * math.prod(part[0] for part in window)
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window", arity=len(rules))
 
 
 def _sizes_of(shape: Shape, window: Window) -> Shape:
     return shape[len(shape) - len(window) :]
 
 
-window_sum: Op = Op(
+def _infer(x: TensorSpec, *, window: Window) -> TensorSpec:
+    return TensorSpec(_windowed(x.shape, window), x.dtype)
+
+
+def _max_rule(g: Array, x: Array, x_shape: Shape, out: Array, window: Window) -> Array:
+    tap = window_argmax(x, out, window=window)
+    return window_place(g, tap, sizes=_sizes_of(x_shape, window), window=window)
+
+
+window_sum: Op = _to_windows(
     "window_sum",
     _window_sum,
-    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
-    rules=(lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
+    _infer,
+    lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),
 )
-window_spread: Op = Op(
-    "window_spread",
-    _window_spread,
-    _infer_back,
-    rules=(lambda g, window: window_sum(g, window=window),),
-    prepare=_prepare_back,
-    cost=_cost_back,
-    family="window",
+window_spread: Op = _to_elements("window_spread", _window_spread, lambda g, window: window_sum(g, window=window))
+window_max: Op = _to_windows("window_max", _window_max, _infer, _max_rule)
+window_argmax: Op = _to_windows(
+    "window_argmax", _window_argmax, lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window))
 )
-window_max: Op = Op(
-    "window_max",
-    _window_max,
-    lambda x, *, window: TensorSpec(_windowed(x.shape, window), x.dtype),
-    rules=(
-        lambda g, x, x_shape, out, window: window_place(
-            g, window_argmax(x, out, window=window), sizes=_sizes_of(x_shape, window), window=window
-        ),
-    ),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
+window_place: Op = _to_elements(
+    "window_place", _window_place, lambda g, y, window: window_pick(g, y, window=window), None
 )
-window_argmax: Op = Op(
-    "window_argmax",
-    _window_argmax,
-    lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window)),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
-    arity=2,
-)
-window_place: Op = Op(
-    "window_place",
-    _window_place,
-    _infer_back,
-    rules=(lambda g, y, window: window_pick(g, y, window=window), None),
-    prepare=_prepare_back,
-    cost=_cost_back,
-    family="window",
-    arity=2,
-)
-window_pick: Op = Op(
+window_pick: Op = _to_windows(
     "window_pick",
     _window_pick,
     lambda x, tap, *, window: TensorSpec(tap.shape, x.dtype),
-    rules=(
-        lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
-        None,
-    ),
-    prepare=_prepare,
-    cost=_cost,
-    family="window",
-    arity=2,
+    lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
+    None,
 )
 
 # PyTorch's functions ----------------------------------------------------------------------------------------------

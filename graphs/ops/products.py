@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphs import dims
 from graphs.errors import ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import multiply, subtract
 from graphs.ops.families import composite
 from graphs.ops.linalg import matmul, tensordot
 from graphs.ops.movement import moveaxis, reshape, roll
 from graphs.ops.shapes import as_operand, positive_axis, shape_of
 
-Array = Any
+__all__ = ["cross", "dot", "inner", "kron"]
 
 
 @composite

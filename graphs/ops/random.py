@@ -23,16 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims, dispatch
-from graphs.dims import Dim, Shape, Size
+from graphs.dims import Dim, Shape
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Attrs, Op, Prepared
 from graphs.ops.elementwise import less
 from graphs.ops.movement import identity
-from graphs.ops.shapes import as_operand, as_shape, floating, integral
+from graphs.ops.shapes import as_operand, as_shape, floating, integral, stored
 from graphs.spec import TensorSpec, spec_of
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = ["bernoulli", "fold_in", "normal", "random_key", "split_key", "uniform"]
+
 
 # The highest word of Philox's 256-bit counter keeps what is drawn from one key for different ends apart.
 _NUMBERS, _KEYS, _FOLDED = 0, 1, 2
@@ -62,16 +62,9 @@ def _unit(key: Array, count: int, dtype: np.dtype[Any]) -> Array:
     return (words >> np.uint32(32 - digits)).astype(dtype) * dtype.type(2.0**-digits)
 
 
-def _stored(values: Array, shape: Shape, out: Array) -> Array:
-    if out is None:
-        return values.reshape(shape)
-    out[...] = values.reshape(shape)
-    return out
-
-
 def _uniform(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
     """Numbers from 0 up to but without 1: `uniform(key, shape=(), dtype='float64')`."""
-    return _stored(_unit(key, math.prod(shape), dtype), shape, out)
+    return stored(_unit(key, math.prod(shape), dtype).reshape(shape), out)
 
 
 def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
@@ -84,17 +77,17 @@ def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Ar
     radius = np.sqrt(-2 * np.log(1 - unit[:half]))
     angle = unit[half:] * wide.type(2 * math.pi)
     values = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return _stored(values.astype(dtype, copy=False), shape, out)
+    return stored(values.astype(dtype, copy=False).reshape(shape), out)
 
 
 def _split_key(key: Array, *, n: int, out: Array = None) -> Array:
     """u64[n, 2]: n keys whose numbers are independent of each other's and of the key's own."""
-    return _stored(_bits(key, 2 * n, _KEYS), (n, 2), out)
+    return stored(_bits(key, 2 * n, _KEYS).reshape(n, 2), out)
 
 
 def _fold_in(key: Array, number: Array, *, out: Array = None) -> Array:
     """The key of an integer, such as the number of a step: another number, another independent key."""
-    return _stored(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), (2,), out)
+    return stored(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), out)
 
 
 # Ops --------------------------------------------------------------------------------------------------------------
@@ -149,16 +142,10 @@ def _prepare_fold(key: Array, number: Array, /) -> Prepared:
     return values, {}
 
 
-def _cost(*_: TensorSpec, out: TensorSpec, **__: Any) -> Size:
-    return out.size * 10
-
-
-uniform: Op = Op("uniform", _uniform, _infer, prepare=_prepare, cost=_cost, family="random")
-normal: Op = Op(
-    "normal", _normal, _infer, prepare=_prepare, cost=lambda key, *, out, **_: out.size * 30, family="random"
-)
-split_key: Op = Op("split_key", _split_key, _infer_split, prepare=_prepare_split, cost=_cost, family="random")
-fold_in: Op = Op("fold_in", _fold_in, _infer_fold, prepare=_prepare_fold, cost=_cost, family="random", arity=2)
+uniform: Op = Op("uniform", _uniform, _infer, prepare=_prepare, cost=10, family="random")
+normal: Op = Op("normal", _normal, _infer, prepare=_prepare, cost=30, family="random")
+split_key: Op = Op("split_key", _split_key, _infer_split, prepare=_prepare_split, cost=10, family="random")
+fold_in: Op = Op("fold_in", _fold_in, _infer_fold, prepare=_prepare_fold, cost=10, family="random")
 
 
 def bernoulli(key: Array, probability: Any, shape: Any = (), /) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.op import Array, Kernel, Op, Prepare, Prepared
 from graphs.ops.elementwise import divide, equal, multiply
 from graphs.ops.elementwise import where as _where
 from graphs.ops.families import over_axes, reduction, refuse_empty
@@ -21,7 +21,7 @@ from graphs.ops.shapes import Axis, accumulator, as_operand, dtype_of, positive_
 from graphs.ops.sums import MANY, in_shape, summed
 from graphs.spec import TensorSpec
 
-Array = Any
+__all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]
 
 
 def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
@@ -105,7 +105,7 @@ def _extremum(ufunc: np.ufunc) -> Kernel:
 
 
 def _accumulation(identity: int) -> Prepare:
-    """What sums and products are told; elements that `where` leaves out become the identity, which changes nothing."""
+    """The call of a sum or product; elements that `where` leaves out become the identity, which changes nothing."""
 
     def prepare(
         x: Array,
@@ -114,7 +114,7 @@ def _accumulation(identity: int) -> Prepare:
         keepdims: bool = False,
         dtype: npt.DTypeLike | None = None,
         where: Array | None = None,
-    ) -> tuple[tuple[Any, ...], Attrs]:
+    ) -> Prepared:
         inputs, attrs = over_axes(x if where is None else _selected(x, where, identity), axis, keepdims)
         return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
 
@@ -215,7 +215,7 @@ def _before(x: Array) -> Array:
     return but_last(cumulative_prod(x, axis=-1, include_initial=True), -1)
 
 
-def _one_axis(x: Array, /, axis: int | None = None, keepdims: bool = False) -> tuple[tuple[Any, ...], Attrs]:
+def _one_axis(x: Array, /, axis: int | None = None, keepdims: bool = False) -> Prepared:
     x = as_operand(x)
     if axis is None:
         ones = (1,) * len(shape_of(x))

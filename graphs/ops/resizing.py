@@ -10,12 +10,14 @@ import numpy as np
 
 from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
+from graphs.op import Array
 from graphs.ops.elementwise import add, multiply
 from graphs.ops.families import composite
 from graphs.ops.picking import take
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 
-Array = Any
+__all__ = ["interpolate"]
+
 PerAxis = float | Sequence[float] | None
 
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}  # the number of axes that each is about

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from graphs.dims import Size
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import equal, exp, multiply, subtract, where
 from graphs.ops.families import composite, ufunc_dtype
 from graphs.ops.movement import astype, pad
 from graphs.ops.picking import take_along_axis
 from graphs.ops.scans import but_last, from_behind, in_front
-from graphs.ops.shapes import as_operand, dtype_of, positive_axis, shape_of
+from graphs.ops.shapes import along, dtype_of
 from graphs.spec import TensorSpec
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = ["cummax", "cummin", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"]
 
 
 class Extremes(NamedTuple):
@@ -26,15 +24,6 @@ class Extremes(NamedTuple):
 
     values: Array
     indices: Array
-
-
-def _prepare(x: Array, /, axis: int = -1) -> Prepared:
-    x = as_operand(x)
-    return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
-
-
-def _cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-    return x.size
 
 
 def _places(name: str, ufunc: np.ufunc, doc: str) -> Op:
@@ -47,7 +36,7 @@ def _places(name: str, ufunc: np.ufunc, doc: str) -> Op:
     def infer(x: TensorSpec, *, axis: int) -> TensorSpec:
         return TensorSpec(x.shape, np.intp)
 
-    return Op(name, kernel, infer, prepare=_prepare, cost=_cost, family="sorting", doc=doc)
+    return Op(name, kernel, infer, prepare=along, cost=1, family="sorting", doc=doc)
 
 
 cumulative_argmax: Op = _places(
@@ -84,7 +73,7 @@ _float = ufunc_dtype(np.logaddexp)
 
 
 def _prepare_log(x: Array, /, axis: int = -1) -> Prepared:
-    (x,), attrs = _prepare(x, axis)
+    (x,), attrs = along(x, axis)
     return (x if dtype_of(x).kind == "f" else astype(x, _float(dtype_of(x), dtype_of(x))),), attrs
 
 
@@ -111,6 +100,6 @@ logcumsumexp: Op = Op(
     lambda x, *, axis: TensorSpec(x.shape, _float(x.dtype, x.dtype)),
     rules=(_logcumsumexp_rule,),
     prepare=_prepare_log,
-    cost=lambda x, *, out, axis: x.size * 20,  # an exponential and a logarithm count as ten each
+    cost=20,  # an exponential and a logarithm count as ten each
     family="composed",
 )

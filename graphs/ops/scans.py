@@ -8,17 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import dims
-from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
 from graphs.ops.movement import cast, flip, pad
 from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
-from graphs.ops.slicing import getitem
+from graphs.ops.slicing import cut
 from graphs.spec import TensorSpec
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
 
 
 def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> Op:
@@ -44,10 +42,7 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
     def infer(x: TensorSpec, *, axis: int, dtype: Any = None) -> TensorSpec:
         return TensorSpec(x.shape, accumulator(x.dtype, dtype))
 
-    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-        return x.size
-
-    return Op(name, kernel, infer, rules=(rule,), prepare=prepare, cost=cost, family="reduction", doc=doc)
+    return Op(name, kernel, infer, rules=(rule,), prepare=prepare, cost=1, family="reduction", doc=doc)
 
 
 cumulative_sum: Op = _running(
@@ -105,9 +100,8 @@ linear_recurrence: Op = Op(
         lambda g, x, axis: from_behind(x, g, axis),
     ),
     prepare=_prepare_recurrence,
-    cost=lambda x, y, out, axis: out.size * 2,
+    cost=2,
     family="reduction",
-    arity=2,
     broadcasts=True,
 )
 
@@ -130,4 +124,4 @@ def in_front(ndim: int, axis: int) -> list[tuple[int, int]]:
 
 def but_last(x: Array, axis: int) -> Array:
     """x without its last element along an axis."""
-    return getitem(x, (slice(None),) * (axis % len(x.shape)) + (slice(None, -1),))
+    return cut(x, axis % len(x.shape), None, -1)

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, equal, greater, less, maximum, multiply, subtract, where
 from graphs.ops.families import composite
 from graphs.ops.movement import astype, broadcast_to, cast, concat, pad, reshape
-from graphs.ops.picking import add_along_axis, places_along, take_along_axis
+from graphs.ops.picking import add_along_axis, infer_along, places_along, take_along_axis
 from graphs.ops.scans import cumulative_sum
-from graphs.ops.shapes import as_operand, dtype_of, integral, positive_axis, shape_of
+from graphs.ops.shapes import as_operand, dtype_of, highest, integral, lowest, positive_axis, shape_of, stored
 from graphs.ops.slicing import getitem, setitem
 from graphs.ops.sorting import argsort
 from graphs.spec import TensorSpec, spec_of
 
-Array = Any
+__all__ = ["extreme_along_axis", "scatter_reduce"]
+
 
 # The extreme of what comes to each place -----------------------------------------------------------------------------
 
 
-def _prepare(x: Array, indices: Array, values: Array, /, axis: int, largest: bool) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, indices: Array, values: Array, /, axis: int, largest: bool) -> Prepared:
     attrs = {"axis": positive_axis(axis, len(shape_of(x))), "largest": bool(largest)}
     return (as_operand(x), as_operand(indices), as_operand(values)), attrs
 
 
 def _infer(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, axis: int, largest: bool) -> TensorSpec:
-    integral(indices, "indices")
-    others = [i for i in range(x.ndim) if i != axis]
-    if indices.ndim != x.ndim or not all(dims.same(indices.shape[i], x.shape[i]) for i in others):
-        raise ShapeError(f"indices have the shape of x except along axis {axis}; broadcast them first")
+    infer_along(x, indices, axis=axis)
     if not dims.same_shape(values.shape, indices.shape) or values.dtype != x.dtype:
         raise ShapeError("values have the shape of their indices, and the dtype of x; broadcast or convert them")
     return x
@@ -44,10 +39,7 @@ def _infer(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, axis: int,
 
 def _extreme(x: Array, indices: Array, values: Array, *, axis: int, largest: bool, out: Array = None) -> Array:
     """The largest (or smallest) of each element of x and the values sent to it; ties share the gradient equally."""
-    if out is None:
-        out = np.array(x)
-    else:
-        np.copyto(out, x)
+    out = np.array(x) if out is None else stored(x, out)
     (np.maximum if largest else np.minimum).at(out, places_along(indices.shape, indices, axis), values)
     return out
 
@@ -77,7 +69,6 @@ extreme_along_axis: Op = Op(
     prepare=_prepare,
     cost=lambda x, indices, values, *, out, **_: indices.size,
     family="indexing",
-    arity=3,
 )
 
 # PyTorch's function --------------------------------------------------------------------------------------------------
@@ -161,12 +152,4 @@ def _running_products(x: Array, groups: Array, axis: int) -> Array:
     return x
 
 
-def _least(dtype: np.dtype[Any]) -> Any:
-    return -math.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
-
-
-def _most(dtype: np.dtype[Any]) -> Any:
-    return math.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
-
-
-_IDENTITY = {"sum": lambda _: 0, "mean": lambda _: 0, "prod": lambda _: 1, "amax": _least, "amin": _most}
+_IDENTITY = {"sum": lambda _: 0, "mean": lambda _: 0, "prod": lambda _: 1, "amax": lowest, "amin": highest}

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from graphs import promotion
+from graphs.op import Array
 from graphs.spec import broadcast_shapes
 
-Array = Any
 Shape = tuple[int, ...]
 
 _FEW = 1024  # elements: so many NumPy chooses from as soon

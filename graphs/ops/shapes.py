@@ -1,7 +1,9 @@
-"""What op definitions share: reading shapes off any value, and making axes positive."""
+"""What op definitions share: shapes and dtypes of any value, positive axes, operands, and results in buffers."""
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, DTypeError, OutOfRangeError, ShapeError
+from graphs.op import Array, Prepared
 from graphs.promotion import held
 from graphs.spec import TensorSpec
 
@@ -48,6 +51,19 @@ def positive_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     if len(set(axes)) < len(axes):
         raise ShapeError(f"axis {tuple(given)} names an axis twice; name each once")
     return tuple(axes)
+
+
+def last_two(shape: Shape) -> tuple[Size, Size]:
+    """The numbers of rows and columns. Raises ShapeError where there are no two axes."""
+    if len(shape) < 2:
+        raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
+    return shape[-2], shape[-1]
+
+
+@functools.cache
+def swapped_axes(ndim: int) -> tuple[int, ...]:
+    """The axes with the last two swapped."""
+    return (*range(ndim - 2), ndim - 1, ndim - 2)
 
 
 def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
@@ -104,3 +120,47 @@ def as_operand(value: Any) -> Any:
     operand = value if hasattr(value, "dtype") else np.asarray(value)
     held(operand.dtype)
     return operand
+
+
+def one(x: Any, /) -> Prepared:
+    """The call of an op of one input without options."""
+    return (as_operand(x),), {}
+
+
+def two(x: Any, y: Any, /) -> Prepared:
+    """The call of an op of two inputs without options."""
+    return (as_operand(x), as_operand(y)), {}
+
+
+def along(x: Any, /, axis: int = -1) -> Prepared:
+    """The call of an op along one axis, counted from the front."""
+    x = as_operand(x)
+    return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
+
+
+# In kernels: `out` is the buffer that was planned for the result, or None.
+
+
+def stored(found: Array, out: Array) -> Array:
+    """An array, in the buffer where there is one. Small kernels ask for that themselves: a call takes as long."""
+    if out is None:
+        return found
+    np.copyto(out, found)
+    return out
+
+
+def filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
+    """An array of one value that a kernel goes on to change."""
+    out = np.empty(shape, dtype) if out is None else out
+    out[...] = value
+    return out
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The least number of a dtype."""
+    return -math.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
+
+
+def highest(dtype: np.dtype[Any]) -> Any:
+    """The largest number of a dtype."""
+    return math.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max

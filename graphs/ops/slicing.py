@@ -10,12 +10,13 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand, as_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
-Array = Any
+__all__ = ["getitem", "place"]
+
 BasicIndex = int | slice | Dim | None
 Key = tuple[BasicIndex, ...]
 
@@ -45,7 +46,7 @@ def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
     return (*entries[:at], *[slice(None)] * (ndim - used), *entries[at + len(dots) :])
 
 
-def _prepare(x: Array, /, key: Any) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, /, key: Any) -> Prepared:
     x = as_operand(x)
     entries = complete_key(key, len(shape_of(x)))
     if not all(map(is_basic, entries)):
@@ -91,18 +92,22 @@ def sliced_size(part: slice, size: Size) -> Size:
     step = 1 if part.step is None else part.step
     if step <= 0:
         raise ShapeError(f"a step of {step} on the symbolic size {size} is not supported; slice a fixed size")
-    start, stop = _clipped(part.start, size, 0), _clipped(part.stop, size, size)
+    start = 0 if part.start is None else _from_start(part.start, size)
+    stop = size if part.stop is None else _from_start(part.stop, size)
+    if stop is part.stop:  # counted from the start, and so perhaps beyond the end
+        stop = dims.minimum(stop, size)
     return (dims.maximum(stop - start, 0) + step - 1) // step
 
 
-def _clipped(position: Size | None, size: Size, default: Size) -> Size:
-    if position is None:
-        return default
+def _from_start(position: Size, size: Size) -> Size:
+    """A position counted from the start, where it was counted from the end: then 0 or more, and no more than the size.
+
+    Any other position stays as it is, so that equal slices have equal sizes: B - 1 for [1:] and [:-1].
+    """
     try:
-        position = position + size if position < 0 else position
+        return position if position >= 0 else dims.maximum(position + size, 0)
     except ControlFlowError:
         raise ShapeError(f"cannot tell whether the slice position {position} is negative; start from 0") from None
-    return dims.minimum(dims.maximum(position, 0), size)
 
 
 def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
@@ -135,10 +140,19 @@ def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
 
 
 def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
-    target = _infer(x, key=key).shape
-    if not dims.same_shape(broadcast_shapes(value.shape, target), target):
-        raise ShapeError(f"a value of shape {value.shape} does not fit the selected {target}; broadcast or slice it")
+    check_fits(value.shape, _infer(x, key=key).shape)
     return x
+
+
+def check_fits(shape: Shape, selected: Shape) -> None:
+    """Raise ShapeError unless a value of this shape broadcasts to what it is written to."""
+    if not dims.same_shape(broadcast_shapes(shape, selected), selected):
+        raise ShapeError(f"a value of shape {shape} does not fit the selected {selected}; broadcast or slice it")
+
+
+def cut(x: Array, axis: int, start: Size | None, stop: Size | None) -> Array:
+    """The entries of x from `start` to before `stop` along an axis."""
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
 
 
 getitem: Op = movement(
@@ -159,5 +173,4 @@ setitem: Op = movement(
     lambda g, key: getitem(g, key),
     prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
     broadcasts=True,
-    arity=2,
 )

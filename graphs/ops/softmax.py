@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from graphs import dims
-from graphs.dims import Shape, Size
+from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
-from graphs.op import Attrs, Kernel, Op
+from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
 from graphs.ops.families import refuse_empty, ufunc_dtype
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
@@ -25,7 +25,8 @@ from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axe
 from graphs.ops.sums import summed
 from graphs.spec import TensorSpec
 
-Array = Any
+__all__ = ["log_softmax", "softmax", "softmax_gradient"]
+
 
 _largest = reducer(np.maximum, np.dtype(np.float64))
 _float = ufunc_dtype(np.exp)
@@ -38,13 +39,11 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
         refuse_empty(x, axis)
         return TensorSpec(x.shape, _float(x.dtype))
 
-    def cost(x: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
-        return x.size * 14  # an exponential counts as ten
-
-    return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=cost, family="composed", parts=parts)
+    # An exponential counts as ten.
+    return Op(name, kernel, infer, rules=(rule,), prepare=_prepare, cost=14, family="composed", parts=parts)
 
 
-def _prepare(x: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare(x: Array, /, axis: Axis = -1) -> Prepared:
     return (_floating(x),), {"axis": positive_axes(axis, len(shape_of(x)))}
 
 
@@ -105,7 +104,7 @@ log_softmax: Op = _along(
 # The gradient of softmax --------------------------------------------------------------------------------------------
 
 
-def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> tuple[tuple[Any, ...], Attrs]:
+def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> Prepared:
     return (_floating(g), _floating(y)), {"axis": positive_axes(axis, len(shape_of(y)))}
 
 
@@ -135,9 +134,8 @@ softmax_gradient: Op = Op(
         ),
     ),
     prepare=_prepare_gradient,
-    cost=lambda g, y, *, out, **_: out.size * 4,
+    cost=4,
     family="composed",
-    arity=2,
     parts=lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
 )
 
@@ -147,18 +145,19 @@ softmax_gradient: Op = Op(
 
 def _infer_nll(x: TensorSpec, labels: TensorSpec) -> TensorSpec:
     integral(labels, "labels")
-    _check_labels(x.shape, labels.shape)
+    check_labels(x.shape, labels.shape)
     return mean.infer(x, axis=tuple(range(x.ndim)), keepdims=False)
 
 
-def _check_labels(shape: Shape, labels: Shape) -> None:
+def check_labels(shape: Shape, labels: Shape) -> None:
+    """Raise ShapeError unless there is a label for each row of log probabilities."""
     if not shape or not dims.same_shape(shape[:-1], labels):
         raise ShapeError("labels have the shape of the log probabilities without the last axis; reshape them")
 
 
 def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
     """Minus the mean of log probabilities at their labels: f[..., classes], i[...] -> a scalar."""
-    _check_labels(x.shape, labels.shape)  # or they would broadcast
+    check_labels(x.shape, labels.shape)  # or they would broadcast
     if x.ndim == 2:  # as elsewhere, without the axes of size 1
         picked = x[np.arange(len(x)), labels]
     else:
@@ -178,6 +177,5 @@ nll_loss: Op = Op(
     rules=(_nll_gradient, None),
     cost=lambda x, labels, *, out: labels.size,
     family="composed",
-    arity=2,
     parts=lambda x, labels: negative(mean(take_along_axis(x, expand_dims(labels, -1), axis=-1))),
 )

@@ -14,18 +14,16 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Size
 from graphs.errors import DTypeError, LinAlgError, ShapeError
-from graphs.op import Attrs, Kernel, Op, Prepare
+from graphs.op import Array, Kernel, Op, Prepare
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, greater, multiply, negative, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.linalg import matmul
-from graphs.ops.movement import expand_dims, matrix_transpose, permute_dims, squeeze
+from graphs.ops.linalg import matmul, transposed
+from graphs.ops.movement import expand_dims, matrix_transpose, squeeze
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import as_operand, shape_of
+from graphs.ops.shapes import as_operand, one, shape_of, stored, two
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
-
-Array = Any
 
 # What all of these have in common ---------------------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ def solver(
         return flops(*specs, **attrs)
 
     return Op(
-        name, run, inferred, rules=rules, prepare=prepare or (_one if arity == 1 else _two), cost=cost, family="solver",
+        name, run, inferred, rules=rules, prepare=prepare or (one if arity == 1 else two), cost=cost, family="solver",
         arity=arity, broadcasts=arity > 1, doc=doc,
     )  # fmt: skip
 
@@ -88,14 +86,6 @@ def _reason(error: ValueError) -> ValueError:
     if isinstance(error, LinAlgError) or not isinstance(error, np.linalg.LinAlgError):
         return error
     return LinAlgError(_REASONS.get(str(error), f"{error}; look for NaN and infinity in the matrix"))
-
-
-def _one(x: Array, /) -> tuple[tuple[Any, ...], Attrs]:
-    return (as_operand(x),), {}
-
-
-def _two(x: Array, y: Array, /) -> tuple[tuple[Any, ...], Attrs]:
-    return (as_operand(x), as_operand(y)), {}
 
 
 def matrices(x: TensorSpec) -> tuple[Size, Size]:
@@ -116,12 +106,6 @@ def square(x: TensorSpec) -> Size:
 def cubed(x: TensorSpec) -> Size:
     """The product of the sizes of square matrices, times their number: what one pass of elimination is counted in."""
     return x.size * x.shape[-1]
-
-
-def transposed(x: Array) -> Array:
-    """`matrix_transpose` of what is known to be a matrix."""
-    ndim = len(x.shape)
-    return permute_dims.apply((x,), {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
 def mirrored(x: Array) -> Array:
@@ -162,10 +146,7 @@ def _filled(function: Callable[..., Any]) -> Kernel:
     def kernel(*arrays: Any) -> Array:
         *inputs, out = arrays
         found = function(*inputs)
-        if out is None:
-            return found
-        np.copyto(out, found)
-        return out
+        return found if out is None else stored(found, out)
 
     return kernel
 

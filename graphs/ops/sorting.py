@@ -9,17 +9,19 @@ import numpy as np
 from graphs import dispatch
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.op import Attrs, Op
+from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import not_equal
 from graphs.ops.families import composite
 from graphs.ops.movement import stop_gradient
 from graphs.ops.picking import add_along_axis, take
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of, stored
 from graphs.spec import TensorSpec
 
-Array = Any
-Prepared = tuple[tuple[Any, ...], Attrs]
+__all__ = [
+    "argsort", "argwhere", "count_nonzero", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
 
 
 # sort and argsort -----------------------------------------------------------------------------------------------
@@ -33,10 +35,7 @@ def _prepare_sort(x: Array, /, axis: int = -1, *, descending: bool = False, stab
 
 def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
     """The elements in order along one axis, NaN counting as the largest; equal ones keep their gradients in order."""
-    if out is None:
-        out = np.array(x)
-    else:
-        np.copyto(out, x)
+    out = np.array(x) if out is None else stored(x, out)
     # The reverse of a stable sort of the reverse is stable too, with the largest first.
     ends = np.flip(out, axis) if descending else out
     ends.sort(axis=axis, kind="stable" if stable else None)
@@ -50,10 +49,7 @@ def _argsort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array 
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind=kind), axis)
     else:
         order = np.argsort(x, axis=axis, kind=kind)
-    if out is None:
-        return order
-    np.copyto(out, order)
-    return out
+    return order if out is None else stored(order, out)
 
 
 def _sort_cost(x: TensorSpec, *, axis: int, out: TensorSpec, **_: Any) -> Size:
@@ -97,10 +93,7 @@ def _prepare_search(x1: Array, x2: Array, /, side: str = "left", sorter: Array |
 def _search(x: Array, y: Array, *, side: Any, out: Array = None) -> Array:
     """Where each element of y belongs in the sorted x: before its equals, or after them with side='right'."""
     found = np.searchsorted(x, y, side=side)
-    if out is None:
-        return found
-    np.copyto(out, found)
-    return out
+    return found if out is None else stored(found, out)
 
 
 def _infer_search(x: TensorSpec, y: TensorSpec, *, side: str) -> TensorSpec:
@@ -116,7 +109,6 @@ searchsorted: Op = Op(
     prepare=_prepare_search,
     cost=lambda x, y, *, out, side: out.size * (x.size.bit_length() if isinstance(x.size, int) else 16),
     family="sorting",
-    arity=2,
 )
 
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from graphs.op import Kernel, Op
+from graphs.op import Array, Kernel, Op
 from graphs.ops.elementwise import exp, multiply, negative, square
 from graphs.ops.families import elementwise
 
-Array = Any
+__all__ = ["erf", "erfc"]
+
 Block = Callable[[Array], Array]
 
 BLOCK = 1 << 13  # elements at a time, so that some dozens of passes over them stay in cache

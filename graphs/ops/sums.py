@@ -26,7 +26,7 @@ def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: 
     if axis[-1] == count - 1 and count < x.ndim:
         return in_shape(_over_rows(x, count), (1,) * count * keepdims + x.shape[count:], out)
     if axis == (x.ndim - 1,) and _SHORTEST <= length <= _LONGEST:
-        # Each row by itself, so that its bits do not hang on how many there are.
+        # Each row by itself, so that its bits do not depend on how many there are.
         return np.vecdot(x, _ONES[x.dtype.num][:length], out, keepdims=keepdims)  # type: ignore[call-overload]
     return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
-from graphs.testing.sample import Values
+from graphs.testing.sample import Given, Values
 
-Options = dict[str, Any]
-Arguments = tuple[Any, ...]
-Make = Callable[[Values], tuple[Arguments, Options]]
+Make = Callable[[Values], Given]
 
 
 def _real(*shapes: tuple[int, ...], **options: Any) -> Make:
@@ -38,7 +36,7 @@ def _matrix(*shapes: tuple[int, ...], **options: Any) -> Make:
     return lambda v: (tuple(v.matrix(shape) for shape in shapes), options)
 
 
-def _definite(v: Values) -> tuple[Arguments, Options]:
+def _definite(v: Values) -> Given:
     x = v.matrix((3, 3))
     return (x @ x.T,), {}
 

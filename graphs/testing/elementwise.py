@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Sizes, Values
+from graphs.testing.sample import Array, Case, Sizes, Values
 
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 Domain = Callable[[Values, Sizes], Array]
 
 _ONE: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "one": (1,), "empty": (0, 3)}
@@ -66,7 +65,7 @@ _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_
 _TESTS = {"isnan", "isinf", "isfinite"}
 
 
-def elementwise(op: Op, values: Values) -> Iterator[Call]:
+def elementwise(op: Op, values: Values) -> Iterator[Case]:
     """Each broadcasting pattern of the op's number of inputs, and what is special about some ops."""
     count = op.arity or 1
     domains = _DOMAINS.get(op.name, (Values.real,) * count)
@@ -78,7 +77,7 @@ def elementwise(op: Op, values: Values) -> Iterator[Call]:
     yield from _special(op, values)
 
 
-def _special(op: Op, values: Values) -> Iterator[Call]:
+def _special(op: Op, values: Values) -> Iterator[Case]:
     if op.name in _COMPARISONS:
         yield "ties", (values.ints((4, 5), 0, 2), values.ints((5,), 0, 2)), {}
     if op.name in _TESTS:

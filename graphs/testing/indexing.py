@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, joined
 
 
 def _indices(values: Values, shape: Sizes, size: int) -> Array:
@@ -38,15 +35,11 @@ _BROADCAST: dict[str, tuple[Sizes, Sizes, int]] = {
 }
 
 
-def _picking(cases: dict[str, tuple[Sizes, Sizes, int]]) -> Callable[[Op, Values], Iterator[Call]]:
-    def make(op: Op, values: Values) -> Iterator[Call]:
-        for title, (shape, picked, axis) in cases.items():
-            yield title, (values.real(shape), _indices(values, picked, shape[axis])), {"axis": axis}
-
-    return make
+def _picked(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+    return (v.real(shape), _indices(v, picked, shape[axis])), {"axis": axis}
 
 
-def _scatter(op: Op, values: Values) -> Iterator[Call]:
+def _scatter(op: Op, values: Values) -> Iterator[Case]:
     for title, (shape, picked, axis) in _TAKE.items():
         at, size = axis % len(shape), shape[axis]
         count = int(np.prod(picked))
@@ -57,43 +50,41 @@ def _scatter(op: Op, values: Values) -> Iterator[Call]:
         yield title, (values.real(shape), once, given), {"axis": axis}
 
 
-def _scatter_add(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, picked, axis) in _TAKE.items():
-        at = axis % len(shape)
-        g = values.real((*shape[:at], *picked, *shape[at + 1 :]))
-        yield title, (g, _indices(values, picked, shape[at])), {"shape": shape, "axis": at}
+def _scattered(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+    at = axis % len(shape)
+    g = v.real((*shape[:at], *picked, *shape[at + 1 :]))
+    return (g, _indices(v, picked, shape[at])), {"shape": shape, "axis": at}
 
 
-def _add_along_axis(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, picked, axis) in _ALONG.items():
-        at = axis % len(shape)
-        yield title, (values.real(picked), _indices(values, picked, shape[at])), {"shape": shape, "axis": at}
+def _added_along(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+    at = axis % len(shape)
+    return (v.real(picked), _indices(v, picked, shape[at])), {"shape": shape, "axis": at}
 
 
-def _extreme_along_axis(op: Op, values: Values) -> Iterator[Call]:
+def _extreme_along_axis(op: Op, values: Values) -> Iterator[Case]:
     for title, (shape, picked, axis) in _ALONG.items():
         for largest in (True, False):
             given = values.real(shape), _indices(values, picked, shape[axis]), values.real(picked)
             yield f"{title}-{largest}", given, {"axis": axis, "largest": largest}
 
 
-def _take(op: Op, values: Values) -> Iterator[Call]:
-    yield from _picking(_TAKE)(op, values)
-    yield "repeated", (values.real((3, 2)), np.array([1, -2, 1, 1, 0], np.int32)), {"axis": 0}
+_REPEATED = np.array([1, -2, 1, 1, 0], np.int32)
 
 
-def _flat_index(op: Op, values: Values) -> Iterator[Call]:
+def _flat_index(op: Op, values: Values) -> Iterator[Case]:
     for title, shapes in {"pair": ((3,), (3,)), "broadcast": ((2, 1), (3,), ())}.items():
         sizes = tuple(range(2, 2 + len(shapes)))
         yield title, tuple(map(values.ints, shapes, [-s for s in sizes], sizes)), {"sizes": sizes}
 
 
-INDEXING = {
-    "take": _take,
+INDEXING: dict[str, Maker] = {
+    "take": joined(
+        calls(_TAKE, _picked), calls({"repeated": (_REPEATED,)}, lambda v, at: ((v.real((3, 2)), at), {"axis": 0}))
+    ),
     "scatter": _scatter,
-    "scatter_add": _scatter_add,
-    "take_along_axis": _picking({**_ALONG, **_BROADCAST}),
-    "add_along_axis": _add_along_axis,
+    "scatter_add": calls(_TAKE, _scattered),
+    "take_along_axis": calls({**_ALONG, **_BROADCAST}, _picked),
+    "add_along_axis": calls(_ALONG, _added_along),
     "extreme_along_axis": _extreme_along_axis,
     "flat_index": _flat_index,
 }

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from graphs.op import Op
-from graphs.testing.sample import Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+from graphs.testing.sample import Given, Maker, Sizes, Values, calls
 
 _MATMUL: dict[str, tuple[Sizes, Sizes]] = {
     "matrices": ((2, 3), (3, 4)),
@@ -27,12 +23,6 @@ _MATMUL: dict[str, tuple[Sizes, Sizes]] = {
     "empty-inner": ((2, 0), (0, 3)),
     "empty-rows": ((0, 3), (3, 2)),
 }
-
-
-def _matmul(op: Op, values: Values) -> Iterator[Call]:
-    for title, (left, right) in _MATMUL.items():
-        yield title, (values.real(left), values.real(right)), {}
-
 
 # Solvers and factors ----------------------------------------------------------------------------------------------
 
@@ -56,38 +46,23 @@ _SOLVE: dict[str, tuple[Sizes, Sizes]] = {
 }
 
 
-def _solve(op: Op, values: Values) -> Iterator[Call]:
-    for title, (left, right) in _SOLVE.items():
-        yield title, (values.matrix(left), values.real(right)), {}
+def _general(shapes: dict[str, Sizes], **options: Any) -> Maker:
+    return calls(shapes, lambda v, *shape: ((v.matrix(shape),), options))
 
 
-def _general(shapes: dict[str, Sizes], **attrs: Any) -> Callable[[Op, Values], Iterator[Call]]:
-    def maker(op: Op, values: Values) -> Iterator[Call]:
-        for title, shape in shapes.items():
-            yield title, (values.matrix(shape),), attrs
-
-    return maker
+def _definite(v: Values, *shape: int) -> Given:
+    x = v.matrix(shape)
+    return (x @ np.swapaxes(x, -1, -2),), {}
 
 
-def _definite(op: Op, values: Values) -> Iterator[Call]:
-    for title, shape in _SQUARE.items():
-        x = values.matrix(shape)
-        yield title, (x @ np.swapaxes(x, -1, -2),), {}
-
-
-def _orthonormal(op: Op, values: Values) -> Iterator[Call]:
-    """Square ones, to which nothing is added: the rest has no gradient to be checked."""
-    for title, shape in _SQUARE.items():
-        yield title, (np.linalg.qr(values.matrix(shape))[0],), {}
-
-
-LINALG: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
-    "matmul": _matmul,
-    "solve": _solve,
+LINALG: dict[str, Maker] = {
+    "matmul": calls(_MATMUL, lambda v, left, right: ((v.real(left), v.real(right)), {})),
+    "solve": calls(_SOLVE, lambda v, left, right: ((v.matrix(left), v.real(right)), {})),
     **dict.fromkeys(("inv", "det", "slogdet", "cofactor"), _general(_SQUARE)),
-    **dict.fromkeys(("cholesky", "eigh"), _definite),
+    **dict.fromkeys(("cholesky", "eigh"), calls(_SQUARE, _definite)),
     "svd": _general(_ANY),
     "qr": _general(_HIGH),
-    "complement": _orthonormal,
+    # Orthonormal and square, so that nothing is added: the rest has no gradient to be checked.
+    "complement": calls(_SQUARE, lambda v, *shape: ((np.linalg.qr(v.matrix(shape))[0],), {})),
     "pinv": _general(_ANY, rtol=1e-6),
 }

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from graphs.op import Op
-from graphs.testing.sample import Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
-Maker = Callable[[Op, Values], Iterator[Call]]
+from graphs.testing.sample import Maker, Sizes, calls, real
 
 # op -> title -> (shape, attributes)
 _ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
@@ -86,77 +81,52 @@ _ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
         "empty": ((0, 3), {"shape": (4, 3), "key": (slice(2, 2), slice(None))}),
     },
 }
-
-
-def _one_input(calls: Mapping[str, tuple[Sizes, dict[str, Any]]]) -> Maker:
-    def make(op: Op, values: Values) -> Iterator[Call]:
-        for title, (shape, attrs) in calls.items():
-            yield title, (values.real(shape),), attrs
-
-    return make
-
-
-def _concat(op: Op, values: Values) -> Iterator[Call]:
-    shapes: dict[str, tuple[tuple[Sizes, ...], int | None]] = {
-        "rows": (((2, 3), (1, 3), (4, 3)), 0),
-        "columns": (((2, 3), (2, 1)), -1),
-        "one": (((2, 3),), 0),
-        "with-empty": (((2, 3), (0, 3)), 0),
-        "flattened": (((2, 3), (4,)), None),
-    }
-    for title, (sizes, axis) in shapes.items():
-        yield title, ([values.real(shape) for shape in sizes],), {"axis": axis}
-
-
-def _stack(op: Op, values: Values) -> Iterator[Call]:
-    cases: dict[str, tuple[int, Sizes, int]] = {
-        "rows": (3, (2, 3), 0),
-        "inside": (2, (2, 3), 1),
-        "last": (2, (2, 3), -1),
-        "one": (1, (2,), 0),
-        "0-d": (3, (), 0),
-        "empty": (2, (0, 3), 0),
-    }
-    for title, (count, shape, axis) in cases.items():
-        yield title, ([values.real(shape) for _ in range(count)],), {"axis": axis}
-
-
-def _setitem(op: Op, values: Values) -> Iterator[Call]:
-    cases: dict[str, tuple[Sizes, Sizes, Any]] = {
-        "row": ((2, 3), (3,), 1),
-        "spread": ((4, 3), (), (slice(1, None), slice(None, None, 2))),
-        "column": ((4, 3), (2, 1), slice(0, 4, 2)),
-        "everything": ((2, 3), (2, 3), Ellipsis),
-        "nothing": ((4, 3), (0, 3), slice(2, 2)),
-        "0-d": ((), (), ()),
-    }
-    for title, (shape, given, key) in cases.items():
-        yield title, (values.real(shape), values.real(given)), {"key": key}
-
-
-def _full(op: Op, values: Values) -> Iterator[Call]:
-    yield "float", ((2, 3), 1.5), {}
-    yield "int", ((2,), 3), {"dtype": np.int32}
-    yield "0-d", ((), True), {}
-    yield "empty", ((0, 3), 0), {"dtype": np.float32}
-
-
-def _arange(op: Op, values: Values) -> Iterator[Call]:
-    yield "stop", (4,), {}
-    yield "start", (-3, 2), {}
-    yield "step", (7, 0), {"step": -3}
-    yield "float", (3,), {"dtype": np.float32}
-    yield "empty", (5, 2), {}
-    yield "negative-stop", (-3,), {}
-    yield "fractions", (0.5, 2.0), {"step": 0.25}
-    yield "backwards-fractions", (1, -1), {"step": -0.3, "dtype": np.float32}
-
+_CONCAT: dict[str, tuple[tuple[Sizes, ...], int | None]] = {
+    "rows": (((2, 3), (1, 3), (4, 3)), 0),
+    "columns": (((2, 3), (2, 1)), -1),
+    "one": (((2, 3),), 0),
+    "with-empty": (((2, 3), (0, 3)), 0),
+    "flattened": (((2, 3), (4,)), None),
+}
+_STACK: dict[str, tuple[tuple[Sizes, ...], int]] = {
+    "rows": (((2, 3),) * 3, 0),
+    "inside": (((2, 3),) * 2, 1),
+    "last": (((2, 3),) * 2, -1),
+    "one": (((2,),), 0),
+    "0-d": (((),) * 3, 0),
+    "empty": (((0, 3),) * 2, 0),
+}
+_SETITEM: dict[str, tuple[Sizes, Sizes, Any]] = {
+    "row": ((2, 3), (3,), 1),
+    "spread": ((4, 3), (), (slice(1, None), slice(None, None, 2))),
+    "column": ((4, 3), (2, 1), slice(0, 4, 2)),
+    "everything": ((2, 3), (2, 3), Ellipsis),
+    "nothing": ((4, 3), (0, 3), slice(2, 2)),
+    "0-d": ((), (), ()),
+}
+# title -> (arguments, attributes)
+_FULL: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "float": (((2, 3), 1.5), {}),
+    "int": (((2,), 3), {"dtype": np.int32}),
+    "0-d": (((), True), {}),
+    "empty": (((0, 3), 0), {"dtype": np.float32}),
+}
+_ARANGE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "stop": ((4,), {}),
+    "start": ((-3, 2), {}),
+    "step": ((7, 0), {"step": -3}),
+    "float": ((3,), {"dtype": np.float32}),
+    "empty": ((5, 2), {}),
+    "negative-stop": ((-3,), {}),
+    "fractions": ((0.5, 2.0), {"step": 0.25}),
+    "backwards-fractions": ((1, -1), {"step": -0.3, "dtype": np.float32}),
+}
 
 MOVEMENT: dict[str, Maker] = {
-    **{name: _one_input(calls) for name, calls in _ONE_INPUT.items()},
-    "concat": _concat,
-    "stack": _stack,
-    "setitem": _setitem,
-    "full": _full,
-    "arange": _arange,
+    **{name: calls(cases, real) for name, cases in _ONE_INPUT.items()},
+    "concat": calls(_CONCAT, lambda v, shapes, axis: (([v.real(shape) for shape in shapes],), {"axis": axis})),
+    "stack": calls(_STACK, lambda v, shapes, axis: (([v.real(shape) for shape in shapes],), {"axis": axis})),
+    "setitem": calls(_SETITEM, lambda v, shape, given, key: ((v.real(shape), v.real(given)), {"key": key})),
+    "full": calls(_FULL, lambda v, args, options: (args, options)),
+    "arange": calls(_ARANGE, lambda v, args, options: (args, options)),
 }

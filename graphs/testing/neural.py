@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from graphs.op import Op
 from graphs.ops.convolution import convolution
 from graphs.ops.pooling import window_max
 from graphs.ops.random import random_key
 from graphs.ops.windows import Window, counts, window_of
-from graphs.testing.sample import Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+from graphs.testing.sample import Array, Given, Maker, Sizes, Values, calls, joined
 
 # title -> (shape of x, shape of the weight, window, groups)
 _CONVOLUTIONS: dict[str, tuple[Sizes, Sizes, Window, int]] = {
@@ -46,95 +43,64 @@ _POOLINGS: dict[str, tuple[Sizes, Window]] = {
 }
 
 
-def _convolution(op: Op, values: Values) -> Iterator[Call]:
-    for title, (x, weight, window, groups) in _CONVOLUTIONS.items():
-        yield title, (values.real(x), values.real(weight)), {"window": window, "groups": groups}
+def _convolution(v: Values, x: Sizes, weight: Sizes, window: Window, groups: int) -> Given:
+    return (v.real(x), v.real(weight)), {"window": window, "groups": groups}
 
 
-def _convolution_weight(op: Op, values: Values) -> Iterator[Call]:
-    for title, (x, weight, window, groups) in _CONVOLUTIONS.items():
-        g = (x[0], weight[0], *counts(x[2:], window))
-        yield title, (values.real(x), values.real(_numbers(g))), {"window": window, "groups": groups}
+def _convolution_weight(v: Values, x: Sizes, weight: Sizes, window: Window, groups: int) -> Given:
+    g = (x[0], weight[0], *map(int, counts(x[2:], window)))
+    return (v.real(x), v.real(g)), {"window": window, "groups": groups}
 
 
-def _convolution_input(op: Op, values: Values) -> Iterator[Call]:
-    for title, (x, weight, window, groups) in _CONVOLUTIONS.items():
-        g = convolution(np.zeros(x), np.zeros(weight), window, groups).shape
-        attrs = {"sizes": x[2:], "window": window, "groups": groups}
-        yield title, (values.real(g), values.real(weight)), attrs
+def _convolution_input(v: Values, x: Sizes, weight: Sizes, window: Window, groups: int) -> Given:
+    g = convolution(np.zeros(x), np.zeros(weight), window, groups).shape
+    return (v.real(g), v.real(weight)), {"sizes": x[2:], "window": window, "groups": groups}
 
 
-def _window(op: Op, values: Values) -> Iterator[Call]:
-    for title, (x, window) in _POOLINGS.items():
-        yield title, (values.real(x),), {"window": window}
+def _windows(given: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
+    return calls(_POOLINGS, lambda v, x, window: (given(v, v.real(x), window), {"window": window}))
 
 
-def _window_argmax(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, window) in _POOLINGS.items():
-        x = values.real(shape)
-        yield title, (x, window_max(x, window=window)), {"window": window}
-    ties = values.ints((2, 9), 0, 2).astype(float)
-    window = window_of((3,), 1, 1, 1)
-    yield "ties", (ties, window_max(ties, window=window)), {"window": window}
+def _windows_back(given: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
+    """The same with cotangents of windows, carried back to elements of these sizes."""
+
+    def call(v: Values, shape: Sizes, window: Window) -> Given:
+        return given(v, v.real(shape), window), {"sizes": shape[len(shape) - len(window) :], "window": window}
+
+    return calls(_POOLINGS, call)
 
 
-def _window_pick(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, window) in _POOLINGS.items():
-        x = values.real(shape)
-        yield title, (x, _taps(x, values, window)), {"window": window}
+def _tied(v: Values) -> Given:
+    x, window = v.ints((2, 9), 0, 2).astype(float), window_of((3,), 1, 1, 1)
+    return (x, window_max(x, window=window)), {"window": window}
 
 
-def _window_spread(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, window) in _POOLINGS.items():
-        g = window_max(values.real(shape), window=window)
-        yield title, (g,), {"sizes": shape[len(shape) - len(window) :], "window": window}
-
-
-def _window_place(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, window) in _POOLINGS.items():
-        x = values.real(shape)
-        attrs = {"sizes": shape[len(shape) - len(window) :], "window": window}
-        yield title, (window_max(x, window=window), _taps(x, values, window)), attrs
-
-
-def _taps(x: Any, values: Values, window: Window) -> Any:
+def _taps(v: Values, x: Array, window: Window) -> Any:
     """Any tap for each window, also one that lies in the padding."""
     shape = window_max(x, window=window).shape
-    return values.ints(shape, 0, math.prod(part[0] for part in window)).astype(np.uint8)
+    return v.ints(shape, 0, math.prod(part[0] for part in window)).astype(np.uint8)
 
 
-def _numbers(shape: Any) -> Sizes:
-    return tuple(int(size) for size in shape)
+_SHAPES: dict[str, Sizes] = {"0-d": (), "odd": (3, 5), "one": (1,), "empty": (0, 3)}
+_DRAWN = {f"{title}-{d}": (shape, d) for title, shape in _SHAPES.items() for d in ("float64", "float32", "float16")}
+_KEY = random_key(7)
 
-
-def _drawn(op: Op, values: Values) -> Iterator[Call]:
-    for title, shape in {"0-d": (), "odd": (3, 5), "one": (1,), "empty": (0, 3)}.items():
-        for dtype in ("float64", "float32", "float16"):
-            yield f"{title}-{dtype}", (random_key(7),), {"shape": shape, "dtype": dtype}
-
-
-def _split(op: Op, values: Values) -> Iterator[Call]:
-    for n in (0, 1, 2, 5):
-        yield f"{n}", (random_key(7),), {"n": n}
-
-
-def _fold(op: Op, values: Values) -> Iterator[Call]:
-    yield "small", (random_key(7), np.array(3)), {}
-    yield "negative", (random_key(7), np.array(-1, np.int32)), {}
-
-
-NEURAL: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
-    "convolution": _convolution,
-    "convolution_input": _convolution_input,
-    "convolution_weight": _convolution_weight,
-    "window_sum": _window,
-    "window_max": _window,
-    "window_argmax": _window_argmax,
-    "window_pick": _window_pick,
-    "window_spread": _window_spread,
-    "window_place": _window_place,
-    "uniform": _drawn,
-    "normal": _drawn,
-    "split_key": _split,
-    "fold_in": _fold,
+NEURAL: dict[str, Maker] = {
+    "convolution": calls(_CONVOLUTIONS, _convolution),
+    "convolution_input": calls(_CONVOLUTIONS, _convolution_input),
+    "convolution_weight": calls(_CONVOLUTIONS, _convolution_weight),
+    **dict.fromkeys(("window_sum", "window_max"), _windows(lambda v, x, window: (x,))),
+    "window_argmax": joined(
+        _windows(lambda v, x, window: (x, window_max(x, window=window))), calls({"ties": ()}, _tied)
+    ),
+    "window_pick": _windows(lambda v, x, window: (x, _taps(v, x, window))),
+    "window_spread": _windows_back(lambda v, x, window: (window_max(x, window=window),)),
+    "window_place": _windows_back(lambda v, x, window: (window_max(x, window=window), _taps(v, x, window))),
+    **dict.fromkeys(
+        ("uniform", "normal"), calls(_DRAWN, lambda v, shape, dtype: ((_KEY,), {"shape": shape, "dtype": dtype}))
+    ),
+    "split_key": calls({str(n): (n,) for n in (0, 1, 2, 5)}, lambda v, n: ((_KEY,), {"n": n})),
+    "fold_in": calls(
+        {"small": (np.array(3),), "negative": (np.array(-1, np.int32),)}, lambda v, number: ((_KEY, number), {})
+    ),
 }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Sizes, Values
+from graphs.testing.sample import Array, Case, Maker, Sizes, Values, calls, joined, real
 
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+Cases = dict[str, tuple[Sizes, dict[str, Any]]]
 
-_AXES: dict[str, tuple[Sizes, dict[str, Any]]] = {
+_AXES: Cases = {
     "all": ((2, 3), {}),
     "all-kept": ((2, 3), {"keepdims": True}),
     "first": ((2, 3), {"axis": 0}),
@@ -21,7 +21,7 @@ _AXES: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "size-1": ((2, 1, 3), {"axis": 1}),
     "not-reduced-empty": ((0, 3), {"axis": 1}),
 }
-_SEVERAL: dict[str, tuple[Sizes, dict[str, Any]]] = {
+_SEVERAL: Cases = {
     "outer-two": ((2, 3, 4), {"axis": (0, -1)}),
     "outer-two-kept": ((2, 3, 4), {"axis": (-1, 0), "keepdims": True}),
     "none": ((2, 3), {"axis": ()}),
@@ -30,13 +30,13 @@ _SEVERAL: dict[str, tuple[Sizes, dict[str, Any]]] = {
 _NO_VALUE_OF_NOTHING = {"max", "min", "mean"}
 
 
-def over_axes(op: Op, values: Values) -> Iterator[Call]:
+def over_axes(op: Op, values: Values) -> Iterator[Case]:
     """Reductions over any axes."""
     make = values.bools if op.name in ("any", "all") else values.real
     cases = {**_AXES, **_SEVERAL}
     if op.name not in _NO_VALUE_OF_NOTHING:
         cases["reduced-empty"] = ((0, 3), {"axis": 0})
-    yield from _calls(cases, make)
+    yield from calls(cases, lambda v, shape, options: ((make(shape),), options))(op, values)
     if op.name in ("sum", "prod"):
         yield "in-float64", (values.real((2, 3)),), {"axis": 0, "dtype": np.float64}
         yield "in-int8", (values.ints((2, 3)),), {"dtype": np.int8}
@@ -53,64 +53,48 @@ def _with_zeros(values: Values, shape: Sizes, places: list[Sizes]) -> Array:
     return array
 
 
-def _over_one_axis(op: Op, values: Values) -> Iterator[Call]:
-    yield from _calls({**_AXES, "0-d": ((), {})}, values.real)
-    yield "ties", (values.ints((3, 6), 0, 3),), {"axis": 1}
+_SCANS: Cases = {
+    "last": ((2, 3), {"axis": -1}),
+    "first": ((2, 3), {"axis": 0}),
+    "middle": ((2, 3, 4), {"axis": -2}),
+    "size-1": ((2, 1), {"axis": -1}),
+    "empty": ((2, 0), {"axis": -1}),
+    "vector": ((4,), {}),
+    "initial": ((2, 3), {"axis": 0, "include_initial": True}),
+    "initial-of-empty": ((0,), {"include_initial": True}),
+    "in-float64": ((2, 3), {"axis": 1, "dtype": np.float64}),
+}
+_RECURRENCES: dict[str, tuple[Sizes, int]] = {
+    "vector": ((5,), -1),
+    "rows": ((3, 2), 0),
+    "middle": ((2, 3, 2), 1),
+    "one": ((2, 1), -1),
+    "empty": ((0,), 0),
+}
+_RUNNING: Cases = {
+    "vector": ((4,), {}),
+    "first": ((3, 2), {"axis": 0}),
+    "middle": ((2, 3, 4), {"axis": -2}),
+    "size-1": ((2, 1), {}),
+    "empty": ((2, 0), {}),
+}
 
 
-def _scan(op: Op, values: Values) -> Iterator[Call]:
-    cases: dict[str, tuple[Sizes, dict[str, Any]]] = {
-        "last": ((2, 3), {"axis": -1}),
-        "first": ((2, 3), {"axis": 0}),
-        "middle": ((2, 3, 4), {"axis": -2}),
-        "size-1": ((2, 1), {"axis": -1}),
-        "empty": ((2, 0), {"axis": -1}),
-        "vector": ((4,), {}),
-        "initial": ((2, 3), {"axis": 0, "include_initial": True}),
-        "initial-of-empty": ((0,), {"include_initial": True}),
-        "in-float64": ((2, 3), {"axis": 1, "dtype": np.float64}),
-    }
-    yield from _calls(cases, values.real)
+def _scan(op: Op, values: Values) -> Iterator[Case]:
+    yield from calls(_SCANS, real)(op, values)
     yield "zeros", (_with_zeros(values, (4, 3), [(1, 0), (1, 1), (3, 1)]),), {"axis": 0}
     yield "in-int8", (values.ints((2, 3)),), {"axis": 1, "dtype": np.int8}
 
 
-def _recurrence(op: Op, values: Values) -> Iterator[Call]:
-    cases = {
-        "vector": ((5,), -1),
-        "rows": ((3, 2), 0),
-        "middle": ((2, 3, 2), 1),
-        "one": ((2, 1), -1),
-        "empty": ((0,), 0),
-    }
-    for title, (shape, axis) in cases.items():
-        yield title, (values.real(shape), values.real(shape)), {"axis": axis}
+def _ties(shape: Sizes, high: int, dtype: type, **options: Any) -> Maker:
+    return calls({"ties": ()}, lambda v: ((v.ints(shape, 0, high).astype(dtype),), options))
 
 
-def _running(op: Op, values: Values) -> Iterator[Call]:
-    cases: dict[str, tuple[Sizes, dict[str, Any]]] = {
-        "vector": ((4,), {}),
-        "first": ((3, 2), {"axis": 0}),
-        "middle": ((2, 3, 4), {"axis": -2}),
-        "size-1": ((2, 1), {}),
-        "empty": ((2, 0), {}),
-    }
-    yield from _calls(cases, values.real)
-    yield "ties", (values.ints((3, 5), 0, 2).astype(float),), {}
-
-
-def _calls(cases: dict[str, tuple[Sizes, dict[str, Any]]], make: Callable[[Sizes], Array]) -> Iterator[Call]:
-    for title, (shape, attrs) in cases.items():
-        yield title, (make(shape),), attrs
-
-
-REDUCTIONS = {
-    "argmax": _over_one_axis,
-    "argmin": _over_one_axis,
-    "cumulative_sum": _scan,
-    "cumulative_prod": _scan,
-    "cumulative_argmax": _running,
-    "cumulative_argmin": _running,
-    "linear_recurrence": _recurrence,
-    "logcumsumexp": _running,
+_ONE_AXIS = joined(calls({**_AXES, "0-d": ((), {})}, real), _ties((3, 6), 3, int, axis=1))
+_EXTREMES = joined(calls(_RUNNING, real), _ties((3, 5), 2, float))
+REDUCTIONS: dict[str, Maker] = {
+    **dict.fromkeys(("argmax", "argmin"), _ONE_AXIS),
+    **dict.fromkeys(("cumulative_sum", "cumulative_prod"), _scan),
+    **dict.fromkeys(("cumulative_argmax", "cumulative_argmin", "logcumsumexp"), _EXTREMES),
+    "linear_recurrence": calls(_RECURRENCES, lambda v, s, axis: ((v.real(s), v.real(s)), {"axis": axis})),
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from graphs.spec import spec_of
 
 Array = npt.NDArray[Any]
 Sizes = tuple[int, ...]
+Given = tuple[tuple[Any, ...], dict[str, Any]]  # the arguments and options of a call
+Case = tuple[str, tuple[Any, ...], dict[str, Any]]  # its title before these
+Maker = Callable[[Op, "Values"], Iterator[Case]]
 
 
 @dataclass(frozen=True)
@@ -125,3 +129,23 @@ class Values:
 
     def _part(self, shape: Sizes) -> Array:
         return np.asarray(self._random.uniform(0.1, 0.4, shape) + 0.5 * self._random.integers(0, 2, shape))
+
+
+def calls(cases: Mapping[str, Sequence[Any]], given: Callable[..., Given]) -> Maker:
+    """A call for each case: `given(values, *case)` makes its arguments and options."""
+
+    def make(op: Op, values: Values) -> Iterator[Case]:
+        for title, case in cases.items():
+            yield title, *given(values, *case)
+
+    return make
+
+
+def joined(*makers: Maker) -> Maker:
+    """The calls of several makers, one after the other."""
+    return lambda op, values: chain.from_iterable(maker(op, values) for maker in makers)
+
+
+def real(values: Values, shape: Sizes, options: Mapping[str, Any] = MappingProxyType({})) -> Given:
+    """One array of real numbers."""
+    return (values.real(shape),), dict(options)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 from graphs import op as registry
 from graphs.errors import GraphError
 from graphs.testing import movement, reductions
@@ -13,12 +10,9 @@ from graphs.testing.elementwise import elementwise
 from graphs.testing.indexing import INDEXING
 from graphs.testing.linalg import LINALG
 from graphs.testing.neural import NEURAL
-from graphs.testing.sample import Sample, Values
+from graphs.testing.sample import Maker, Sample, Values
 from graphs.testing.softmax import SOFTMAX
 from graphs.testing.sorting import SORTING
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
-Maker = Callable[[registry.Op, Values], Iterator[Call]]
 
 _MAKERS: dict[str, Maker] = {
     **EFFECTS,

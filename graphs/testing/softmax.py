@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from graphs.op import Op
-from graphs.testing.sample import Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+from graphs.testing.sample import Maker, Sizes, calls, joined, real
 
 _AXES: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "vector": ((4,), {}),
@@ -28,26 +24,12 @@ _LABELLED: dict[str, tuple[Sizes, int]] = {
     "one-class": ((3,), 1),
 }
 
-
-def _along(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, attrs) in _AXES.items():
-        yield title, (values.real(shape),), attrs
-    yield "ties", (values.ints((3, 4), 0, 2).astype(float),), {}
-
-
-def _gradient(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, attrs) in _AXES.items():
-        yield title, (values.real(shape), values.real(shape)), attrs
-
-
-def _labelled(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, classes) in _LABELLED.items():
-        yield title, (values.real((*shape, classes)), values.ints(shape, 0, classes)), {}
-
-
-SOFTMAX: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
-    "softmax": _along,
-    "log_softmax": _along,
-    "softmax_gradient": _gradient,
-    "nll_loss": _labelled,
+_ALONG = joined(
+    calls(_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *given: ((v.ints(*given).astype(float),), {}))
+)
+SOFTMAX: dict[str, Maker] = {
+    "softmax": _ALONG,
+    "log_softmax": _ALONG,
+    "softmax_gradient": calls(_AXES, lambda v, shape, options: ((v.real(shape), v.real(shape)), options)),
+    "nll_loss": calls(_LABELLED, lambda v, shape, n: ((v.real((*shape, n)), v.ints(shape, 0, n)), {})),
 }

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Sizes, Values
-
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+from graphs.testing.sample import Case, Maker, Sizes, Values, calls, joined, real
 
 _SORTS: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "vector": ((7,), {}),
@@ -20,17 +18,13 @@ _SORTS: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "size-1": ((2, 1), {}),
     "empty": ((2, 0), {"descending": True}),
 }
+_TIES = {"ties": (False,), "ties-descending": (True,)}
+_SORT = joined(
+    calls(_SORTS, real), calls(_TIES, lambda v, descending: ((v.ints((3, 9), 0, 3),), {"descending": descending}))
+)
 
 
-def _sort(op: Op, values: Values) -> Iterator[Call]:
-    for title, (shape, attrs) in _SORTS.items():
-        yield title, (values.real(shape),), attrs
-    for descending in (False, True):
-        title = "ties-descending" if descending else "ties"
-        yield title, (values.ints((3, 9), 0, 3),), {"descending": descending}
-
-
-def _searchsorted(op: Op, values: Values) -> Iterator[Call]:
+def _searchsorted(op: Op, values: Values) -> Iterator[Case]:
     x = np.sort(values.real((6,)))
     for side in ("left", "right"):
         yield side, (x, values.real((2, 3))), {"side": side}
@@ -40,8 +34,4 @@ def _searchsorted(op: Op, values: Values) -> Iterator[Call]:
     yield "nothing-to-find", (x, values.real((0, 2))), {}
 
 
-SORTING: dict[str, Callable[[Op, Values], Iterator[Call]]] = {
-    "sort": _sort,
-    "argsort": _sort,
-    "searchsorted": _searchsorted,
-}
+SORTING: dict[str, Maker] = {"sort": _SORT, "argsort": _SORT, "searchsorted": _searchsorted}

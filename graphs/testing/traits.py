@@ -86,8 +86,8 @@ def _parameters(function: Function) -> list[str]:
 
 def functions() -> list[str]:
     """The names of the public functions, ops and composites, in order; those of graphs.linalg alone with its name."""
-    public = [name for name in ops.__all__ if callable(getattr(ops, name)) and not isinstance(getattr(ops, name), type)]
-    own = [name for name in linalg.__all__ if not isinstance(getattr(linalg, name), type) and name not in ops.__all__]
+    public = [name for name in ops.public if callable(getattr(ops, name)) and not isinstance(getattr(ops, name), type)]
+    own = [name for name in linalg.__all__ if not isinstance(getattr(linalg, name), type) and name not in ops.public]
     return sorted([*public, *(f"linalg.{name}" for name in own)], key=lambda name: name.strip("_"))
 
 

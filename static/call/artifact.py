@@ -175,7 +175,7 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return {"array": len(arrays) - 1}
     if isinstance(value, Graph):
         return {"graph": _encode_graph(value, arrays)}
-    for kind, name, parts in _CONTAINERS:
+    for name, (kind, parts, _) in _CONTAINERS.items():
         if type(value) is kind or (kind is np.dtype and isinstance(value, np.dtype)):
             return {name: [_encode(part, arrays) for part in parts(value)]}
     raise ArtifactError(
@@ -183,17 +183,22 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     )
 
 
-_CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
-    (tuple, "tuple", tuple),
-    (list, "list", list),
-    (dict, "dict", lambda d: [part for item in d.items() for part in item]),
-    (slice, "slice", lambda s: (s.start, s.stop, s.step)),
-    (np.dtype, "dtype", lambda d: (d.name,)),
-    (TensorSpec, "spec", lambda s: (*s.shape, s.dtype)),
-    (TupleSpec, "specs", lambda s: s.items),
-    (Dim, "dim", lambda d: d.terms),
-    (Atom, "atom", lambda a: (a.name, *a.args)),
-)
+# By name the type, its parts, and what makes it of them.
+_CONTAINERS: dict[str, tuple[type, Callable[[Any], Any], Callable[[list[Any]], Any]]] = {
+    "tuple": (tuple, tuple, tuple),
+    "list": (list, list, list),
+    "dict": (
+        dict,
+        lambda d: [x for item in d.items() for x in item],
+        lambda p: dict(zip(p[::2], p[1::2], strict=True)),
+    ),
+    "slice": (slice, lambda s: (s.start, s.stop, s.step), lambda p: slice(*p)),
+    "dtype": (np.dtype, lambda d: (d.name,), lambda p: np.dtype(p[0])),
+    "spec": (TensorSpec, lambda s: (*s.shape, s.dtype), lambda p: TensorSpec(p[:-1], p[-1])),
+    "specs": (TupleSpec, lambda s: s.items, TupleSpec),
+    "dim": (Dim, lambda d: d.terms, lambda p: Dim(dict(p))),
+    "atom": (Atom, lambda a: (a.name, *a.args), lambda p: Atom(p[0], *p[1:])),
+}
 
 
 def _decode(value: Any, files: dict[str, bytes]) -> Any:
@@ -204,18 +209,4 @@ def _decode(value: Any, files: dict[str, bytes]) -> Any:
         return archive.array_of(files[f"arrays/{int(data)}.npy"])
     if name == "graph":
         return _decode_graph(data, files)
-    parts = [_decode(part, files) for part in data]
-    return _DECODERS[name](parts)
-
-
-_DECODERS: dict[str, Callable[[list[Any]], Any]] = {
-    "tuple": tuple,
-    "list": list,
-    "dict": lambda p: dict(zip(p[::2], p[1::2], strict=True)),
-    "slice": lambda p: slice(*p),
-    "dtype": lambda p: np.dtype(p[0]),
-    "spec": lambda p: TensorSpec(p[:-1], p[-1]),
-    "specs": TupleSpec,
-    "dim": lambda p: Dim(dict(p)),
-    "atom": lambda p: Atom(p[0], *p[1:]),
-}
+    return _CONTAINERS[name][2]([_decode(part, files) for part in data])

@@ -54,8 +54,8 @@ class Cache:
         self.executables: OrderedDict[Hashable, Executable] = OrderedDict()
         self._newest: Hashable = None
         self._entries: dict[Hashable, Entry] = {}
-        self._numbers: dict[Hashable, int] = {}  # of containers and types that were met
-        self._finders: list[layout.Call] = []  # may grow while another thread goes through it
+        self._numbers: dict[Hashable, int] = {}  # of containers and types, in the order in which they came
+        self._finders: list[layout.Reader] = []  # may grow while another thread goes through it
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """What runs for the layout of these arguments gives; NotImplemented when nothing is known to."""
@@ -69,7 +69,7 @@ class Cache:
     def note(self, containers: Hashable, leaves: Sequence[Any], structure: tree.Structure, entry: Entry) -> None:
         """Let this entry run for calls laid out like these arguments; their `containers` know the order of keys.
 
-        Whoever notes an entry must see to it that it stays the one for such arguments, or forget.
+        The caller must `forget` when it is no longer the one for such arguments.
         """
         known = containers, *map(type, leaves)
         if known not in self._numbers:
@@ -103,7 +103,7 @@ class Cache:
         self._newest = key
 
     def drop(self) -> None:
-        """Let go of the executable used longest ago, and of every entry."""
+        """Drop the executable used longest ago, and forget every entry."""
         self.executables.popitem(last=False)
         self._newest = None
         self.stats.evictions += 1

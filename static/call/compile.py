@@ -49,7 +49,7 @@ def compile(
     return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds)
 
 
-def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Step]]:
+def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Ran]]:
     """The graph with as much computed again as the budget asks for, and what that did."""
     symbols = sorted(frozenset[str]().union(*(node.spec.symbols for node in graph.inputs)))
     if symbols or not arena:

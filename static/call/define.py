@@ -164,8 +164,8 @@ def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
     inputs = {node for node in live if node.op is ir.INPUT}
     sizes = frozenset().union(*(_symbols(node) for node in live))
     for node in graph.inputs:
-        told = frozenset[str]().union(*(i.spec.symbols for i in inputs))
-        if node.spec.symbols & (sizes - told):
+        known = frozenset[str]().union(*(i.spec.symbols for i in inputs))
+        if node.spec.symbols & (sizes - known):
             inputs.add(node)
     return inputs
 

@@ -51,7 +51,7 @@ class Executable:
         self,
         traced: Traced,
         graph: Graph,
-        steps: Sequence[pipeline.Step],
+        steps: Sequence[pipeline.Ran],
         *,
         arena: bool = True,
         recycle: bool = True,
@@ -178,7 +178,7 @@ class Executable:
 
     @property
     def has_plan(self) -> bool:
-        """Whether the graph has met sizes to plan for."""
+        """Whether there is a plan: not before the first call of a symbolic graph."""
         return bool(self._bindings)
 
     @property

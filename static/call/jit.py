@@ -22,7 +22,7 @@ from static.call.policies import Names, Specialised, axis_names
 from static.call.reasons import difference, remedy
 from static.trace.tracing import is_traced, static_key
 
-LIMIT = 64  # executables that are kept unless told otherwise
+LIMIT = 64  # executables that are kept by default
 Runner = Callable[[Sequence[Any]], Any]
 PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
 

@@ -33,7 +33,7 @@ from graphs.spec import TensorSpec
 from static.trace.tracing import is_traced, static_key
 
 Run = Callable[..., tuple[Any, ...]]
-Call = Callable[[Mapping[Any, Any], tuple[Any, ...]], Any]
+Reader = Callable[[Mapping[Any, Any], tuple[Any, ...]], Any]
 _PLAIN = (dict, list, tuple)
 _KEYS = (str, int)
 _REFUSE = "return NotImplemented"
@@ -41,7 +41,7 @@ _REFUSE = "return NotImplemented"
 
 def caller(
     inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: Run | None = None
-) -> Call:
+) -> Reader:
     """A function `call(bindings, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
 
     `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. With `run` it
@@ -60,7 +60,7 @@ def caller(
         *_putting_together(f"run({', '.join(leaves)})", outputs),
     ]
     dtypes = tuple([spec.dtype for spec in specs])
-    call: Call = _function("bindings, args", lines, dtypes=dtypes, outputs=outputs, run=run, **types)
+    call: Reader = _function("bindings, args", lines, dtypes=dtypes, outputs=outputs, run=run, **types)
     return call
 
 
@@ -84,7 +84,7 @@ def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:
     return make
 
 
-def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Call | None:
+def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Reader | None:
     """A function `find(entries, args)` for arguments laid out as these: the entry of their `kind`, and their arrays.
 
     It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
@@ -107,7 +107,7 @@ def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Cal
         f"if entry is None: {_REFUSE}",
         f"return entry, ({_listed(arrays)})",
     ]
-    find: Call = _function("entries, args", lines, **types)
+    find: Reader = _function("entries, args", lines, **types)
     return find
 
 

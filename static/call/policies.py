@@ -65,7 +65,7 @@ class Symbolic:
 
     @property
     def version(self) -> int:
-        """How often a call has told something new about the axes."""
+        """How often a call has shown something new about the axes."""
         return sum(axes.changes for axes in self._seen.values())
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:

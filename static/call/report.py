@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ir import Node
 from static import memory
-from static.passes.pipeline import Step
+from static.passes.pipeline import Ran
 
 if TYPE_CHECKING:
     from static.call.executable import Executable
@@ -22,8 +22,8 @@ class Report(NamedTuple):
     """Nodes, bytes of structure, constants and arenas, what the passes did, the plan, and how long each phase took.
 
     Nodes and bytes are those of the graph and of the subgraphs in it; the plan is that of the graph's own arena.
-    The plan is None while symbolic sizes have not met numbers. `seconds` are of CPU, by the names of passes and of the
-    phases in `static/clock.py`; the plans of all sizes that were met count.
+    The plan is None until symbolic sizes have numbers. `seconds` are of CPU, by the names of passes and of the
+    phases in `static/clock.py`; the plans of all sizes count.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Report(NamedTuple):
     arena_bytes: int
     result_bytes: int
     plan: memory.Plan | None
-    steps: tuple[Step, ...]
+    steps: tuple[Ran, ...]
     seconds: Mapping[str, float]
 
     def __str__(self) -> str:

@@ -16,8 +16,6 @@ from static.codegen.blocks import Blocks, Cut
 from static.codegen.lowering import Program, Slot
 from static.codegen.results import KEPT, Result
 from static.codegen.sizes import Runs, resolve
-from static.memory.schedule import lifetimes, spans
-from static.passes.iteration_space import fused
 
 _GLOBALS = {"copy": np.array, "asarray": np.asarray, **kernels.NAMES}
 
@@ -74,22 +72,16 @@ def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
         graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
         for graph, one in program.inner.items()
     }
-    buffers = program.schedule.buffers if program.planned else []
-    held = lifetimes(buffers, program.schedule, [dims.evaluate(node.spec.nbytes, sizes) for node in buffers])
-    users = _workspaces(program.schedule.order)
-    needed = [max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs) for nodes in users]
-    lives = [*held, *spans(users, program.schedule, needed)]
+    buffers = program.schedule.lives if program.planned else {}
+    spaces = program.schedule.workspaces
+    lives = [(*steps, dims.evaluate(node.spec.nbytes, sizes)) for node, steps in buffers.items()]
+    for nodes, lower, upper in spaces:
+        lives.append((lower, upper, max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs)))
     plan = memory.plan(lives, memory.ALIGNMENT)
     start = dict(zip(buffers, plan.offsets, strict=False))
-    for nodes, offset in zip(users, plan.offsets[len(buffers) :], strict=True):
-        start |= dict.fromkeys(nodes, offset)
+    for space, offset in zip(spaces, plan.offsets[len(buffers) :], strict=True):
+        start |= dict.fromkeys(space.nodes, offset)
     return Layout(plan, lives, start, inner)
-
-
-def _workspaces(order: Sequence[Node]) -> list[list[Node]]:
-    """The nodes that need memory while they run: all fused groups the same, which stays in the cache."""
-    groups = [node for node in order if node.op is fused]
-    return [[node] for node in order if node.subgraphs and node.op is not fused] + ([groups] if groups else [])
 
 
 _NO_ROOM = np.empty(0, np.uint8)

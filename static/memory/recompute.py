@@ -1,29 +1,33 @@
 """Memory within a budget: values that wait long to be read again are dropped, and computed again when they are.
 
-What is live where most is, and not read there, is what could be dropped. Of these the one goes first that frees the
-most bytes for the least work, then the next, as long as the most that is live at one step gets less: checkpointing
-(Griewank and Walther, ACM TOMS 26(1), 2000; Chen et al., arXiv 1604.06174), on any graph. The same kernels run again
-on the same numbers, so results keep their bits. Random numbers, loops and ops of the user's own never run twice.
+One walk in the order of the graph. Where more would be live than is allowed, the value goes whose bytes are free for
+longest for the least work: rematerialization as in Kirisame et al. (ICLR 2021, arXiv 2006.09616), with the future
+known. The same kernels run again on the same numbers, so results keep their bits. Random numbers, loops and ops of
+the user's own never run twice. A walk takes about linear time, and a few tell how much may be live for the plan to fit.
 """
 
 from __future__ import annotations
 
+import bisect
+import heapq
+import itertools
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
-import numpy as np
-
-from graphs.cost import node_cost
+from graphs.cost import Cost, node_cost
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
-from static import memory
-from static.memory import sharing
-from static.memory.schedule import Schedule, lifetimes, schedule
+from static.memory.planner import ALIGNMENT
+from static.memory.schedule import schedule
 from static.passes.iteration_space import fused, result
 
 REPEATABLE = frozenset({"elementwise", "reduction", "movement", "linalg", "creation", "sorting", "window"})
 LONGEST = 64  # nodes that may run again for one value
-TRIES = 8  # values that are tried before it is taken that nothing helps any more
+STEPS = 32  # into which the bytes that are live are divided: a walk for each is tried
+MOST = 8  # times as many nodes: with less memory a walk would do little else than repeat
+FAR = 3  # power of the steps for which bytes are free: what is read soon would only be in the way again
+TRIES = 8  # values whose worth is looked at again before one is dropped
 
 PeakOf = Callable[[Graph], int]
 
@@ -33,160 +37,174 @@ def fit(graph: Graph, budget: int, peak_of: PeakOf) -> Graph:
 
     Sizes must be numbers. `peak_of` plans a graph. Raises GraphError naming the smallest budget that can be met.
     """
-    if peak_of(graph) <= budget:
+    whole = peak_of(graph)
+    if whole <= budget:
         return graph
-    reached: list[_Run] = []
-    for run in _ever_less(_Run(schedule(graph).order, graph.outputs)):
-        reached.append(run)
-        if run.peak <= budget and peak_of(made := run.graph(graph)) <= budget:
-            return made
-    smallest = _smallest(graph, reached, peak_of)
+    values = _Values(graph)
+    found: dict[int, tuple[int, Graph]] = {}
+
+    def fits(share: int) -> bool:
+        if share not in found:
+            made = _Walk(values, whole * share // STEPS).graph() or graph
+            found[share] = peak_of(made), made
+        return found[share][0] <= budget
+
+    least, most = 1, STEPS - 1
+    while least < most:  # the largest share that fits, if less memory for the walk is never a larger plan
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle - 1)
+    for share in (least, *reversed(range(1, STEPS))):
+        if fits(share):
+            return found[share][1]
     raise GraphError(
         f"{graph.name}: does not fit into a memory_budget of {budget:,} bytes, whatever is computed again; "
-        f"the smallest that it fits into is {smallest:,}"
+        f"the smallest that it fits into is {min(whole, *(peak for peak, _ in found.values())):,}"
     )
 
 
-def _smallest(graph: Graph, reached: Sequence[_Run], peak_of: PeakOf) -> int:
-    least: int | None = None
-    for run in sorted(reached, key=lambda run: run.peak):
-        if least is not None and run.peak >= least:
-            break  # no plan takes less than what is live
-        peak = peak_of(run.graph(graph))
-        least = peak if least is None else min(least, peak)
-    return least or 0
+class _Values:
+    """What is known of the values of a graph before any walk.
+
+    All is about the node that owns the memory of a value; `views` are those that look at it. `runs` is what computes a
+    value again, and `last` the step that reads it last.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        made = schedule(graph)
+        self.like, self.order, self.owner, self.place = graph, made.order, made.owner, made.place
+        self.size = {node: -(-int(node.spec.nbytes) // ALIGNMENT) * ALIGNMENT for node in made.place}
+        self.runs = {node: _alone(node) if node.op is result else node for node in made.order}
+        self.views: dict[Node, list[Node]] = {node: [] for node in made.order}
+        self.reads: dict[Node, list[int]] = {node: [] for node in made.order}
+        for step, node in enumerate(made.order):
+            self.views[self.owner[node]].append(node)
+            for read in {self.owner[source] for source in node.inputs} - {self.owner[node]}:
+                self.reads[read].append(step)
+        self.last = {node: reads[-1] if reads else -1 for node, reads in self.reads.items()}
+        self.cost = {node: 1.0 + float(cost.flops) + float(cost.bytes) for node, cost in self._costs()}
+        self.droppable = self._droppable()
+
+    def _costs(self) -> Iterator[tuple[Node, Cost]]:
+        return ((node, node_cost(runs)) for node, runs in self.runs.items() if _is_repeatable(runs))
+
+    def _droppable(self) -> set[Node]:
+        """The planned values that can be computed again at any time until they are read last."""
+        kept = {self.owner[output] for output in self.like.outputs}
+        until: dict[Node, int] = {}
+        for node, runs in self.runs.items():
+            if node.op.family == "source" or self.owner[node] in kept:
+                until[node] = len(self.order)
+            elif node not in self.cost:
+                until[node] = self.last[self.owner[node]]
+            else:
+                until[node] = min((until[source] for source in runs.inputs), default=len(self.order))
+        return {node for node in self.size if node in self.cost and until[node] >= self.last[node]}
 
 
-def _ever_less(run: _Run) -> Iterator[_Run]:
-    """A run, and others in which ever less is live at once, until nothing is found that helps."""
-    current: _Run | None = run
-    while current is not None:
-        yield current
-        current = next(current.improvements(), None)
+class _Walk:
+    """A run in which no more than `allowed` bytes are live, as far as that can be had."""
 
+    def __init__(self, values: _Values, allowed: int) -> None:
+        self.values, self.allowed, self.live, self.now = values, allowed, 0, 0
+        self.there: dict[Node, Node] = {}  # what stands for each node whose value is in memory
+        self.order: list[Node] = []
+        self.offers = itertools.count()  # what pays alike goes in this order
+        self.waiting: list[tuple[float, int, Node]] = []  # a heap of what may be dropped, what pays most first
 
-class _Run:
-    """Nodes in an order that computes the outputs, and what is live at each step of it."""
+    def graph(self) -> Graph | None:
+        """The run as a graph, which is verified; None where it repeats too much."""
+        like = self.values.like
+        for step, node in enumerate(self.values.order):
+            self.now = step
+            nodes = [*self._missing(node), node]
+            needed = Counter(own for one in nodes for own in self._read(one, one is node))
+            for one in nodes:
+                self._compute(one, needed, one is node)
+            if len(self.order) > MOST * len(self.values.order):
+                return None
+        outputs = [self.there[output] for output in like.outputs]
+        return Graph(like.name, like.inputs, _needed(self.order, outputs), outputs)
 
-    def __init__(self, order: Sequence[Node], outputs: Sequence[Node]) -> None:
-        self.order, self.outputs = list(order), list(outputs)
-        self.step = {node: i for i, node in enumerate(self.order)}
-        self.seen = sharing.views(self.order)
-        self.planned = sharing.in_arena(self.order, self.outputs, self.seen.owner)
-        places = sharing.places(self.order, self.seen, self.planned)
-        made = Schedule(tuple(self.order), self.seen, places, {})
-        buffers = made.buffers
-        sizes = [_rounded(node) for node in buffers]
-        change = np.zeros(len(self.order) + 1, np.int64)
-        for lower, upper, size in lifetimes(buffers, made, sizes):
-            change[lower] += size
-            change[upper] -= size
-        self.live = np.cumsum(change)
-        self.peak = int(self.live.max())
+    def _read(self, node: Node, first: bool) -> set[Node]:
+        """The owners of the memory that a node reads when it runs for the first time, or again."""
+        runs = node if first else self.values.runs[node]
+        return {self.values.owner[source] for source in runs.inputs}
 
-    def graph(self, like: Graph) -> Graph:
-        """As a graph, which is verified."""
-        return Graph(like.name, like.inputs, self.order, self.outputs)
+    def _missing(self, node: Node, most: int | None = None) -> list[Node]:
+        """The nodes to run again before a node, or `most` of them, in order."""
+        found: dict[Node, None] = {}
+        waiting = [source for source in node.inputs if source not in self.there]
+        while waiting and len(found) != most:
+            one = waiting[-1]
+            more = [s for s in self.values.runs[one].inputs if s not in self.there and s not in found]
+            waiting += more
+            if not more:
+                found[waiting.pop()] = None
+        return list(found)
 
-    def improvements(self) -> Iterator[_Run]:
-        """Runs in which less is live at once, or the same at fewer steps."""
-        highest = int(self.live.argmax())
-        drops = sorted(self._drops(highest), key=lambda drop: -drop.gain)
-        for drop in drops[:TRIES]:
-            found = drop.run()
-            if (found.peak, found._steps_at_peak) < (self.peak, self._steps_at_peak):
-                yield found
+    def _compute(self, node: Node, needed: Counter[Node], first: bool) -> None:
+        """Run a node, after as much is dropped as its result takes; then what is not read any more goes."""
+        size = self.values.size.get(node, 0)
+        over = node in self.values.place and self.values.place[node].buffer is not node  # written where another lay
+        while self.live + size * (not over) > self.allowed and self._drop(needed):
+            pass
+        runs = node if first else self.values.runs[node]
+        inputs = [self.there[source] for source in runs.inputs]
+        same = first and all(map(operator.is_, inputs, node.inputs))
+        made = node if same else Node(runs.op, inputs, runs.attrs, runs.spec, runs.source)
+        self.order.append(made)
+        if runs.op is fused and node is not runs:
+            made = Node.of(result, [made], {"number": 0}, node.source)
+            self.order.append(made)
+        self.there[node] = made
+        self.live += size
+        for own in self._read(node, first):
+            needed[own] -= 1
+        for own in (*self._read(node, first), self.values.owner[node]):
+            if self.values.last[own] <= self.now and not needed[own]:
+                self._forget(own)
+        if node in self.values.droppable and node in self.there:
+            self._offer(node)
 
-    @cached_property
-    def _steps_at_peak(self) -> int:
-        return int((self.live == self.peak).sum())
+    def _forget(self, own: Node) -> None:
+        """The memory of a planned value is free."""
+        if own in self.values.size and own in self.there:
+            self.live -= self.values.size[own]
+            for view in self.values.views[own]:
+                self.there.pop(view, None)
 
-    @cached_property
-    def users(self) -> dict[Node, list[int]]:
-        """For each owner of memory the steps in which it, or a view of it, is an input."""
-        users: dict[Node, list[int]] = {node: [] for node in self.order}
-        for step, node in enumerate(self.order):
-            for read in dict.fromkeys(self.seen.owner[source] for source in node.inputs):
-                users[read].append(step)
-        return users
-
-    def reads(self, node: Node, start: int) -> list[int]:
-        """The steps from `start` in which the memory of a node is read, not only viewed."""
-        owner = self.seen.owner
-        return [step for step in self.users[node] if step >= start and owner[self.order[step]] is not node]
-
-    def _drops(self, at: int) -> Iterator[_Drop]:
-        """What is live at a step but not read or written there, where it can be computed again."""
-        for node in self.planned:
-            later = self.reads(node, at)
-            if later and later[0] > at > self.step[sharing.writer(node)]:
-                drop = _Drop(self, node, later[0])
-                if drop.possible:
-                    yield drop
-
-
-def _rounded(node: Node) -> int:
-    size = int(node.spec.nbytes)
-    return -(-size // memory.ALIGNMENT) * memory.ALIGNMENT
-
-
-class _Drop:
-    """A value that is dropped, and computed again before a later step, from what is live there."""
-
-    def __init__(self, run: _Run, node: Node, before: int) -> None:
-        self.source, self.node, self.before = run, node, before
-        self.again: dict[Node, Node] = {}  # for each node that runs again, the node that does
-        self.possible = all(map(self._compute, self._names()))
-
-    @property
-    def gain(self) -> float:
-        """Bytes freed for an operation, or a byte moved."""
-        costs = [node_cost(node) for node in self.again.values()]
-        return _rounded(self.node) / (1.0 + sum(float(cost.flops) + float(cost.bytes) for cost in costs))
-
-    def _names(self) -> list[Node]:
-        """What the later steps read of the value: itself, and views that were made earlier."""
-        owner, step = self.source.seen.owner, self.source.step
-        later = [self.source.order[at] for at in self.source.users[self.node] if at >= self.before]
-        read = dict.fromkeys(source for node in later for source in node.inputs)
-        return [source for source in read if owner[source] is self.node and step[source] < self.before]
-
-    def _compute(self, value: Node) -> bool:
-        """Have a value at the later step, if need be by computing it again; whether that can be."""
-        if value in self.again or (self.source.seen.owner[value] is not self.node and self._is_there(value)):
-            return True
-        runs = _alone(value) if value.op is result else value
-        if len(self.again) >= LONGEST or not _is_repeatable(runs) or not all(map(self._compute, runs.inputs)):
+    def _drop(self, needed: Counter[Node]) -> bool:
+        """Drop the value that pays most, about: values look better than they are while others near them go."""
+        seen: dict[Node, float] = {}
+        kept: list[tuple[float, int, Node]] = []
+        while self.waiting and len(seen) < TRIES and (not seen or -self.waiting[0][0] > max(seen.values())):
+            offer = heapq.heappop(self.waiting)
+            if needed[offer[2]]:
+                kept.append(offer)
+            elif offer[2] in self.there:
+                seen[offer[2]] = self._gain(offer[2])
+        best = max(seen, key=lambda node: seen[node], default=None)
+        for offer in kept:
+            heapq.heappush(self.waiting, offer)
+        for node in seen.keys() - {best}:
+            self._offer(node, seen[node])
+        if best is None or not seen[best]:
             return False
-        self.again[runs] = self._copy(runs)
-        if runs is not value:
-            self.again[value] = Node.of(result, [self.again[runs]], {"number": 0}, value.source)
+        self._forget(best)
         return True
 
-    def _copy(self, node: Node) -> Node:
-        return Node(node.op, [self.again.get(s, s) for s in node.inputs], node.attrs, node.spec, node.source)
+    def _offer(self, node: Node, gain: float | None = None) -> None:
+        heapq.heappush(self.waiting, (-(self._gain(node) if gain is None else gain), next(self.offers), node))
 
-    def _is_there(self, value: Node) -> bool:
-        owner = self.source.seen.owner[value]
-        held = owner.op.family == "source" or owner in self._kept
-        return held or bool(self.source.reads(owner, self.before))
-
-    @cached_property
-    def _kept(self) -> set[Node]:
-        return {self.source.seen.owner[output] for output in self.source.outputs}
-
-    def run(self) -> _Run:
-        """The run in which it is dropped."""
-        order, step = self.source.order, self.source.step
-        made = {node: again for node, again in self.again.items() if self.source.seen.owner.get(node) is self.node}
-        later: list[Node] = []
-        for node in order[self.before :]:
-            inputs = [made.get(source, source) for source in node.inputs]
-            same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-            made[node] = node if same else Node(node.op, inputs, node.attrs, node.spec, node.source)
-            later.append(made[node])
-        outputs = [made.get(o, o) if step[o] >= self.before else o for o in self.source.outputs]
-        return _Run(_needed([*order[: self.before], *self.again.values(), *later], outputs), outputs)
+    def _gain(self, node: Node) -> float:
+        """Bytes that are free, more the longer they are, for an operation or a byte moved; 0 if too much runs again."""
+        again = self._missing(self.values.runs[node], LONGEST)
+        reads = self.values.reads[node]
+        at = bisect.bisect_right(reads, self.now)
+        if len(again) >= LONGEST or at == len(reads):
+            return 0.0
+        work = self.values.cost[node] + sum(self.values.cost[one] for one in again)
+        return self.values.size[node] * float(reads[at] - self.now) ** FAR / work
 
 
 def _is_repeatable(node: Node) -> bool:

@@ -8,37 +8,48 @@ from typing import NamedTuple
 
 from graphs import dims
 from graphs.ir import Graph, Node
-from graphs.spec import TensorSpec
 from static import clock, memory
 from static.memory import ordering, sharing
 from static.memory.sharing import Place
 from static.passes.iteration_space import fused
+from static.passes.together import nbytes
 
-TYPICAL = 64  # what a symbolic size is taken to be while nobody knows it
 PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
+
+
+class Workspace(NamedTuple):
+    """Memory that only these nodes use, while they run: in the half-open interval of steps [lower, upper)."""
+
+    nodes: tuple[Node, ...]
+    lower: int
+    upper: int
 
 
 class Schedule(NamedTuple):
     """The nodes in the order they run, for each the node that owns the memory it looks at, and where owners lie.
 
-    What has no place is allocated by its kernel: what the caller gets, and what control flow returns. `inner` are the
-    schedules of branches and bodies.
+    What has no place is allocated by its kernel: what the caller gets, and what control flow returns. `lives` are the
+    buffers that make up the arena, each with the half-open interval of steps in which it is in use; `workspaces` is
+    what nodes that hold graphs need beside them. `inner` are the schedules of branches and bodies.
     """
 
     order: tuple[Node, ...]
     views: sharing.Views
     place: Mapping[Node, Place]
+    lives: Mapping[Node, tuple[int, int]]
+    workspaces: Sequence[Workspace]
     inner: Mapping[Graph, Schedule]
+
+    @classmethod
+    def of(cls, order: Sequence[Node], seen: sharing.Views, place: Mapping[Node, Place]) -> Schedule:
+        """The schedule of these places in this order."""
+        inner = {one: schedule(one) for node in order if node.op is not fused for one in node.subgraphs}
+        return cls(tuple(order), seen, place, lifetimes(order, seen.owner, place), _workspaces(order), inner)
 
     @property
     def owner(self) -> Mapping[Node, Node]:
         """For each node the one that owns the memory it looks at."""
         return self.views.owner
-
-    @property
-    def buffers(self) -> list[Node]:
-        """The nodes whose buffers make up the arena."""
-        return list(dict.fromkeys(place.buffer for place in self.place.values()))
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -47,24 +58,18 @@ def schedule(graph: Graph) -> Schedule:
         return _scheduled(graph)
 
 
-def inner_schedules(graph: Graph) -> dict[Graph, Schedule]:
-    """The schedules of the branches and bodies that nodes hold; fused groups run in the order of their nodes."""
-    held = (node for node in graph.nodes if node.op is not fused)
-    return {inner: schedule(inner) for node in held for inner in node.subgraphs}
-
-
 def _scheduled(graph: Graph) -> Schedule:
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    sizes = {node: _typical_bytes(node.spec) for node in planned}
-    best = _placed(graph.nodes, seen, planned, sizes)
+    sizes = {node: nbytes(node) for node in planned}
+    best = _placed(graph.nodes, seen, sizes)
     order = ordering.leanest(graph, *_written(seen.owner, sizes))
     if not all(map(operator.is_, order, graph.nodes)):
-        other = _placed(order, seen, planned, sizes)
-        best = other if other[0] < PAYS * best[0] else best
-    if any(not dims.same(place.offset, 0) for place in best[1].place.values()):
-        best = min(best, _placed(best[1].order, seen, planned, sizes, join=False), key=lambda one: one[0])
-    return best[1]._replace(inner=inner_schedules(graph))
+        other = _placed(order, seen, sizes)
+        best = other if other.live < PAYS * best.live else best
+    if any(not dims.same(place.offset, 0) for place in best.place.values()):
+        best = min(best, _placed(best.order, seen, sizes, join=False), key=lambda one: one.live)
+    return Schedule.of(best.order, seen, best.place)
 
 
 def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
@@ -75,34 +80,36 @@ def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dic
     return {node: sharing.writer(own) if own in sizes else own for node, own in owner.items()}, written
 
 
-def _placed(
-    order: Sequence[Node], seen: sharing.Views, planned: Sequence[Node], sizes: Mapping[Node, int], join: bool = True
-) -> tuple[int, Schedule]:
-    """The schedule of an order, after the most bytes that are live in it."""
-    made = Schedule(tuple(order), seen, sharing.places(order, seen, planned, join), {})
-    buffers = made.buffers
-    return memory.max_live(lifetimes(buffers, made, [sizes[node] for node in buffers])), made
+class _Placed(NamedTuple):
+    """An order, where owners lie in it, and the most bytes that are live at one step."""
+
+    order: Sequence[Node]
+    place: Mapping[Node, Place]
+    live: int
 
 
-def _typical_bytes(spec: TensorSpec) -> int:
-    return dims.evaluate(spec.nbytes, dict.fromkeys(spec.symbols, TYPICAL))
+def _placed(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int], join: bool = True) -> _Placed:
+    place = sharing.places(order, seen, sizes, join)
+    lives = lifetimes(order, seen.owner, place)
+    return _Placed(order, place, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
 
 
-def lifetimes(buffers: Sequence[Node], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:
-    """For each buffer, the half-open interval of steps in which it is in use, and its bytes."""
-    step = {node: i for i, node in enumerate(plan_of.order)}
-    last = sharing.last_use(plan_of.order, plan_of.owner)
-    lower: dict[Node, int] = {}
-    upper: dict[Node, int] = {}
-    for node, (buffer, _) in plan_of.place.items():
-        first = step[sharing.writer(node)]
-        lower[buffer] = min(lower.get(buffer, first), first)
-        upper[buffer] = max(upper.get(buffer, 0), last[node] + 1)
-    return [(lower[b], upper[b], size) for b, size in zip(buffers, sizes, strict=True)]
+def lifetimes(
+    order: Sequence[Node], owner: Mapping[Node, Node], places: Mapping[Node, Place]
+) -> dict[Node, tuple[int, int]]:
+    """For each buffer, the half-open interval of steps in which it is in use."""
+    step = {node: i for i, node in enumerate(order)}
+    last = sharing.last_use(order, owner)
+    lives: dict[Node, tuple[int, int]] = {}
+    for node, (buffer, _) in places.items():
+        lower, upper = step[sharing.writer(node)], last[node] + 1
+        before = lives.get(buffer, (lower, upper))
+        lives[buffer] = min(lower, before[0]), max(upper, before[1])
+    return lives
 
 
-def spans(users: Sequence[Sequence[Node]], plan_of: Schedule, sizes: Sequence[int]) -> list[memory.Buffer]:
-    """For each memory that only these nodes use, and only while they run: from the first of them to the last."""
-    step = {node: i for i, node in enumerate(plan_of.order)}
-    steps = [[step[node] for node in nodes] for nodes in users]
-    return [(min(used), max(used) + 1, size) for used, size in zip(steps, sizes, strict=True)]
+def _workspaces(order: Sequence[Node]) -> list[Workspace]:
+    """One for each node that holds graphs; all fused groups have the same, which stays in the cache."""
+    groups = [(i, node) for i, node in enumerate(order) if node.op is fused]
+    found = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and node.op is not fused]
+    return [*found, Workspace(tuple([n for _, n in groups]), groups[0][0], groups[-1][0] + 1)] if groups else found

@@ -18,9 +18,9 @@ from graphs.ir import Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
 from static.passes.dead_code import remove_dead_code
-from static.passes.facts import sides
 from static.passes.flattening import rows_of
-from static.passes.rewrite import Uses, count_uses, rewrite_with_uses
+from static.passes.patterns import Rules
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.scans import Scan, State, pick, scans_of
 from static.passes.steps import Batched
 from static.passes.sums import terms
@@ -54,21 +54,18 @@ def _state_last(scan: Scan) -> None:
         if not of_state.isdisjoint(node.inputs):
             of_state.add(node)
 
-    body = rewrite_with_uses(scan.body, lambda uses: lambda node: _reordered(node, uses, of_state))
-    scan.change(remove_dead_code(body))
+    uses = count_uses(scan.body)
+    scan.change(remove_dead_code(rewrite(scan.body, lambda node: _STATE_LAST(node, (uses, of_state)), uses)))
 
 
-def _reordered(node: Node, uses: Uses, of_state: set[Node]) -> Node | None:
-    if node.op is not elementwise.add or not node.spec.is_float:
-        return None
-    for total, b in sides(node):
-        if total.op is not elementwise.add or uses[total] > 1 or b in of_state or total not in of_state:
-            continue
-        for h, x in sides(total):
-            if h in of_state and x not in of_state and h.spec == node.spec and x.spec.dtype == b.spec.dtype:
-                first = Node.of(elementwise.add, [x, b], {}, node.source)
-                return Node.of(elementwise.add, [first, h], {}, node.source)
-    return None
+def _is_early(node: Node, total: Node, h: Node, x: Node, b: Node, facts: tuple[Uses, set[Node]]) -> bool:
+    uses, of_state = facts
+    if not node.spec.is_float or uses[total] > 1 or h.spec != node.spec or x.spec.dtype != b.spec.dtype:
+        return False
+    return h in of_state and of_state.isdisjoint((x, b))
+
+
+_STATE_LAST = Rules(("(total := h + x) + b", "(x + b) + h", _is_early))
 
 
 # Before the scan --------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from graphs.ops import elementwise
 from graphs.ops.creation import full
 from graphs.ops.movement import broadcast_to
 from graphs.spec import broadcast_shapes
-from static.passes.algebra import number, value_of
+from static.passes.patterns import number, value_of
 from static.passes.rewrite import rewrite
 
 _DEFINED = frozenset(

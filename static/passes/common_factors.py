@@ -11,69 +11,40 @@ These are rules of the pass `reassociate`: **they change bits**.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Node
-from graphs.op import Op
 from graphs.ops import elementwise, reductions
 from graphs.ops.picking import add_along_axis
 from graphs.ops.shapes import reduced_shape
-from static.passes import weighting
-from static.passes.algebra import call, number, value_of
-from static.passes.facts import Facts, fills, sides, split, times
+from static.passes.facts import Facts, fills, has_smaller, times
+from static.passes.patterns import Entry, call, number
 from static.passes.views import reshaped
 
 
-def _sum(node: Node, facts: Facts) -> Node | None:
-    x, y = node.inputs
-    if x is y:
-        return call(elementwise.multiply, x, number(2, x.spec.dtype), source=node.source)
-    for kept, nothing in sides(node):
-        if value_of(nothing) == 0 and kept.spec == node.spec:
-            return kept
-    return _difference(node, facts)
+def _have_factor(node: Node, p: Node, q: Node, x: Node, y: Node, facts: Facts) -> bool:
+    both = p is not q and facts.owns(p) and facts.owns(q) and x.spec.dtype == y.spec.dtype
+    return both and (fills(x, node.spec.shape) or fills(y, node.spec.shape))
 
 
-def _difference(node: Node, facts: Facts) -> Node | None:
-    if not any(source.op is elementwise.multiply for source in node.inputs):
+def _twice(node: Node, h: Node, a: Node, p: Node, x: Node, s: Node, facts: Facts) -> Node | None:
+    if facts.uses[h] != 1 or facts.uses[p] != 2 or not fills(p, node.spec.shape) or not has_smaller(p, x, s):
         return None
-    return _common_factor(node, facts) or _same_term_twice(node, facts)
-
-
-def _common_factor(node: Node, facts: Facts) -> Node | None:
-    """x * s + y * s -> (x + y) * s."""
-    first, second = node.inputs
-    if first is second or not facts.owns(first) or not facts.owns(second):
-        return None
-    for x, s in sides(first):
-        for y, t in sides(second):
-            if s is t and (fills(x, node.spec.shape) or fills(y, node.spec.shape)) and x.spec.dtype == y.spec.dtype:
-                return call(elementwise.multiply, call(node.op, x, y, source=node.source), s, source=node.source)
-    return None
-
-
-def _same_term_twice(node: Node, facts: Facts) -> Node | None:
-    """(a - x * s) - x * s -> a - x * (2 * s); the same for sums."""
-    held, term = node.inputs
-    if held.op is not node.op or facts.uses[held] != 1 or facts.uses[term] != 2 or held.inputs[1] is not term:
-        return None
-    factors = split(term) if term.op is elementwise.multiply and fills(term, node.spec.shape) else None
-    if factors is None:
-        return None
-    x, s = factors
     twice = times(number(2, s.spec.dtype, node.source), s, node.source)
     if twice is None:
         return None
-    return call(node.op, held.inputs[0], call(elementwise.multiply, x, twice, source=node.source), source=node.source)
+    return call(node.op, a, call(elementwise.multiply, x, twice, source=node.source), source=node.source)
+
+
+def _is_only_here(node: Node, p: Node, facts: Facts) -> bool:
+    one_dtype = p.spec.dtype == node.spec.dtype and bool(node.attrs["axis"])
+    return one_dtype and facts.uses[p] <= 1
 
 
 def _factor_out(node: Node, facts: Facts) -> Node | None:
     """sum(x * s) -> sum(x) * s, for each factor that is the same along the axes that are summed."""
-    found = weighting.weighted_sum(node, facts)
-    if found is not None:
-        return found
     source, axis = node.inputs[0], node.attrs["axis"]
     if source.spec.dtype != node.spec.dtype or not axis:
         return None
@@ -81,9 +52,6 @@ def _factor_out(node: Node, facts: Facts) -> Node | None:
         return reshaped(source, node.spec.shape, node.source)
     if source.op is add_along_axis and node.op is reductions.sum and axis == (source.attrs["axis"],):
         return Node.of(node.op, source.inputs[:1], node.attrs, node.source)
-    if source.op is elementwise.negative and facts.uses[source] <= 1:
-        total = Node.of(node.op, source.inputs, node.attrs, node.source)
-        return call(elementwise.negative, total, source=node.source)
     factors = list(_factors(source, facts))
     same = [_is_same_along(factor, source.spec.shape, axis) for factor in factors]
     if all(same) or not any(same):
@@ -131,9 +99,16 @@ def _reduced(factor: Node, reduction: Node) -> Node:
     return reshaped(factor, reduced_shape(shape, reduction.attrs["axis"], reduction.attrs["keepdims"]))
 
 
-RULES: Mapping[Op, Callable[[Node, Facts], Node | None]] = {
-    elementwise.add: _sum,
-    elementwise.subtract: _difference,
-    reductions.sum: _factor_out,
-    reductions.mean: _factor_out,
-}
+RULES: tuple[Entry, ...] = (
+    ("x + x", "x * 2"),
+    ("x + 0", "x", lambda node, x: x.spec == node.spec),
+    ("x + -0.0", "x", lambda node, x: x.spec == node.spec),
+    ("add(p := x * s, q := y * s)", "(x + y) * s", _have_factor),
+    ("(p := x * s) - (q := y * s)", "(x - y) * s", _have_factor),
+    ("add(h := add(a, p := x * s), p)", _twice),
+    ("(h := a - (p := x * s)) - p", _twice),
+    ("sum(x)", _factor_out),
+    ("mean(x)", _factor_out),
+    ("sum(p := -x)", "-sum(x)", _is_only_here),
+    ("mean(p := -x)", "-mean(x)", _is_only_here),
+)

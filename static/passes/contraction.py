@@ -21,8 +21,8 @@ from graphs.dims import Size
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.algebra import call, number
-from static.passes.rewrite import Uses, rewrite, rewrite_with_uses
+from static.passes.patterns import call, number
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.views import reshaped
 
 LARGEST = 1 << 18  # elements of what is summed
@@ -32,8 +32,8 @@ OFTEN = 8  # how often a transposed matrix is read for a copy of it to pay
 
 def contract(graph: Graph) -> Graph:
     """The graph with sums as products, and one copy of each transposed matrix that many products read."""
-    weights = _Weights()
-    return _straightened(rewrite_with_uses(graph, lambda uses: lambda node: _contracted(node, uses, weights)))
+    uses, weights = count_uses(graph), _Weights()
+    return _straightened(rewrite(graph, lambda node: _contracted(node, uses, weights), uses))
 
 
 class _Weights:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from graphs.ir import Node
 from graphs.ops import elementwise, movement
 from graphs.ops.linalg import matmul
 from graphs.spec import broadcast_shapes
-from static.passes.algebra import call, number, value_of
+from static.passes.patterns import call, number, value_of
 from static.passes.rewrite import Uses
 from static.passes.views import reshaped
 
@@ -41,12 +41,12 @@ class Facts:
         return is_product and self.uses[product] <= 1  # 0: a rule has just made it
 
     def product(self, x: Node, y: Node) -> Node | None:
-        """x * y, where that is computed already, and read by somebody."""
+        """x * y, where that is computed already, and read."""
         found = self.products.get(frozenset((x, y)))
         return found if found is not None and self.uses[found] else None
 
     def weighted(self, p: Node, transposed: Node) -> Node | None:
-        """p @ v, where that is computed already, and read by somebody; v is given transposed."""
+        """p @ v, where that is computed already, and read; v is given transposed."""
         root, axes = _matrix(transposed)
         found = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
         return found if found is not None and self.uses[found] else None
@@ -79,26 +79,15 @@ def fills(node: Node, shape: Shape) -> bool:
     return node.spec.shape is shape or dims.same_shape(node.spec.shape, shape)  # equal specs are mostly one object
 
 
-def sides(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The two inputs of a node, either first."""
-    x, y = node.inputs
-    yield x, y
-    if x is not y:
-        yield y, x
-
-
 def is_of_one_dtype(node: Node) -> bool:
     """Whether all inputs of a node have its dtype."""
     return all(source.spec.dtype == node.spec.dtype for source in node.inputs)
 
 
-def split(product: Node) -> tuple[Node, Node] | None:
-    """A product as its full factor and its smaller one, of its dtype; None where it has no such factors."""
+def has_smaller(product: Node, x: Node, s: Node) -> bool:
+    """Whether a product of factors of its dtype is one of a factor of its shape and a smaller one."""
     shape = product.spec.shape
-    for x, s in sides(product):
-        if fills(x, shape) and not fills(s, shape) and is_of_one_dtype(product):
-            return x, s
-    return None
+    return fills(x, shape) and not fills(s, shape) and is_of_one_dtype(product)
 
 
 def times(x: Node, y: Node, source: str) -> Node | None:

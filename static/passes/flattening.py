@@ -13,13 +13,14 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.ops import movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.rewrite import Uses, rewrite_with_uses
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.views import permuted, reshaped
 
 
 def flatten_products(graph: Graph) -> Graph:
     """The graph with stacks of products with one matrix, and sums of stacks of products, as single products."""
-    return rewrite_with_uses(graph, lambda uses: lambda node: _flattened(node, uses))
+    uses = count_uses(graph)
+    return rewrite(graph, lambda node: _flattened(node, uses), uses)
 
 
 def _flattened(node: Node, uses: Uses) -> Node | None:
@@ -35,12 +36,17 @@ def rows_of(x: Node) -> Node:
     return reshaped(x, (dims.product(x.spec.shape[:-1]), x.spec.shape[-1]))
 
 
+def rows_times(x: Node, w: Node, source: str) -> Node:
+    """The product of all rows of an array with one matrix: [..., K] @ [K, N] -> [..., N]."""
+    return reshaped(Node.of(matmul, [rows_of(x), w], {}, source), (*x.spec.shape[:-1], w.spec.shape[-1]), source)
+
+
 def _rows_at_once(node: Node) -> Node | None:
     x, w = node.inputs
     # A reshape would copy a transposed or repeated operand, which the stacked product reads as it lies.
     if x.spec.ndim < 3 or w.spec.ndim != 2 or x.op in (movement.permute_dims, movement.broadcast_to):
         return None
-    return reshaped(Node.of(matmul, [rows_of(x), w], {}, node.source), node.spec.shape, node.source)
+    return rows_times(x, w, node.source)
 
 
 def _gradient_at_once(node: Node, product: Node) -> Node | None:

@@ -4,7 +4,7 @@
     %9: (f32[N,64], f32[64]) = fused(%3, %4, %5; body, space=(N, 64))
     %10: f32[N,64] = result(%9, number=0)
 
-The body is an ordinary graph on whole arrays, so that whoever does not care for blocks can just run it. Where each
+The body is an ordinary graph on whole arrays, which can be run without blocks. Where each
 of its values lies in the space is worked out here, for the pass that makes groups and the backend that runs them.
 """
 

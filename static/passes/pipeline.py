@@ -68,7 +68,7 @@ DEFAULT = SIMPLIFY + RESTRUCTURE + SIMPLIFY + FUSE + CONTRACT + CLEAN
 INEXACT: frozenset[Pass] = frozenset(RESTRUCTURE + FUSE + CONTRACT) - frozenset(SIMPLIFY)
 
 
-class Step(NamedTuple):
+class Ran(NamedTuple):
     """One pass that ran: its name, nodes and bytes of intermediate results before and after, and if it keeps bits.
 
     Nodes and bytes are those of the graph and of the subgraphs in it; the bytes are symbolic where sizes are.
@@ -94,7 +94,7 @@ def _thousands(size: Size) -> str:
 
 
 @collector.paused()
-def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Step]]:
+def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []
     nodes, held = _measured(graph)
@@ -106,7 +106,7 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ste
             nodes, held = before if after is graph else _measured(after)
         if after is graph:
             left[one] = graph
-        steps.append(Step(one.__name__, before[0], nodes, before[1], held, one not in INEXACT, after is not graph))
+        steps.append(Ran(one.__name__, before[0], nodes, before[1], held, one not in INEXACT, after is not graph))
         graph = after
     return graph, steps
 

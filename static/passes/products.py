@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from graphs.dims import Size
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from static.passes.constant_folding import LARGEST
 from static.passes.together import CALL, joined, nbytes
+from static.passes.views import bounds
 from static.rebuild import replaced
 
 
@@ -61,11 +61,5 @@ def _merged(members: Sequence[Node], side: int, shared: Node) -> dict[Node, Node
     axis = 1 - side  # the axis of the other operands, and of the result, along which they lie side by side
     other = joined([node.inputs[1 - side] for node in members], axis, members[0].source)
     whole = Node.of(matmul, [shared, other] if side == 0 else [other, shared], {}, members[0].source)
-    made: dict[Node, Node] = {}
-    start: Size = 0
-    for node in members:
-        stop = start + node.spec.shape[axis]
-        key = (slice(None), slice(start, stop)) if axis else (slice(start, stop), slice(None))
-        made[node] = Node.of(getitem, [whole], {"key": key}, node.source)
-        start = stop
-    return made
+    keys = [(*[slice(None)] * axis, slice(*place), *[slice(None)] * (1 - axis)) for place in bounds(members, axis)]
+    return {n: Node.of(getitem, [whole], {"key": key}, n.source) for n, key in zip(members, keys, strict=True)}

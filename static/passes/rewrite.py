@@ -15,22 +15,13 @@ Uses = Counter[Node]
 _MOST = 16  # how often rules may replace what a rule has made: far more than any chain of them needs
 
 
-def rewrite(graph: Graph, rule: Rule) -> Graph:
+def rewrite(graph: Graph, rule: Rule, uses: Uses | None = None) -> Graph:
     """The graph after `rule(node)`: a node to use instead, which may be new or an earlier one, or None to keep it.
 
     The rule sees nodes whose inputs are rewritten already, and what it makes itself, until it has nothing to say.
+    Where it looks at how often nodes are read, as `count_uses` says, `uses` is given here too and stays true meanwhile.
     Nodes that nothing reads any more are left for dead code. A graph in which nothing changes is returned as it is.
     """
-    return _walk(graph, rule, None)
-
-
-def rewrite_with_uses(graph: Graph, rule_of: Callable[[Uses], Rule]) -> Graph:
-    """The same with `rule_of(uses)`, where `uses` tells how many nodes and outputs read a node."""
-    uses = count_uses(graph)
-    return _walk(graph, rule_of(uses), uses)
-
-
-def _walk(graph: Graph, rule: Rule, uses: Uses | None) -> Graph:
     made: dict[Node, Node] = {}  # only what changes, so that a walk in which nothing does is cheap
     order: dict[Node, None] = {}
     for node in graph.nodes:

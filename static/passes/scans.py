@@ -61,12 +61,6 @@ class Scan:
         self.xs.append(Given(value, inside))
         return inside
 
-    def add_outer(self, value: Node) -> Node:
-        """Give each step a value; what stands for it in the body."""
-        inside = Node.of(INPUT, (), {"name": f"hoisted{len(self.outer)}", "spec": value.spec})
-        self.outer.append(Given(value, inside))
-        return inside
-
     def collect(self) -> Graph:
         """The body that the lists describe now."""
         inputs = [*(s.inside for s in self.states), *(x.inside for x in self.xs), *(o.inside for o in self.outer)]

@@ -16,15 +16,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from graphs import dims
-from graphs.dims import Shape, Size
+from graphs.dims import Size
 from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops import elementwise, movement
+from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.facts import sides
-from static.passes.rewrite import Uses, rewrite_with_uses
+from static.passes.flattening import rows_times
+from static.passes.patterns import Rules
+from static.passes.rewrite import Uses, count_uses, rewrite
 from static.passes.together import entry_of, section
-from static.passes.views import reshaped, slice_of
+from static.passes.views import bounds, slice_of
 from static.rebuild import replaced
 
 FEWEST = 4  # entries: fewer are not worth a view of each
@@ -34,7 +35,7 @@ ROUNDS = 8  # how many ops, one on the other, are merged at most
 def merge_slices(graph: Graph) -> Graph:
     """The graph with equal work on the entries of one array done on the array."""
     for _ in range(ROUNDS):
-        before, graph = graph, _merged(rewrite_with_uses(graph, lambda uses: lambda node: _entry_first(node, uses)))
+        before, graph = graph, _merged(_entries_first(graph))
         if graph is before:
             break
     return graph
@@ -49,18 +50,19 @@ class Part(NamedTuple):
     entry: bool
 
 
-def _entry_first(node: Node, uses: Uses) -> Node | None:
-    """(y[t] + q) + b -> (y[t] + b) + q, for a smaller b."""
-    if node.op is not elementwise.add or not node.spec.is_float:
-        return None
-    for total, b in sides(node):
-        if total.op is not elementwise.add or uses[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
-            continue
-        for entry, q in sides(total):
-            if entry_of(entry) is not None and entry_of(q) is None and entry.spec == node.spec == q.spec:
-                first = Node.of(elementwise.add, [entry, b], {}, node.source)
-                return Node.of(elementwise.add, [first, q], {}, node.source)
-    return None
+def _entries_first(graph: Graph) -> Graph:
+    uses = count_uses(graph)
+    return rewrite(graph, lambda node: _ENTRY_FIRST(node, uses), uses)
+
+
+def _is_late(node: Node, total: Node, y: Node, q: Node, b: Node, facts: Uses) -> bool:
+    """Whether b is smaller than an entry y that it could be added to first."""
+    if not node.spec.is_float or facts[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
+        return False
+    return entry_of(y) is not None and entry_of(q) is None and y.spec == node.spec == q.spec
+
+
+_ENTRY_FIRST = Rules(("(total := y + q) + b", "(y + b) + q", _is_late))
 
 
 def _merged(graph: Graph) -> Graph:
@@ -101,16 +103,9 @@ def _parts(graph: Graph) -> _Parts:
             parts.of[node].append(Part(base, start, stop, False))
         elif node.op is movement.concat and node.attrs["axis"] == 0 and len(node.inputs) >= FEWEST:
             parts.after[node] = max(position[source] for source in node.inputs)
-            for source, bounds in zip(node.inputs, _bounds(node.inputs), strict=True):
-                parts.of[source].append(Part(node, *bounds, False))
+            for source, place in zip(node.inputs, bounds(node.inputs, 0), strict=True):
+                parts.of[source].append(Part(node, *place, False))
     return parts
-
-
-def _bounds(nodes: Sequence[Node]) -> Iterator[tuple[Size, Size]]:
-    start: Size = 0
-    for node in nodes:
-        yield start, start + node.spec.shape[0]
-        start = start + node.spec.shape[0]
 
 
 def _keys(node: Node, position: int, parts: _Parts) -> Iterator[Any]:
@@ -170,7 +165,7 @@ def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: 
     base = section(first.base, first.start, run[-1][0].stop)
     inputs = [*others[:index], base, *others[index:]]
     if op is matmul:
-        whole = _rows_times(base, others[0], node.source)
+        whole = rows_times(base, others[0], node.source)
     elif any(o.spec.ndim > node.inputs[index].spec.ndim for o in others):
         return {}
     else:
@@ -184,12 +179,6 @@ def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: 
             return {}
         made[member] = view
     return made
-
-
-def _rows_times(x: Node, w: Node, source: str) -> Node:
-    rows: Shape = x.spec.shape[:-1]
-    flat = reshaped(x, (dims.product(rows), x.spec.shape[-1]))
-    return reshaped(Node.of(matmul, [flat, w], {}, source), (*rows, w.spec.shape[-1]), source)
 
 
 def _part_of(whole: Node, part: Part, start: Size) -> Node:

@@ -17,7 +17,7 @@ too: BLAS reads it as it lies, so it costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphs import dims
 from graphs.dims import Size
@@ -26,24 +26,21 @@ from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
-from static.passes.rewrite import Rule, Uses, rewrite_with_uses
+from static.passes.rewrite import Rule, Uses, count_uses, rewrite
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
 
 def eliminate_views(graph: Graph) -> Graph:
     """The graph with every rule applied where it fits."""
-
-    def rules(uses: Uses) -> Rule:
-        concats: dict[Node, Parts] = {}
-        of_op: Mapping[Op, Rule] = {
-            **_RULES,
-            movement.reshape: lambda node: _reshape(node, uses),
-            getitem: lambda node: _part(node, concats),
-        }
-        return lambda node: of_op[node.op](node) if node.op in of_op else None
-
-    return rewrite_with_uses(graph, rules)
+    uses = count_uses(graph)
+    concats: dict[Node, Parts] = {}
+    of_op: Mapping[Op, Rule] = {
+        **_RULES,
+        movement.reshape: lambda node: _reshape(node, uses),
+        getitem: lambda node: _part(node, concats),
+    }
+    return rewrite(graph, lambda node: of_op[node.op](node) if node.op in of_op else None, uses)
 
 
 def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
@@ -157,13 +154,19 @@ def _part_of_concat(concat: Node, key: Sequence[object], concats: dict[Node, Par
 def _parts_of(concat: Node) -> Parts:
     """The inputs of a concat that have its dtype, by where they lie in it; of several in one place the first."""
     parts: Parts = {}
-    start: Size = 0
-    for part in concat.inputs:
-        stop = start + part.spec.shape[concat.attrs["axis"]]
+    for part, (start, stop) in zip(concat.inputs, bounds(concat.inputs, concat.attrs["axis"]), strict=True):
         if part.spec.dtype == concat.spec.dtype:
             parts.setdefault((str(start), str(stop)), part)
-        start = stop
     return parts
+
+
+def bounds(nodes: Sequence[Node], axis: int) -> Iterator[tuple[Size, Size]]:
+    """From where to where each of some arrays lies when they are joined along an axis."""
+    start: Size = 0
+    for node in nodes:
+        stop = start + node.spec.shape[axis]
+        yield start, stop
+        start = stop
 
 
 def _concat(node: Node) -> Node | None:

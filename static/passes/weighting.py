@@ -11,102 +11,56 @@ the pass `reassociate`: **they change bits**.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from graphs import dims
 from graphs.dims import Size
 from graphs.ir import Node
-from graphs.op import Op
 from graphs.ops import elementwise, reductions
 from graphs.ops.linalg import matmul
-from static.passes.algebra import call, value_of
-from static.passes.facts import Facts, sides
+from static.passes.facts import Facts, is_of_one_dtype
+from static.passes.patterns import Entry, call, value_of
 
 
-def product(node: Node, facts: Facts) -> Node | None:
-    """The rules whose last step is an elementwise product."""
-    return _into_matmul(node, facts) or _softmax_gradient(node, facts)
-
-
-def _into_matmul(node: Node, facts: Facts) -> Node | None:
-    """(a @ b) * c -> (a * c) @ b, or a @ (b * c)."""
-    for whole, c in sides(node):
-        if whole.op is not matmul or facts.uses[whole] > 1 or not _is_number(c) or whole.spec != node.spec:
-            continue
-        a, b = whole.inputs
-        if whole.spec.dtype not in (a.spec.dtype, b.spec.dtype) or a.spec.dtype != b.spec.dtype:
-            continue
-        if _is_less(a.spec.size, node.spec.size) and not _is_less(b.spec.size, a.spec.size):
-            return Node.of(matmul, [call(elementwise.multiply, a, c, source=node.source), b], {}, whole.source)
-        if _is_less(b.spec.size, node.spec.size):
-            return Node.of(matmul, [a, call(elementwise.multiply, b, c, source=node.source)], {}, whole.source)
-    return None
-
-
-def _out_of_matmul(node: Node, facts: Facts) -> Node | None:
-    """(x * c) @ b -> (x @ b) * c, and a @ (x * c) -> (a @ x) * c."""
-    for place, scaled in enumerate(node.inputs):
-        readers = max(facts.uses[scaled], 1)
-        if scaled.op is not elementwise.multiply or not _is_less(node.spec.size * readers, scaled.spec.size):
-            continue
-        for x, c in sides(scaled):
-            if _is_number(c) and x.spec == scaled.spec and value_of(x) is None:
-                operands = [x if i == place else source for i, source in enumerate(node.inputs)]
-                inner = Node.of(matmul, operands, {}, node.source)
-                return call(elementwise.multiply, inner, c, source=scaled.source) if inner.spec == node.spec else None
-    return None
-
-
-def _softmax_gradient(node: Node, facts: Facts) -> Node | None:
-    """(x r - sum(p x r)) e -> (x - sum(p x)) p."""
-    for difference, e in sides(node):
-        scaled, less = _deducted(difference)
-        if less is None or facts.uses[difference] > 1 or facts.uses[scaled] != 2:
-            continue
-        weighted, axis = less.inputs[0], less.attrs["axis"]
-        if not less.attrs["keepdims"] or not facts.owns(weighted):
-            continue
-        for x, r in sides(scaled):
-            p = facts.product(e, r)
-            if (
-                p is None
-                or set(weighted.inputs) != {p, scaled}
-                or x.spec != node.spec
-                or not _is_same_along(r, axis, x)
-            ):
-                continue
-            inner = call(elementwise.multiply, p, x, source=weighted.source)
-            total = Node.of(reductions.sum, [inner], less.attrs, less.source)
-            centred = call(elementwise.subtract, x, total, source=difference.source)
-            return call(elementwise.multiply, centred, p, source=node.source)
-    return None
-
-
-def _deducted(node: Node) -> tuple[Node, Node | None]:
-    """The product and the sum of `product - sum`, or `product + -sum`; None where a node is no such thing."""
-    if node.op not in (elementwise.subtract, elementwise.add):
-        return node, None
-    product, less = node.inputs
-    if node.op is elementwise.add:
-        less = less.inputs[0] if less.op is elementwise.negative else product
-    fits = product.op is elementwise.multiply and less.op is reductions.sum
-    return product, less if fits else None
-
-
-def weighted_sum(node: Node, facts: Facts) -> Node | None:
-    """sum(p * (d @ v.T), axis=-1) -> sum(d * (p @ v), axis=-1)."""
-    weighted = node.inputs[0]
-    if not facts.owns(weighted) or node.attrs["axis"] != (weighted.spec.ndim - 1,):
+def _into_product(node: Node, p: Node, a: Node, b: Node, c: Node, facts: Facts) -> Node | None:
+    if facts.uses[p] > 1 or not _is_number(c) or p.spec != node.spec or not is_of_one_dtype(p):
         return None
-    for p, scores in sides(weighted):
-        if scores.op is not matmul or scores.spec != p.spec:
-            continue
-        d, v_t = scores.inputs
-        mixed = facts.weighted(p, v_t)
-        if mixed is not None and mixed.spec == d.spec and _is_less(d.spec.size, p.spec.size):
-            inner = call(elementwise.multiply, d, mixed, source=weighted.source)
-            return Node.of(node.op, [inner], node.attrs, node.source)
+    if _is_less(a.spec.size, node.spec.size) and not _is_less(b.spec.size, a.spec.size):
+        return Node.of(matmul, [call(elementwise.multiply, a, c, source=node.source), b], {}, p.source)
+    if _is_less(b.spec.size, node.spec.size):
+        return Node.of(matmul, [a, call(elementwise.multiply, b, c, source=node.source)], {}, p.source)
     return None
+
+
+def _out_of_product(node: Node, p: Node, x: Node, c: Node, b: Node, facts: Facts) -> Node | None:
+    size = node.spec.size * max(facts.uses[p], 1)
+    if not _is_less(size, p.spec.size) or not _is_number(c) or x.spec != p.spec or value_of(x) is not None:
+        return None
+    operands = [x, b] if node.inputs[0] is p else [b, x]
+    inner = Node.of(matmul, operands, {}, node.source)
+    return call(elementwise.multiply, inner, c, source=p.source) if inner.spec == node.spec else None
+
+
+def _softmax_gradient(node: Node, d: Node, p: Node, x: Node, r: Node, less: Node, e: Node, facts: Facts) -> Node | None:
+    weighted, axis = less.inputs[0], less.attrs["axis"]
+    product = facts.product(e, r) if facts.uses[d] <= 1 and facts.uses[p] == 2 and less.attrs["keepdims"] else None
+    if product is None or not facts.owns(weighted) or set(weighted.inputs) != {product, p}:
+        return None
+    if x.spec != node.spec or not _is_same_along(r, axis, x):
+        return None
+    inner = call(elementwise.multiply, product, x, source=weighted.source)
+    total = Node.of(reductions.sum, [inner], less.attrs, less.source)
+    centred = call(elementwise.subtract, x, total, source=d.source)
+    return call(elementwise.multiply, centred, product, source=node.source)
+
+
+def _weighted_sum(node: Node, p: Node, w: Node, scores: Node, d: Node, v: Node, facts: Facts) -> Node | None:
+    if not facts.owns(w) or node.attrs["axis"] != (w.spec.ndim - 1,) or scores.spec != p.spec:
+        return None
+    mixed = facts.weighted(p, v)
+    if mixed is None or mixed.spec != d.spec or not _is_less(d.spec.size, p.spec.size):
+        return None
+    return Node.of(node.op, [call(elementwise.multiply, d, mixed, source=w.source)], node.attrs, node.source)
 
 
 def _is_number(node: Node) -> bool:
@@ -122,4 +76,11 @@ def _is_same_along(r: Node, axis: Sequence[int], x: Node) -> bool:
     return all(dims.same(sizes[a], 1) for a in axis)
 
 
-RULES: Mapping[Op, Callable[[Node, Facts], Node | None]] = {matmul: _out_of_matmul}
+RULES: tuple[Entry, ...] = (
+    ("(p := a @ b) * c", _into_product),
+    ("(p := x * c) @ b", _out_of_product),
+    ("b @ (p := x * c)", _out_of_product),
+    ("(d := (p := x * r) - (less := sum(w))) * e", _softmax_gradient),
+    ("(d := (p := x * r) + -(less := sum(w))) * e", _softmax_gradient),
+    ("sum(w := p * (scores := d @ v))", _weighted_sum),
+)

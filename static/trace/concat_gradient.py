@@ -10,7 +10,8 @@ from typing import Any
 
 from graphs import reverse
 from graphs.dims import Size
-from graphs.ops.movement import concat, cut
+from graphs.ops.movement import concat
+from graphs.ops.slicing import cut
 from static.trace.differentiate import Call, joint_rules
 
 

@@ -243,7 +243,7 @@ def _agree(branches: Sequence[Subgraph]) -> None:
 
 
 def _tracer(*deciding: Any) -> Tracer | None:
-    """Whoever traces control flow, when a graph is being made and what decides is not all known."""
+    """The tracer of control flow, when a graph is being made and what decides is not all known; else None."""
     if current() is None or (deciding and not any(isinstance(value, Symbol) for value in deciding)):
         return None
     return Tracer()

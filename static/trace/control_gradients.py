@@ -89,16 +89,10 @@ def _there(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def _placed(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-    """Values in the places in which `like` has one, None in the others."""
+def _placed(values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+    """Values in the places that are not None or False, None in the others."""
     rest = iter(values)
-    return [None if place is None else next(rest) for place in like]
-
-
-def _spread(found: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """The cotangents that were found, in the places of those that were wanted, None in the others."""
-    rest = iter(found)
-    return [next(rest) if want else None for want in wanted]
+    return [None if place is None or place is False else next(rest) for place in places]
 
 
 def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
@@ -121,7 +115,7 @@ def _switch_rule(call: Call) -> list[Any]:
         lambda values, cotangents, graph=graph: pulled(graph, values, _placed(cotangents, given), wanted)
         for graph in branches
     ]
-    return [None, *_spread(Tracer().switch(index, backward, (operands, _there(given))), wanted)]
+    return [None, *_placed(Tracer().switch(index, backward, (operands, _there(given))), wanted)]
 
 
 def _scan_rule(call: Call) -> list[Any]:
@@ -148,7 +142,7 @@ def _scan_rule(call: Call) -> list[Any]:
     sums = [zeros_like(value) for value, want in zip(outer, wanted_outer, strict=True) if want]
     start, steps = (_there(of_state), sums), (saved, xs, _there(of_ys), _there(of_saved))
     (of_start, of_outer), of_xs = Tracer().scan(step, start, steps, attrs["length"], not attrs["reverse"])
-    return [*_spread(of_start, floats), *_spread(of_xs, wanted_xs), *_spread(of_outer, wanted_outer)]
+    return [*_placed(of_start, floats), *_placed(of_xs, wanted_xs), *_placed(of_outer, wanted_outer)]
 
 
 def _while_rule(call: Call) -> list[Any]:
@@ -168,7 +162,7 @@ def _while_rule(call: Call) -> list[Any]:
 
     traced = Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
     found = _through(part_of(call.out, carry), traced, start, outer, reverse=True)
-    return [*_spread(found[: sum(floats)], floats), *_spread(found[sum(floats) :], wanted_outer)]
+    return [*_placed(found[: sum(floats)], floats), *_placed(found[sum(floats) :], wanted_outer)]
 
 
 def _while_gradient_rule(call: Call) -> list[Any]:

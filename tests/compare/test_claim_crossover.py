@@ -5,19 +5,20 @@ import pytest
 from compare.claims import crossover
 from compare.claims.c5_memory.rule import held
 from tests.helpers.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
+from tests.helpers.records import typed
 
 PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 5.0, ("matmul", 8, 4096): 0.5}
 
 
 def test_points_are_ratios_with_intervals_by_place():
-    points = {tuple(p.place): p for p in crossover.times(grid(PLACES))}
+    points = {tuple(p.place): p for p in crossover.times(typed(grid(PLACES)))}
     assert {place: point.ratio for place, point in points.items()} == pytest.approx(PLACES, rel=1e-3)
     assert all(p.interval.low < p.ratio < p.interval.high for p in points.values())
 
 
 def test_static_pays_back_once_its_later_start_is_earned():
     build = 100.5 * BASE
-    points = {tuple(p.place): p for p in crossover.times(grid(PLACES, build=build, noise=1e-9))}
+    points = {tuple(p.place): p for p in crossover.times(typed(grid(PLACES, build=build, noise=1e-9)))}
     # late by the build, less what the first call gains already; each run gains ratio - 1
     assert points["matmul", 1, 16].pays_after == 50  # (100.5 - 2) / 2
     assert points["matmul", 8, 16].pays_after == 25  # (100.5 - 4) / 4
@@ -49,7 +50,7 @@ def test_the_verdict_on_memory_tells_bytes():
 
 
 def test_cells_where_the_engines_disagree_are_no_points():
-    assert crossover.times(grid(PLACES, status="disagree")) == []
+    assert crossover.times(typed(grid(PLACES, status="disagree"))) == []
     mixed = [*grid(PLACES), *grid({("matmul", 1, 16): 3.0}, status="disagree")]
-    assert len(crossover.times(mixed)) == len(PLACES) - 1
+    assert len(crossover.times(typed(mixed))) == len(PLACES) - 1
     assert crossover.sizes([], held) == []

@@ -31,7 +31,7 @@ def test_memory_effect_is_the_geometric_mean_over_workloads():
 def test_memory_takes_the_static_arm_that_holds_least_and_counts_caches():
     records = memories(1.0, 1.0, 1.0, share=0)
     record = memory("rnn_text", 1000, 900, arm="static-pad")[1]
-    record["arms"]["static-exact"] = {"status": "ok", "peak": 500, "classes": {"caches": 700}}
+    record["arms"]["static-exact"] = {"status": "ok", "reason": None, "peak": 500, "classes": {"caches": 700}}
     records += [parity("rnn_text", record["arms"]), record]
     assert regime(verdict("C5", records), "rnn_text (small): static-pad")["value"] == pytest.approx(0.9)
 

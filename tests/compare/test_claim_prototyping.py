@@ -58,4 +58,4 @@ def test_without_faults_or_programs_the_wait_alone_is_told():
 def test_too_few_tasks_are_inconclusive():
     assert verdict("C7", prototypes(2))["verdict"] == "inconclusive"
     assert verdict("C7", [])["verdict"] == "not measured yet"
-    assert verdict("C7", [{"kind": "prototype", "claim": "C7"}])["verdict"] == "not measured yet"
+    assert verdict("C7", [{"kind": "prototype", "claim": "C7", "tasks": []}])["verdict"] == "not measured yet"

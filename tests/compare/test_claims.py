@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.claims import CLAIMS, get, judge, tape
+from compare.claims import CLAIMS, get, tape
 from compare.claims.base import Regime, combine, exceeds, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
@@ -13,6 +13,7 @@ from tests.helpers.claim_records import (
     edits,
     faults,
     grid,
+    judge,
     lengths,
     memories,
     programs,
@@ -22,6 +23,9 @@ from tests.helpers.claim_records import (
     sweep,
     text,
 )
+from tests.helpers.records import typed
+
+START = {"kind": "run", "run": "r", "at": "2030-01-02", "settings": {}}
 
 
 def everything():
@@ -74,7 +78,7 @@ def test_a_faster_machine_has_the_same_verdicts(factor):
 
 
 def test_no_records_no_verdict():
-    for found in judge([{"kind": "run"}, {"kind": "failure", "job": {}, "error": "x"}]):
+    for found in judge([START, {"kind": "failure", "job": {"kind": "time"}, "error": "x"}]):
         assert found["verdict"] == "not measured yet"
         assert found["effect"] is None
         assert found["interval"] is None
@@ -142,9 +146,9 @@ def test_the_strongest_of_both_sides_is_the_extreme_that_counts():
     regimes = [Regime("a", "supported", 2.0), Regime("b", "supported", 5.0), Regime("c", "inconclusive", 99.0)]
     regimes += [Regime("d", "refuted", 0.9), Regime("e", "refuted", 0.3), Regime("f", "refuted")]
     found = strongest(regimes)
-    assert (found["claim"]["name"], found["opposite"]["name"]) == ("b", "e")
+    assert [side.name for side in found] == ["b", "e"]
     alone = strongest([Regime("f", "refuted"), Regime("c", "inconclusive", 9.0)])
-    assert (alone["claim"], alone["opposite"]["name"]) == (None, "f")
+    assert alone == (None, Regime("f", "refuted"))
 
 
 def test_every_claim_cites_what_is_known():
@@ -181,7 +185,7 @@ def test_a_tape_in_python_leaves_its_claims_unmeasured_unless_asked_for():
 
 
 def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not():
-    start = {"kind": "run", "settings": {}, "environment": {"tape": "python"}}
+    start = {**START, "environment": {"tape": "python"}}
     records = [start, *by("compiled", everything())]
     assert judge(records) == judge(everything())
     mixed = [*by("python", everything()[:1]), *by("compiled", everything()[1:])]
@@ -191,11 +195,11 @@ def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not(
 
 
 def test_which_tape_ran_is_told_in_one_sentence():
-    assert tape.told([]) == "Which tape ran is not told by these results."
-    assert tape.told(by("compiled", everything())) == "The tape ran compiled."
+    assert tape.told(typed([])) == "Which tape ran is not told by these results."
+    assert tape.told(typed(by("compiled", everything()))) == "The tape ran compiled."
     assert (
-        tape.told(by("python", [{"kind": "run"}]))
+        tape.told(typed(by("python", [START])))
         == "The tape ran in Python: ratios to it are not those to the compiled one."
     )
-    mixed = [*by("compiled", [{"kind": "time"}]), *by("python", [{"kind": "time"}] * 2)]
-    assert tape.told(mixed).startswith("The tape ran compiled in 1 records and in Python in 2 records")
+    mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
+    assert tape.told(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")

@@ -15,12 +15,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from compare import claims, report, workloads
+from compare.claims import Effect, Finding
 from compare.cli.command import graphduel
 from compare.records import results
-from compare.report import tables, terminal, verdicts
+from compare.report import tables, terminal
 from compare.run import progress
 from compare.run import stages as runs
-from tests.compare.test_run import Machine, parity_with, plain
+from compare.stats import Interval
+from dynamic import tapes
+from tests.helpers.fake_run import Machine, parity_with, raw
+from tests.helpers.records import lines
 
 ESCAPE = "\x1b"
 
@@ -35,7 +39,7 @@ def machine(monkeypatch):
     """Runs answered by a machine that measures nothing, over two fake workloads."""
     sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
     monkeypatch.setattr(workloads, "_sources", sources)
-    monkeypatch.setattr(report, "write", lambda directory: [])
+    monkeypatch.setattr(report, "write", lambda *_: [])
     made = Machine()
     monkeypatch.setattr(runs, "_run_job", made)
     return made
@@ -165,7 +169,7 @@ def test_resume_goes_on_with_the_settings_of_the_run(call, machine, tmp_path):
     assert call("run", "--out", out, "--resume").exit_code == 0
     assert {job.workload for job in machine.jobs} == {"tiny"}
     assert {(job.process, job.seed) for job in machine.jobs if job.kind == "time"} == {(i, 3) for i in range(5)}
-    first, *rest = [r["settings"] for r in results.read(out / results.RESULTS) if r["kind"] == "run"]
+    first, *rest = [r["settings"] for r in lines(out / results.RESULTS) if r["kind"] == "run"]
     assert rest == [first]
 
 
@@ -241,7 +245,27 @@ def test_report_judges_again(call, machine, tmp_path):
 
 
 def in_python(job):
-    return {**plain(job), "environment": {"tape": "python"}}
+    return {**raw(job), "environment": {"tape": "python"}}
+
+
+@pytest.mark.parametrize(
+    ("compiled", "asked", "said"),
+    [
+        (True, [], None),
+        (False, [], "C5, C6 and C7 will not be judged"),
+        (False, ["--python-tape"], "judges by it all the same"),
+    ],
+)
+def test_a_tape_in_python_is_told_before_anything_is_measured(
+    call, machine, tmp_path, monkeypatch, compiled, asked, said
+):
+    monkeypatch.setattr(tapes, "is_compiled", lambda: compiled)
+    first, *_ = call("run", "--out", tmp_path, "--only", "tiny", *asked).stderr.splitlines()
+    if said is None:
+        assert "tape" not in first
+    else:
+        assert first.startswith("The tape runs in Python")
+        assert said in first
 
 
 def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
@@ -305,18 +329,19 @@ def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
     assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
 
 
-@pytest.mark.parametrize("depth", [66, 500, 5_000, 100_000])
-def test_deeply_nested_json_is_no_line_of_ours_and_no_verdict(call, machine, tmp_path, depth):
+@pytest.mark.parametrize(("depth", "code"), [(66, 0), (500, 0), (5_000, 2), (100_000, 2)])
+def test_deeply_nested_json_is_left_alone_or_no_line_of_ours(call, machine, tmp_path, depth, code):
     assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
     nested = "[" * depth + "]" * depth
-    (tmp_path / results.VERDICTS).write_text(nested)
-    assert verdicts.read(tmp_path / results.VERDICTS) == []
     path = tmp_path / results.RESULTS
     path.write_text(path.read_text() + f'{{"schema":1,"kind":"other","deep":{nested}}}\n')
+    said = (
+        "results.jsonl:8: not a line of graphduel results" if code else "1 lines of kinds that this graphduel does not"
+    )
     for command in (["report"], ["export"], ["run", "--resume", "--out"]):
         done = call(*command, tmp_path)
-        assert done.exit_code == 2, done.output
-        assert "results.jsonl:8: not a line of graphduel results" in done.stderr
+        assert done.exit_code == code, done.output
+        assert said in done.stderr
 
 
 @pytest.mark.parametrize("what", ["verdicts", "report"])
@@ -331,7 +356,7 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
     assert done.exit_code == 2
     assert "were not written: No space left on device; every record is kept, so make room, then" in done.stderr
     assert f"graphduel report '{tmp_path / 'a run'}'" in done.stderr
-    assert [r["kind"] for r in results.read(tmp_path / "a run" / results.RESULTS)].count("memory") == 1
+    assert [r["kind"] for r in lines(tmp_path / "a run" / results.RESULTS)].count("memory") == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
@@ -395,6 +420,6 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
     ],
 )
 def test_an_effect_in_words(unit, interval, verdict, text):
-    effect = {"name": "static / dynamic", "value": 1.23456, "unit": unit}
-    assert tables.value({"effect": effect, "interval": interval, "verdict": verdict}) == text
-    assert tables.value({"effect": None, "interval": None, "verdict": "not measured yet"}) == ""
+    effect = Effect("static / dynamic", 1.23456, unit)
+    assert tables.value(Finding(verdict, (), effect, interval and Interval(1.23456, *interval))) == text
+    assert tables.value(Finding("not measured yet", ())) == ""

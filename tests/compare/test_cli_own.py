@@ -18,6 +18,7 @@ from compare.own import origin
 from compare.records import lifetimes, results
 from static import memory
 from tests.helpers.hard_instances import packed
+from tests.helpers.records import typed
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]
 MINE = """
@@ -177,8 +178,10 @@ def test_compare_ends_with_what_the_gate_found(call, mine, function, options, co
 
 
 def test_times_that_cannot_be_told_apart_end_with_3():
-    rows = {arm: {"status": "ok", "reason": None} for arm in ("dynamic", "static-exact")}
-    parity = {"kind": "parity", "workload": "f", "size": "given", "arms": rows}
+    fine = {"status": "ok", "reason": None, "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4}
+    rows = dict.fromkeys(("dynamic", "static-exact"), fine)
+    parity = {"kind": "parity", "workload": "f", "size": "given", "agree": True, "arms": rows}
+    parity |= {"same_graph": True, "kernel_calls": {}}
     times = [
         {"kind": "time", "workload": "f", "size": "given", "process": i, "arms": {
             arm: {"status": "ok", "reason": None, "build": 0.0, "first": 1.0, "blocks": blocks, "compiles": 0}
@@ -186,7 +189,7 @@ def test_times_that_cannot_be_told_apart_end_with_3():
         }}
         for i in range(2)
     ]  # fmt: skip
-    assert own.Result("f", tuple(rows), (parity, *times)).exit_code == 3
+    assert own.Result("f", tuple(rows), tuple(typed([parity, *times]))).exit_code == 3
 
 
 def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monkeypatch):

@@ -2,12 +2,17 @@
 
 from statistics import fmean
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from compare import stats
 from compare.cli.command import graphduel
+from compare.instruments.lengths.schema import LengthsProbe
+from compare.records.runs import Failure
 from compare.run import processes
 from tests.helpers.claim_records import BASE, lengths, strategy
+from tests.helpers.records import typed
 
 
 @pytest.fixture
@@ -25,11 +30,11 @@ def asked(monkeypatch):
     def answer(job, timeout):
         jobs.append(job)
         if job.kind == "lengths probe":
-            return {**job.head, "points": [[1, answer.compile, 1e-4], [100, answer.compile * 3, 2e-4]]}
+            return LengthsProbe([(1, answer.compile, 1e-4), (100, answer.compile * 3, 2e-4)])
         if job.process in answer.dead:
-            return {"kind": "failure", "job": job.head, "error": "died"}
+            return Failure(job.name, "died")
         arms = {"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 8}}
-        return lengths({**arms, **asked.more}, model=job.workload, name=job.lengths)[job.process]
+        return typed(lengths({**arms, **asked.more}, model=job.workload, name=job.lengths)[job.process])
 
     asked = answer
     answer.more, answer.jobs, answer.compile, answer.dead = {}, jobs, 0.01, ()
@@ -57,7 +62,23 @@ def test_each_process_gets_the_lengths_and_the_name_of_the_file_alone_is_told(mi
     assert str(mine.parent) not in result.stdout
     assert "static, exact" in result.stdout
     assert "0.5 (0.499 to 0.501) static is faster" in words(result)
-    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_all_fits_a_terminal_of_80_columns(mine, asked, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal has it
+    result = run("--lengths", mine, "--processes", 3, "--quick")
+    lines = click.unstyle(result.stdout).splitlines()
+    assert any(" static is faster" in line for line in lines)
+    assert max(map(len, lines)) == 80
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_too_few_workers_for_an_interval_are_refused(mine, asked, processes):
+    result = run("--lengths", mine, "--processes", processes)
+    assert result.exit_code == 2
+    assert f"x>={stats.LEAST}" in result.output
+    assert asked.jobs == []
 
 
 def test_the_sample_is_told_and_the_whole_is_counted(tmp_path, asked):
@@ -124,7 +145,5 @@ def test_a_file_without_lengths_ends_before_any_worker(tmp_path, asked):
 
 
 def test_nothing_measured_ends_with_5(mine, monkeypatch):
-    monkeypatch.setattr(
-        processes, "run_job", lambda job, timeout: {"kind": "failure", "job": job.head, "error": "died"}
-    )
+    monkeypatch.setattr(processes, "run_job", lambda job, timeout: Failure(job.name, "died"))
     assert run("--lengths", mine).exit_code == 5

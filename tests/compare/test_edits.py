@@ -7,8 +7,8 @@ from compare.claims.c8_structure import measure
 from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
 from compare.claims.c8_structure.catalogue import edits
 from compare.claims.c8_structure.measure import Training
-from compare.records import schema
 from tests.helpers.claim_records import LABELS, regime, said, verdict
+from tests.helpers.records import plain, typed
 
 EDITS = {edit.name: edit for edit in edits()}
 
@@ -82,10 +82,10 @@ def test_the_first_step_with_a_structure_is_measured_by_the_later_ones():
 def test_costs_are_medians_over_trainings_and_means_over_structures():
     runs = [made_up([5, 1, first, 1, 4, 1], "aabbcc") for first in (2, 3, 90)]
     found = measure.costs(runs, runs[0].structures)
-    assert found["steps"] == (3 + 4) / 2
-    assert found["edits"] == 2
-    assert found["seconds"] == 15
-    assert (found["rebuild"], found["compile_seconds"]) == (1, 0.5)
+    assert found.steps == (3 + 4) / 2
+    assert found.edits == 2
+    assert found.seconds == 15
+    assert (found.rebuild, found.compile_seconds) == (1, 0.5)
 
 
 def test_losses_apart():
@@ -95,8 +95,8 @@ def test_losses_apart():
 
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
     monkeypatch.setattr(measure, "REPEATS", 1)
-    record = {"kind": "edit", "claim": "C8", "edits": [measure.measured(edit) for edit in edits()]}
-    assert schema.violation(record) is None
+    record = {"kind": "edit", "claim": "C8", "edits": plain([measure.measured(edit) for edit in edits()])}
+    assert typed(record)
     assert all(row["agree"] for row in record["edits"])
     found = verdict("C8", [record])
     assert found["verdict"] in LABELS - {"not measured yet"}
@@ -108,8 +108,9 @@ def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
 
 
 def test_an_edit_after_which_losses_differ_is_left_out_and_named():
-    engines = {"dynamic": {"rebuild": 0, "steps": 1.0}, "static": {"rebuild": 1, "steps": 50.0}}
-    rows = [{"edit": f"edit {i}", "engines": engines, "ways": {}, "agree": i < 4} for i in range(5)]
+    cost = {"seconds": 1.0, "compile_seconds": 0.1, "edits": 1}
+    engines = {"dynamic": {**cost, "rebuild": 0, "steps": 1.0}, "static": {**cost, "rebuild": 1, "steps": 50.0}}
+    rows = [{"edit": f"edit {i}", "engines": engines, "ways": {}, "agree": i < 4, "difference": 0.0} for i in range(5)]
     found = verdict("C8", [{"kind": "edit", "claim": "C8", "edits": rows}])
     assert found["verdict"] == "supported"
     assert len(found["regimes"]) == 4

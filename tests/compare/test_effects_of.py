@@ -16,7 +16,7 @@ import graphs as g
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
 from compare.own.effects import Effect, effects_of
-from compare.own.fingerprint import fingerprint
+from compare.own.reach import fingerprint
 from tests.helpers import own_functions as own
 
 X = np.ones(3, np.float32)
@@ -234,7 +234,7 @@ def test_effects_are_refused_before_anything_is_timed_unless_allowed():
         compare.compare(nothing, [(X,)], **QUICK)
     found = compare.compare(prints, [(X,)], **QUICK, allow_effects=True)
     assert found.verdict.steady.outcome != "not measured"
-    assert found.records[0]["settings"]["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]
+    assert found.records[0].settings["effects"] == [f"writes to stdout ({here(prints, 'print(')})"]
     assert "besides its result, prints writes to stdout" in repr(found)
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import convert, to_builtins
 
 from compare import report, workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.records import machines, results, schema
+from compare.records import machines, results
+from compare.records.record import Environment
 from compare.run import executors
 from compare.run import settings as presets
 from compare.run import stages as runs
@@ -25,7 +27,8 @@ from compare.run.executors import Cluster, Pool, Serial
 from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import Machine, plain
+from tests.helpers.fake_run import Machine, answered
+from tests.helpers.records import lines, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Settings(processes=3, only="[ts]*y*")
@@ -35,7 +38,7 @@ SETTINGS = Settings(processes=3, only="[ts]*y*")
 def two_workloads(monkeypatch):
     sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
     monkeypatch.setattr(workloads, "_sources", sources)
-    monkeypatch.setattr(report, "write", lambda directory: [])
+    monkeypatch.setattr(report, "write", lambda *_: [])
 
 
 def answer(job, timeout):
@@ -46,11 +49,11 @@ def answer(job, timeout):
 def go(directory, executor=None, execute=answer, at_once=1, **kwargs):
     options = {"execute": execute, "executor": executor, "at_once": at_once, **kwargs}
     outcome = runs.run(directory, SETTINGS, Reporter(), **options)
-    return outcome, results.read(directory / results.RESULTS)
+    return outcome, lines(directory / results.RESULTS)
 
 
 def without_run(records):
-    return sorted((r for r in records if r["kind"] != "run"), key=lambda r: str(results.key(r)))
+    return sorted((r for r in records if r["kind"] != "run"), key=lambda r: str(typed(r).job))
 
 
 # Any executor
@@ -93,17 +96,17 @@ def test_jobs_at_once_have_lanes_of_their_own_and_stages_do_not_mix(tmp_path):
 
 def test_all_arms_of_a_memory_job_are_measured_where_it_is_submitted():
     seen = []
-    pool = Pool(Serial(), lambda job, timeout: seen.append(job.arms) or plain(job))
+    pool = Pool(Serial(), lambda job, timeout: seen.append(job.arms) or answered(job))
     record = pool.submit(Job("memory", "tiny", "small", arms=("dynamic", "static-exact")), 1.0).result()
     assert seen == [("dynamic",), ("static-exact",)]
-    assert list(record["arms"]) == ["dynamic", "static-exact"]
+    assert list(record.arms) == ["dynamic", "static-exact"]
 
 
 def test_every_record_names_its_host_but_not_by_its_name(tmp_path):
     _, records = go(tmp_path)
     assert {r["host"] for r in records} == {machines.label()}
     assert os.uname().nodename not in str(records)
-    assert list(map(schema.violation, records)) == [None] * len(records)
+    assert typed(records)
 
 
 class Breaking(Executor):
@@ -129,7 +132,7 @@ def test_a_job_that_the_executor_loses_is_a_failure_and_runs_again_on_resume(tmp
 def test_a_broken_executor_ends_the_run_and_keeps_what_is_done(tmp_path):
     with pytest.raises(CompareError, match="the executor broke: no pool; every finished job is kept, go on with"):
         go(tmp_path, Breaking(BrokenExecutor("no pool")))
-    assert [r["kind"] for r in results.read(tmp_path / results.RESULTS)].count("time") == 2
+    assert [r["kind"] for r in lines(tmp_path / results.RESULTS)].count("time") == 2
 
 
 # The command
@@ -157,7 +160,7 @@ def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
     options = ["--executor", kind, "--at-once", "2", "--processes", "3", "--only", "tiny"]
     done = CliRunner().invoke(graphduel, ["run", "--out", str(out), *options])
     assert done.exit_code == 0, done.output
-    assert [r["kind"] for r in results.read(out / results.RESULTS)] == ["run", "parity", *["time"] * 3, "memory"]
+    assert [r["kind"] for r in lines(out / results.RESULTS)] == ["run", "parity", *["time"] * 3, "memory"]
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch):
@@ -187,7 +190,7 @@ ENVIRONMENT = {
     ],
 )
 def test_machines_are_alike_by_what_decides_how_fast_a_job_is(change, told):
-    one, other = machines.fingerprint(ENVIRONMENT), machines.fingerprint({**ENVIRONMENT, **change})
+    one, other = (machines.fingerprint(convert(told, Environment)) for told in (ENVIRONMENT, {**ENVIRONMENT, **change}))
     assert machines.differences(one, other) == told
 
 
@@ -208,7 +211,9 @@ class Client:
 
     def submit(self, there, call, *, workers, **kwargs):
         future = Future()
-        future.set_result({**call(), **self.told[workers[0]]})
+        code, own = call()
+        told = {**to_builtins(own), "code": code, **self.told[workers[0]]}
+        future.set_result((told.pop("code"), convert(told, Environment)))
         return future
 
     def close(self):
@@ -219,7 +224,7 @@ class Client:
     ("told", "said"),
     [
         ({"code": "0123"}, "code [0-9a-f]{16} in this command and 0123 in its workers"),
-        ({"tape": "none"}, "tape (compiled|python) in this command and none in its workers"),
+        ({"tape": None}, "tape (compiled|python) in this command and None in its workers"),
         ({"cpu": "another"}, "cpu .* and another"),
     ],
 )
@@ -308,8 +313,8 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
             out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=at_once
         )
     assert outcome.exit_code == 0, outcome.failures
-    records = results.read(out / results.RESULTS)
-    keys = [results.key(r) for r in records if r["kind"] != "run"]
+    records = lines(out / results.RESULTS)
+    keys = [typed(r).job for r in records if r["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 1 + 2 + 1
     assert {r["host"] for r in records} == {machines.label("127.0.0.1"), machines.label("127.0.0.2")}
     assert [text for text in heard if "was lost; its job is run again elsewhere" in text]

@@ -3,14 +3,17 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from compare.errors import NothingMeasuredError
+from compare.errors import NothingMeasuredError, ResultsError
 from compare.records import formats as export
-from compare.records import results, schema
+from compare.records import results
+from compare.records.kinds import KINDS
+from tests.helpers.records import typed
 
 ROW = {"status": "ok", "reason": None, "calls_per_block": 4, "warmup": [0.5], "stream": None}
 PARITY_ROW = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}
@@ -35,13 +38,13 @@ RECORDS = [parity("tiny"), *(time("tiny", process) for process in range(2))]
 
 def write(directory, records=RECORDS):
     directory.mkdir(exist_ok=True)
-    for record in records:
+    for record in typed(records):
         results.append(directory / results.RESULTS, record)
     return directory
 
 
 def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
-    found = export.pyperf(RECORDS)
+    found = export.pyperf(typed(RECORDS))
     names = [benchmark["metadata"] for benchmark in found["benchmarks"]]
     assert names == [{"name": f"tiny/small, {arm}", "unit": "second"} for arm in BLOCKS]
     runs = found["benchmarks"][1]["runs"]
@@ -53,7 +56,7 @@ def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
 
 
 def test_one_arm_is_named_by_its_cell():
-    assert [b["metadata"]["name"] for b in export.pyperf(RECORDS, "dynamic")["benchmarks"]] == ["tiny/small"]
+    assert [b["metadata"]["name"] for b in export.pyperf(typed(RECORDS), "dynamic")["benchmarks"]] == ["tiny/small"]
 
 
 def longer():
@@ -61,7 +64,7 @@ def longer():
     more = [time("tiny", process) for process in range(3)]
     for record in more:
         record["arms"] = {arm: {**row, "blocks": row["blocks"] * 2} for arm, row in record["arms"].items()}
-    return [{"kind": "run", "settings": {"processes": 2}}, parity("tiny"), *more]
+    return [{"kind": "run", "run": "r", "at": "2030-01-02", "settings": {"processes": 2}}, parity("tiny"), *more]
 
 
 def drifting(records):
@@ -76,7 +79,7 @@ def drifting(records):
 
 def test_two_runs_with_the_same_settings_have_as_many_values_each():
     for arm in BLOCKS:
-        (one,), (other,) = (export.pyperf(records, arm)["benchmarks"] for records in (RECORDS, longer()))
+        (one,), (other,) = (export.pyperf(typed(records), arm)["benchmarks"] for records in (RECORDS, longer()))
         first, second = ([value for run in found["runs"] for value in run["values"]] for found in (one, other))
         assert len(first) == 2
         assert first == pytest.approx(second)
@@ -84,13 +87,13 @@ def test_two_runs_with_the_same_settings_have_as_many_values_each():
 
 def test_an_arm_that_disagreed_is_not_exported():
     records = [parity("tiny", static_exact="disagree"), time("tiny", 0)]
-    assert [b["metadata"]["name"] for b in export.pyperf(records)["benchmarks"]] == ["tiny/small, dynamic"]
+    assert [b["metadata"]["name"] for b in export.pyperf(typed(records))["benchmarks"]] == ["tiny/small, dynamic"]
 
 
 @pytest.mark.parametrize(("records", "arm"), [([parity("tiny")], None), (RECORDS, "static-pad"), ([], None)])
 def test_without_times_there_is_nothing_to_export(records, arm):
     with pytest.raises(NothingMeasuredError, match="no steady times") as caught:
-        export.pyperf(records, arm)
+        export.pyperf(typed(records), arm)
     assert caught.value.exit_code == 5
 
 
@@ -98,9 +101,9 @@ def test_the_command_writes_a_file_or_stdout(tmp_path):
     directory, out = write(tmp_path / "run"), tmp_path / "out.json"
     done = CliRunner().invoke(graphduel, ["export", str(directory), "--format", "pyperf", "--out", str(out)])
     assert done.exit_code == 0
-    assert json.loads(out.read_text()) == export.pyperf(RECORDS)
+    assert json.loads(out.read_text()) == export.pyperf(typed(RECORDS))
     shown = CliRunner().invoke(graphduel, ["export", str(directory), "--arm", "dynamic"])
-    assert json.loads(shown.stdout) == export.pyperf(RECORDS, "dynamic")
+    assert json.loads(shown.stdout) == export.pyperf(typed(RECORDS), "dynamic")
 
 
 def test_a_folder_without_results_is_a_usage_error(tmp_path):
@@ -115,7 +118,7 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     files = []
     for arm in BLOCKS:
         files.append(tmp_path / f"{arm}.json")
-        files[-1].write_text(json.dumps(export.pyperf(RECORDS, arm)))
+        files[-1].write_text(json.dumps(export.pyperf(typed(RECORDS), arm)))
     suite = pyperf.BenchmarkSuite.load(str(files[0]))
     (benchmark,) = suite.get_benchmarks()
     assert benchmark.get_name() == "tiny/small"
@@ -126,7 +129,7 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "1.91x faster" in done.stdout  # 0.21 / 0.11
     for path, (arm, records) in zip(files, (("dynamic", longer()), ("static-exact", RECORDS)), strict=True):
-        path.write_text(json.dumps(export.pyperf(drifting(records), arm)))
+        path.write_text(json.dumps(export.pyperf(typed(drifting(records)), arm)))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "ERROR" not in done.stdout + done.stderr
 
@@ -136,20 +139,21 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
 
 def test_every_kind_of_line_has_its_schema():
     found = export.json_schema()
-    kinds = [one["properties"]["kind"]["const"] for one in found["oneOf"][:-1]]
-    assert kinds == list(schema.KINDS)
-    assert found["properties"]["schema"] == {"const": schema.VERSION}
+    kinds = [found["$defs"][one["$ref"].removeprefix("#/$defs/")] for one in found["oneOf"][:-1]]
+    assert [kind["properties"]["kind"] for kind in kinds] == [{"enum": [name]} for name in KINDS]
+    assert found["properties"]["schema"] == {"const": results.VERSION}
 
 
 def test_types_become_what_json_schema_calls_them():
-    lines = {one["properties"]["kind"].get("const"): one for one in export.json_schema()["oneOf"]}
-    timed = lines["time"]["properties"]
-    assert timed["process"] == {"type": "integer"}
-    arm = timed["arms"]["additionalProperties"]
-    assert arm["required"] == ["reason", "status"]
-    assert arm["properties"]["blocks"] == {"type": "array", "items": {"type": "number"}}
+    found = export.json_schema()["$defs"]
+    assert found["Time"]["properties"]["process"] == {"type": "integer"}
+    assert found["Time"]["properties"]["arms"]["additionalProperties"] == {"$ref": "#/$defs/TimeArm"}
+    arm = found["TimeArm"]
+    assert arm["required"] == ["status", "reason"]
+    block = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e300}
+    assert arm["properties"]["blocks"] == {"type": "array", "items": block, "default": []}
     assert arm["properties"]["reason"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
-    assert arm["properties"]["status"] == {"enum": ["ok", "unsupported", "disagree", "failed"]}
+    assert arm["properties"]["status"] == {"enum": ["disagree", "failed", "ok", "unsupported"]}
 
 
 @pytest.mark.peers
@@ -165,8 +169,9 @@ def test_types_become_what_json_schema_calls_them():
 )
 def test_a_validator_says_of_lines_what_the_reader_says(record, valid):
     jsonschema = pytest.importorskip("jsonschema")
-    line = {"schema": schema.VERSION, **record}
-    assert (schema.violation(line) is None) is valid
+    line = {"schema": results.VERSION, **record}
+    with nullcontext() if valid else pytest.raises(ResultsError):
+        results.parsed(json.dumps(line).encode())
     assert jsonschema.Draft202012Validator(export.json_schema()).is_valid(line) is valid
 
 

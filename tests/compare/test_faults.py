@@ -11,9 +11,9 @@ from compare.claims.c3_debugging.catalogue import corpus
 from compare.claims.c3_debugging.dynamic_tools import DynamicTools
 from compare.claims.c3_debugging.static_tools import StaticTools
 from compare.claims.c3_debugging.tools import Attempt, Event, Report, same, same_results
-from compare.records import schema
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
+from tests.helpers.records import plain, typed
 
 ENGINES = {"dynamic": DynamicTools(), "static": StaticTools()}
 FAULTS = {fault.name: fault for fault in corpus()}
@@ -21,7 +21,7 @@ FAULTS = {fault.name: fault for fault in corpus()}
 
 @pytest.fixture(scope="module")
 def record():
-    return measure.measure()
+    return plain(measure.measure())
 
 
 def row(record, fault, engine):
@@ -127,7 +127,7 @@ def test_messages_say_what_is_wrong(record):
 
 
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(record):
-    assert schema.violation(record) is None
+    assert typed(record)
     found = verdict("C3", [record])
     assert found["verdict"] in LABELS - {"not measured yet"}
     assert said(found, f"of {len(FAULTS)} faults")

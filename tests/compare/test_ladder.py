@@ -18,14 +18,13 @@ from compare.instruments.ladder.measure import differences, measure_rungs
 from compare.instruments.ladder.rungs import REPLAY, RUNGS, TAPE, Rung
 from compare.instruments.ladder.waterfall import waterfalls
 from compare.instruments.time.rounds import paired_rounds
-from compare.records import schema
-from compare.report.records import parse
 from compare.report.summary import summarise
 from compare.run import jobs
 from compare.run.job import Budget
 from compare.run.settings import Cell, Settings
 from static.passes import pipeline
 from tests.helpers import fake_workloads
+from tests.helpers.records import plain, typed
 
 BUDGET = Budget(rounds=2, least=2, seconds=0.01, block_seconds=1e-5)
 
@@ -35,7 +34,7 @@ def job(**fields):
 
 
 def climb(rungs, case=None):
-    return {**job().head, **measure_rungs(job(), case or fake_workloads.make_tiny(), rungs)}
+    return plain(measure_rungs(job(), case or fake_workloads.make_tiny(), rungs))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def test_every_rung_is_timed_and_keeps_the_schema(record):
     assert list(record["rungs"]) == list(RUNGS)
     assert {row["status"] for row in record["rungs"].values()} == {"ok"}
     assert len({len(row["blocks"]) for row in record["rungs"].values()}) == 1
-    assert schema.violation(record) is None
+    assert typed(record)
 
 
 def test_tape_pool_and_replay_call_the_same_kernels_of_the_same_graph(record):
@@ -163,7 +162,7 @@ def made(seconds, process=0, **fields):
 def test_a_waterfall_has_the_ratio_to_the_base_and_to_the_tape():
     noise = np.array([1.0, 3.0, 2.0])  # shared by the rungs of a round, so that it cancels
     record = made({TAPE: 4 * noise, "pool": 3 * noise, REPLAY: 2 * noise, "simplify": noise})
-    (found,) = waterfalls([record, *(made({TAPE: 4 * noise, "simplify": noise}, process=i) for i in (1, 2))])
+    (found,) = waterfalls(typed([record, *(made({TAPE: 4 * noise, "simplify": noise}, process=i) for i in (1, 2))]))
     steps = {landing.rung: landing.step and landing.step.estimate for landing in found.landings}
     assert steps == pytest.approx({TAPE: None, "pool": 0.75, REPLAY: 0.5, "simplify": 0.5})
     simplify = found.landings[-1]
@@ -175,20 +174,20 @@ def test_a_waterfall_has_the_ratio_to_the_base_and_to_the_tape():
 def test_a_rung_that_is_missing_is_named_with_the_reason():
     record = made({TAPE: [1.0, 1.0]})
     record["rungs"][REPLAY] = {"base": TAPE, "status": "unsupported", "reason": "a branch"}
-    (found,) = waterfalls([record])
+    (found,) = waterfalls(typed([record]))
     assert found.missing == {REPLAY: "unsupported: a branch"}
     assert found.fastest.rung == TAPE
 
 
 def test_the_figure_tells_ratios_and_unequal_kernels():
     record = made({TAPE: [4.0, 4.0], REPLAY: [2.0, 2.0]}, unequal={REPLAY: {"add": -1}})
-    few, drawing = (figure.draw(summarise(parse([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
+    few, drawing = (figure.draw(summarise(typed([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
     assert drawing.figure is not None
     row = next(row for row in drawing.table.rows if row[2] == REPLAY)
     assert row[5:7] == ("0.5×", "[0.5, 0.5]")
     assert next(row for row in few.table.rows if row[2] == REPLAY)[5:7] == ("0.5×", "(no interval)")
     assert row[-2:] == ("no: add -1", "yes")
-    assert figure.draw(summarise(parse([]))).figure is None
+    assert figure.draw(summarise(typed([]))).figure is None
 
 
 # Where ladders are climbed

@@ -9,9 +9,9 @@ from compare.instruments.lengths import distributions, measure, models
 from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
 from compare.instruments.lengths.table import HEADERS, percentile, rows
-from compare.records.schema import violation
 from compare.run import settings as presets
 from compare.run.job import Budget, Job
+from tests.helpers.records import plain, typed
 
 LENGTHS = (3, 5, 3, 9, 4, 2, 7)
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
@@ -35,17 +35,17 @@ def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expecte
     arm, row = measure.first_epoch(STRATEGIES[name], stream, expected)
     refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}
     if name == refusing[stream.model.name]:
-        assert (arm, row["status"]) == (None, "unsupported")
+        assert (arm, row.status) == (None, "unsupported")
         return
-    assert row["status"] == "ok"
-    assert row["error"] < 1e-5
-    assert sum(call["examples"] for call in row["stream"]) == len(LENGTHS)
-    assert sum(call["compiled"] for call in row["stream"]) == arm.compiles == COMPILES[name]
+    assert row.status == "ok"
+    assert row.error < 1e-5
+    assert sum(call.examples for call in row.stream) == len(LENGTHS)
+    assert sum(call.compiled for call in row.stream) == arm.compiles == COMPILES[name]
     assert sum(arm.sizes) == COMPUTED[name]
     assert (sum(arm.plans.values()) > 0) == (STRATEGIES[name].engine == "static")
     laid = STRATEGIES[name].layout(LENGTHS, 3)
     assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], arm.groups)
-    assert laid.hits == 1 - sum(call["compiled"] for call in row["stream"]) / len(row["stream"])
+    assert laid.hits == 1 - sum(call.compiled for call in row.stream) / len(row.stream)
     assert len(arm.plans) == laid.compiles
     assert set(arm.plans) == set(laid.shapes)
 
@@ -74,8 +74,8 @@ def test_a_strategy_that_differs_keeps_no_times(stream, expected):
     wrong = [(loss + 1, gradients) for loss, gradients in expected]
     arm, row = measure.first_epoch(STRATEGIES["dynamic"], stream, wrong)
     assert arm is None
-    assert row["status"] == "disagree"
-    assert "stream" not in row
+    assert row.status == "disagree"
+    assert row.stream == []
 
 
 def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
@@ -84,8 +84,8 @@ def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
 
     arm, row = measure.first_epoch(Strategy("x", "once", "none", "padded", broken), stream, expected)
     assert arm is None
-    assert row["status"] == "failed"
-    assert "no buckets" in row["reason"]
+    assert row.status == "failed"
+    assert "no buckets" in row.reason
 
 
 def test_a_batch_is_padded_with_zeros_and_masked():
@@ -99,19 +99,19 @@ def test_a_worker_times_the_lengths_it_is_given(monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
     job = Job("lengths", "encoder_text", "small", 0, lengths="mine", examples=(1, 4, 1), arms=("dynamic",), budget=FAST)
     record = measure.measure(Job.from_dict(job.to_dict()))
-    assert record["examples"] == [1, 4, 1]
-    assert record["arms"]["dynamic"]["useful"] == 6
+    assert record.examples == [1, 4, 1]
+    assert record.arms["dynamic"].useful == 6
 
 
 @pytest.mark.parametrize("model", models.MODELS)
 def test_one_process_measures_all_that_is_right(model, monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
     record = measure.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))
-    assert violation(record) is None
-    assert list(record["arms"]) == list(STRATEGIES)
-    usable = [arm for arm in record["arms"].values() if arm["status"] == "ok"]
+    assert typed(plain(record)) == record
+    assert list(record.arms) == list(STRATEGIES)
+    usable = [arm for arm in record.arms.values() if arm.status == "ok"]
     assert len(usable) == len(STRATEGIES) - 1
-    assert len({len(arm["blocks"]) for arm in usable}) == 1  # paired
+    assert len({len(arm.blocks) for arm in usable}) == 1  # paired
     (found,) = tables([record])
     told = list(rows([found]))
     assert len(told) == len(usable)

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from compare.engines import arms
 from compare.instruments.time import measure as timing
 from compare.instruments.time import rounds
+from compare.records.record import JobName
 from compare.run.job import Budget
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
+from tests.helpers.records import plain
 
 MILLISECOND = 1_000_000
 
@@ -108,7 +110,7 @@ def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
     steps = {"a": arms.Step(lambda *_: None, None, case.examples), "b": arms.Step(len, None, case.examples)}
     steps["b"].function = lambda *_: None
-    epoch = timing.first_epoch(steps, case, Random(0))
+    epoch = plain(timing.first_epoch(steps, case, Random(0)))
     for calls in epoch.values():
         assert [call["length"] for call in calls] == [3, 5, 3, 8]
         assert [call["new"] for call in calls] == [True, True, False, True]
@@ -117,18 +119,16 @@ def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
 
 def test_the_time_record_has_what_the_schema_says():
     record = timing.measure(job("time", "STREAM", process=0, arms=("dynamic",), budget=Budget(3, 1, 1, 1e-5)))
-    assert {k: record[k] for k in ("kind", "workload", "size", "process")} == {
-        "kind": "time", "workload": "stream", "size": "small", "process": 0,
-    }  # fmt: skip
-    row = record["arms"]["dynamic"]
-    assert row["status"] == "ok"
-    assert len(row["blocks"]) == 3
-    assert len(row["stream"]) == 4
-    assert row["calls_per_block"] % 4 == 0
-    assert (row["useful"], row["computed"], row["compiles"]) == (19, 19, 0)
-    assert row["first"] == row["stream"][0]["seconds"] > 0
+    assert record.job == JobName("time", "stream", "small", process=0)
+    row = record.arms["dynamic"]
+    assert row.status == "ok"
+    assert len(row.blocks) == 3
+    assert len(row.stream) == 4
+    assert row.calls_per_block % 4 == 0
+    assert (row.useful, row.computed, row.compiles) == (19, 19, 0)
+    assert row.first == row.stream[0].seconds > 0
 
 
 def test_a_fixed_input_has_no_stream():
     record = timing.measure(job("time", "TINY", process=0, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5)))
-    assert record["arms"]["dynamic"]["stream"] is None
+    assert record.arms["dynamic"].stream is None

@@ -44,12 +44,12 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
     monkeypatch.setattr(arms, "build", lambda arm, case: arms.Step(step, case.params, case.examples))
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (7, 500, 1000))
     row = memory.measure_arm("dynamic", case)
-    assert row["peak"] == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
-    assert row["held"] == pytest.approx(0, abs=200)
-    classes = row["classes"]
+    assert row.peak == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
+    assert row.held == pytest.approx(0, abs=200)
+    classes = row.classes
     assert classes["gradients"] == 8000
-    assert classes["gradients"] + classes["saved"] + classes["workspace"] == row["peak"]
-    assert (classes["parameters"], classes["structure"], row["nodes"]) == (4, 500, 7)
+    assert classes["gradients"] + classes["saved"] + classes["workspace"] == row.peak
+    assert (classes["parameters"], classes["structure"], row.nodes) == (4, 500, 7)
 
 
 def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
@@ -62,9 +62,9 @@ def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
     monkeypatch.setattr(arms, "build", build)
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (0, 0, 0))
     row = memory.measure_arm("dynamic", case)
-    assert row["held"] == pytest.approx(8 * 10**6, abs=1000)
-    assert row["peak"] < 1000
-    assert row["classes"]["caches"] == row["held"]
+    assert row.held == pytest.approx(8 * 10**6, abs=1000)
+    assert row.peak < 1000
+    assert row.classes["caches"] == row.held
 
 
 GROWTH = """

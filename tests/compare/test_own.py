@@ -1,8 +1,7 @@
-"""A user's own function: what is made of it, what is measured, what is refused, and the verdict on it."""
+"""Comparing a function of one's own: inputs, gradients, axes, workers and the result."""
 
 import json
 import os
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,24 +11,18 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
-from compare.claims.base import SMALLEST_EFFECT
 from compare.engines import arms
 from compare.errors import CompareError, InputsError
 from compare.instruments.parity import measure as parity
-from compare.own import bundle, measure, origin, show
+from compare.own import bundle, measure, origin
 from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
-from compare.own.claims import OWN, judge
+from compare.own.claims import OWN
 from compare.own.result import Result
-from compare.own.verdict import verdict
-from compare.records import results, schema
-from compare.report import tables
-from compare.run.job import Budget, Job
+from compare.records import results
 from tests.helpers import own_functions as own
-from tests.helpers.claim_records import BASE, KEYS, cell, memory
-
-QUICK = {"processes": 0, "seconds": 0.01}
-STREAM = own.stream()
-MASKS = own.masks()
+from tests.helpers.own_functions import MASKS, QUICK, STREAM
+from tests.helpers.records import lines, typed
+from tests.helpers.records import plain as json_of
 
 
 def zeros(*shape):
@@ -226,9 +219,9 @@ def test_workers_that_are_asked_for_and_cannot_be_had():
 @pytest.mark.slow
 def test_fresh_workers_measure_a_function_of_a_module():
     found = compare.compare(own.masked, MASKS, ["dynamic", "static"], seconds=0.01, processes=1)
-    assert found.records[0]["settings"]["where"] == "fresh workers"
-    assert [record["kind"] for record in found.records] == ["run", "parity", "time", "memory"]
-    assert "resident_growth" in found.records[-1]["arms"]["dynamic"]
+    assert found.records[0].settings["where"] == "fresh workers"
+    assert [record.job.kind for record in found.records] == ["run", "parity", "time", "memory"]
+    assert found.records[-1].arms["dynamic"].resident_growth
 
 
 # The result
@@ -251,17 +244,17 @@ def test_every_mode_that_agrees_is_measured(found):
 
 
 def test_records_are_those_of_a_run(found):
-    kinds = [record["kind"] for record in found.records]
+    kinds = [record.job.kind for record in found.records]
     assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "memory"]
-    assert [schema.violation(record) for record in found.records] == [None] * len(kinds)
-    assert "resident_growth" not in found.records[-1]["arms"]["dynamic"]
+    assert typed(json_of(found.records))
+    assert found.records[-1].arms["dynamic"].resident_growth == 0
 
 
 def test_to_dict_is_json_with_a_version(found):
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (told["schema"], told["kind"], told["function"]) == (1, "comparison", "mine <b>")
     assert told["verdict"]["sentence"] == str(found.verdict)
-    assert Result(told["function"], tuple(told["modes"]), tuple(told["records"])).verdict == found.verdict
+    assert Result(told["function"], tuple(told["modes"]), tuple(typed(told["records"]))).verdict == found.verdict
 
 
 def test_repr_is_a_table_and_the_sentence(found):
@@ -291,7 +284,7 @@ def test_save_writes_a_report_and_never_over_another(found, tmp_path):
     page = found.save(tmp_path / "a" / "b")
     folder = page.parent
     assert {"results.jsonl", "verdicts.json", "report.html", "report.md", "plots"} <= {p.name for p in folder.iterdir()}
-    assert results.read(folder / results.RESULTS, strict=True)[0]["settings"]["function"] == "mine <b>"
+    assert lines(folder / results.RESULTS)[0]["settings"]["function"] == "mine <b>"
     judged = json.loads((folder / results.VERDICTS).read_text("utf-8"))
     assert [entry["claim"] for entry in judged] == list(OWN)
     assert "<b>" not in page.read_text("utf-8")
@@ -305,175 +298,3 @@ def test_the_process_is_as_it_was_before(found):
         with measure._pinned():
             assert len(os.sched_getaffinity(0)) == 1
         assert os.sched_getaffinity(0) == before
-
-
-# Refusals and disagreement
-
-
-def test_a_refusal_is_a_result_with_its_reason():
-    found = compare.compare(own.branch, own.inputs, **QUICK)
-    assert list(found.verdict.refused) == ["static-exact"]
-    assert "ControlFlowError" in found.verdict.refused["static-exact"]
-    assert "own_functions.py" in found.verdict.refused["static-exact"]
-    assert found.verdict.steady.outcome == "alone"
-    assert "Only dynamic was measured; not timed: static-exact (unsupported)." in repr(found)
-    assert found.exit_code == 0
-    assert {v["verdict"] for v in judge(found.records)} == {"inconclusive"}
-
-
-@pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
-def test_padding_needs_axes_that_vary(mode):
-    found = compare.compare(own.loss, own.inputs, ["dynamic", mode], **QUICK)
-    assert "which axes vary" in found.verdict.refused[mode]
-
-
-def test_what_disagrees_is_marked_and_not_timed():
-    found = compare.compare(own.unmasked, [(s, x) for s, x, _ in MASKS], ["dynamic", "static-pad"], **QUICK)
-    assert found.verdict.disagree
-    assert found.exit_code == 4
-    assert "bool mask" in found.verdict.refused["static-pad"]
-    timings = [record for record in found.records if record["kind"] == "time"]
-    assert timings
-    assert all("blocks" not in record["arms"]["static-pad"] for record in timings)
-
-
-def test_nothing_is_timed_when_the_reference_is_not_right():
-    found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
-    assert found.verdict.disagree
-    assert [record["kind"] for record in found.records] == ["run", "parity"]
-    assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
-    assert found.exit_code == 4
-
-
-def test_what_the_function_raises_is_raised():
-    with pytest.raises(KeyError, match="nothing"):
-        compare.compare(own.wrong, own.inputs, **QUICK)
-
-
-def test_a_measurement_that_fails_is_a_record(monkeypatch):
-    monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
-    found = compare.compare(own.loss, own.inputs, **QUICK)
-    assert [r["error"] for r in found.records if r["kind"] == "failure"]
-    assert found.verdict.memory.outcome == "not measured"
-    assert "failed: ZeroDivisionError" in repr(found)
-    assert found.exit_code == 1
-
-
-# The verdict, from made-up records
-
-
-def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
-    arms = {
-        "dynamic": {"seconds": BASE * dynamic, "noise": noise},
-        "static-exact": {"seconds": BASE * static, "build": build, "noise": noise},
-    }
-    arms |= {
-        arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
-    }
-    return verdict(cell("mine", arms, "given"))
-
-
-def test_a_winner_is_beyond_the_smallest_effect():
-    found = judged(2, 1)
-    assert (found.steady.outcome, found.steady.leaders) == ("wins", ("static-exact",))
-    assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
-    assert found.of_dynamic["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
-    assert "Once warm, static-exact wins: dynamic takes 2" in found.sentence
-
-
-def test_a_tie_and_what_cannot_be_told():
-    assert judged(1 + SMALLEST_EFFECT / 3, 1).steady.outcome == "tie"
-    noisy = judged(1 + SMALLEST_EFFECT, 1, noise=0.6)
-    assert noisy.steady.outcome == "cannot tell"
-    assert noisy.break_even.verdict == "cannot tell"
-    assert "cannot be told apart" in noisy.sentence
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_too_few_processes_name_no_winner_and_end_with_3(processes):
-    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
-    records = cell("mine", arms, "given", processes=processes)
-    found = verdict(records)
-    assert found.steady.outcome == found.first.outcome == "cannot tell"
-    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
-    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
-    json.dumps(found.to_dict(), allow_nan=False)
-    settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
-    result = Result("mine", tuple(arms), ({"kind": "run", "settings": settings}, *records))
-    assert result.exit_code == 3
-    assert "0.2× (no interval)" in repr(result)
-    entry = judge(records)[0]
-    assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
-    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
-    assert tables.value(entry).endswith(" (no interval)")
-    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
-
-
-def test_two_modes_may_lead_together():
-    found = judged(3, 1, static_symbolic=1.01)
-    assert found.steady.outcome == "tie"
-    assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
-    assert "tie within 5%, and dynamic takes 3" in found.sentence
-    assert found.break_even.verdict == "after"
-
-
-def test_break_even_is_the_build_over_the_gain():
-    found = judged(2, 1, build=0.1)
-    assert found.first.leaders == ("dynamic",)
-    assert found.break_even.runs == pytest.approx(0.1 / BASE, rel=0.02)
-    assert "static-exact has paid back after" in found.sentence
-
-
-def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
-    found = judged(1, 2)
-    assert found.break_even.verdict == "at once"
-    assert found.steady.leaders == found.first.leaders == ("dynamic",)
-    assert "paid back" not in found.sentence
-
-
-def test_memory_is_counted_so_a_ratio_is_enough():
-    records = [*cell("mine", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, "given")]
-    records += memory("mine", 1000, 2000, size="given")[1:]
-    found = verdict(records)
-    assert found.memory.leaders == ("dynamic",)
-    assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
-    assert "in memory, dynamic wins: static-exact takes 2× as much." in found.sentence
-    entries = {entry["claim"]: entry for entry in judge(records)}
-    assert all(set(entry) == KEYS for entry in entries.values())
-    assert entries["F3"]["verdict"] == "supported"
-    assert entries["F3"]["interval"] is None
-    assert entries["F1"]["verdict"] == "refuted"
-
-
-def test_no_records_no_verdict():
-    found = verdict([])
-    assert found.steady.outcome == found.memory.outcome == "not measured"
-    assert found.sentence == "Nothing was measured."
-    assert {entry["verdict"] for entry in judge([])} == {"not measured yet"}
-
-
-def test_a_run_with_no_time_left_still_has_its_rounds():
-    job = Job("time", "mine", bundle.SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
-    record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
-    assert len(record["arms"]["dynamic"]["blocks"]) == 2
-
-
-def test_compare_is_a_function_of_the_package():
-    assert compare.compare.__module__ == "compare.own"
-    with pytest.raises(AttributeError, match="no attribute 'contrast'"):
-        compare.contrast  # noqa: B018
-
-
-def test_a_result_by_a_tape_in_python_says_so():
-    found = compare.compare(own.square, [(own.X,)], **QUICK)
-    assert "in Python" not in repr(replace_tape(found, "compiled"))
-    slow = replace_tape(found, "python")
-    assert repr(slow).startswith(show.heading(slow) + "\n")
-    assert show.heading(slow).endswith("; with the tape in Python")
-    for told in (repr(slow), slow._repr_html_()):
-        assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
-
-
-def replace_tape(found, tape):
-    start, *rest = found.records
-    return replace(found, records=({**start, "environment": {**start["environment"], "tape": tape}}, *rest))

@@ -11,12 +11,11 @@ from compare.instruments.parts import figure, programs
 from compare.instruments.parts.measure import measure_parts
 from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
 from compare.instruments.parts.shares import parted, stages
-from compare.records import schema
-from compare.report.records import parse
 from compare.report.summary import summarise
 from compare.run.job import Budget
 from compare.stats import sum_interval
 from tests.helpers import fake_workloads
+from tests.helpers.records import plain, typed
 
 # Seconds of each part of an engine that is made up, and what its programs then take.
 KNOWN = {"into": 3.0, "whole": 3.5, "forward": 1.0, "kept": 1.25, "plain": 1.75, "recorded": 2.5, "passes": 6.0}
@@ -40,20 +39,20 @@ def record(process=0, unexplained=0.0, noise=(1.0, 1.5, 1.25)):
 
 
 def test_the_parts_of_an_engine_with_known_ones_are_found():
-    dynamic_parts, static_parts = parted([record(0), record(1)])
+    dynamic_parts, static_parts = parted(typed([record(0), record(1)]))
     expected = {part: seconds / 7.25 for part, seconds in SHARES.items()}
     assert {part: share.estimate for part, share in dynamic_parts.shares.items()} == pytest.approx(expected)
     found = {part: share.estimate * 4 for part, share in static_parts.shares.items()}
     assert found == pytest.approx(
         {"kernel": 1.5, "allocation": 0.5, "dispatch": 0.5, "guard": 0.5, "cache lookup": 1.0, UNEXPLAINED: 0.0}
     )
-    assert dynamic_parts.told is None
+    assert dynamic_parts.note is None
 
 
 def test_what_is_unexplained_beyond_five_percent_is_told():
-    found = parted([record(i, unexplained=0.875) for i in range(3)])[0]
+    found = parted(typed([record(i, unexplained=0.875) for i in range(3)]))[0]
     assert not found.adds_up
-    assert found.told.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
+    assert found.note.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
 
 
 @pytest.mark.parametrize("parts", [DYNAMIC, STATIC])
@@ -68,12 +67,12 @@ def test_the_parts_sum_to_the_step_whatever_the_programs_take(parts):
 def test_programs_of_both_engines_run_and_keep_the_schema():
     budget = Budget(rounds=2, least=2, seconds=0.01, block_seconds=1e-5)
     job = fake_workloads.job("parts", "TINY", process=0, budget=budget)
-    found = {**job.head, **measure_parts(job, fake_workloads.make_tiny())}
-    assert schema.violation(found) is None
-    for one in parted([found]):
+    found = plain(measure_parts(job, fake_workloads.make_tiny()))
+    assert typed(found)
+    for one in parted(typed([found])):
         assert sum(share.estimate for share in one.shares.values()) == pytest.approx(1)
         assert set(found["engines"][one.engine]) == {n for ws in ENGINES[one.engine].values() for n in ws}
-    assert set(stages([found], "tiny", "small")) == {"tracing", "passes", "planning", UNEXPLAINED}
+    assert set(stages(typed([found]), "tiny", "small")) == {"tracing", "passes", "planning", UNEXPLAINED}
 
 
 def test_straight_code_computes_the_step():
@@ -127,7 +126,7 @@ def test_a_case_without_gradients_is_refused():
 
 
 def test_the_figure_has_a_bar_for_each_engine_and_tells_what_is_unexplained():
-    drawing = figure.draw(summarise(parse([record(i, unexplained=0.875) for i in range(3)])))
+    drawing = figure.draw(summarise(typed([record(i, unexplained=0.875) for i in range(3)])))
     assert drawing.figure is not None
     assert "12.3% of a step is unexplained" in drawing.caption
     rows = {(row[2], row[3]): row[4:] for row in drawing.table.rows}
@@ -164,8 +163,8 @@ def test_terms_need_the_blocks_of_the_denominator():
         sum_interval([(1, [[1.0]])], [[1.0, 2.0]])
     alone = sum_interval([(1, [[1.0]])], [[2.0]])
     assert (alone.estimate, alone.known, alone.bounds()) == (0.5, False, None)
-    (found, _) = parted([record(0, unexplained=0.875), record(1, unexplained=0.875)])
-    assert "12.3% of a step is unexplained (no interval), more than 5%" in found.told
+    (found, _) = parted(typed([record(0, unexplained=0.875), record(1, unexplained=0.875)]))
+    assert "12.3% of a step is unexplained (no interval), more than 5%" in found.note
 
 
 @pytest.mark.parametrize("example", [(np.ones(3),), ({"x": np.ones(3), "times": 2},)], ids=["arrays", "a static value"])

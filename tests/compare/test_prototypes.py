@@ -7,8 +7,8 @@ import dynamic
 import static
 from compare.claims.c7_prototyping import measure
 from compare.claims.c7_prototyping.edits import EDITS, Edit, length, loaded
-from compare.records.schema import violation
 from compare.workloads import branch_on_sum
+from tests.helpers.records import plain, typed
 
 by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workload)
 
@@ -42,8 +42,8 @@ def test_the_model_is_counted_with_the_functions_it_needs():
 
 def test_each_engine_waits_once_for_each_repetition(monkeypatch):
     monkeypatch.setattr(measure, "EDITS", EDITS[:2])
-    record = measure.measure()
-    assert violation(record) is None
+    record = plain(measure.measure())
+    assert typed(record)
     assert [task["task"] for task in record["tasks"]] == [edit.workload for edit in EDITS[:2]]
     for task in record["tasks"]:
         for engine in task["engines"].values():

@@ -10,8 +10,9 @@ import pytest
 
 from compare.claims import CLAIMS
 from compare.instruments import INSTRUMENTS
-from compare.records.schema.kinds import KINDS, OTHERS, REGISTERED
+from compare.records.kinds import KINDS, OTHERS
 from compare.report.plots import figures
+from tests.helpers.records import typed
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = {claim.check.name: claim for claim in CLAIMS.values() if claim.check}
@@ -19,23 +20,26 @@ CHECKS = {claim.check.name: claim for claim in CLAIMS.values() if claim.check}
 
 def test_no_two_register_one_kind():
     instruments = [kind for instrument in INSTRUMENTS for kind in instrument.kinds]
-    assert len(REGISTERED) == len(OTHERS) + len(instruments) + len(CHECKS)
+    assert len(KINDS) == len(OTHERS) + len(instruments) + len(CHECKS)
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_a_claim_reads_kinds_that_are_written(claim):
     assert claim.reads
-    assert set(claim.reads) <= KINDS.keys()
-    assert claim.check is None or claim.check.name in claim.reads
+    assert set(claim.reads) <= {kind.type for kind in KINDS.values()}
+    assert claim.check is None or claim.check.type in claim.reads
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_a_rule_sees_no_kind_that_its_claim_does_not_name(claim):
-    other = [{"kind": kind} for kind in KINDS if kind not in claim.reads]
+    from tests.compare.test_claims import everything
+
+    other = [record for record in typed(everything()) if not isinstance(record, claim.reads)]
+    assert other
     assert claim.judge(other).finding == claim.judge([]).finding
 
 
-@pytest.mark.parametrize("kind", [kind for kind in REGISTERED.values() if kind.measure], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.measure], ids=lambda kind: kind.name)
 def test_what_measures_a_kind_is_there(kind):
     module, _, function = kind.measure.partition(":")
     assert callable(getattr(import_module(module), function))
@@ -55,44 +59,48 @@ def test_no_room_but_claims_names_the_kind_of_a_check(name):
 
 
 NEW_CLAIM = """
-from typing import TypedDict
-
 import compare.claims
 from compare.claims import Claim, Finding
-from compare.records.kind import Kind
+from compare.records.record import Kind, Record
 
 
-class Haste(TypedDict):
+class Haste(Record, tag="haste"):
     claim: str
     haste: float
 
 
 def find(records):
-    return Finding("supported" if records[0]["haste"] > 1 else "refuted", ("it is so",))
+    return Finding("supported" if records[0].haste > 1 else "refuted", ("it is so",))
 
 
 NEW = Claim(
-    "C9", "Haste", "Haste makes waste.", "It does not.", "Haste.", "More than 1.", find, ("haste",),
-    check=Kind("haste", Haste, "builtins:dict"), figures=("compare.claims.c9_haste.figure",),
+    "C9", "Haste", "Haste makes waste.", "It does not.", "Haste.", "More than 1.", find, (Haste,),
+    check=Kind(Haste, "builtins:dict"), figures=("compare.claims.c9_haste.figure",),
 )
 compare.claims.CLAIMS = {**compare.claims.CLAIMS, "C9": NEW}  # as the one list has it
 
-from compare.records import schema
-from compare.report import plots, records
+from compare.errors import ResultsError
+from compare.records import formats, results
+from compare.report import plots
 from compare.run import executors, jobs, worker
 from compare.run.settings import Settings
 
 job = jobs.check_jobs(Settings())[-1]
 assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")
 assert worker.handler(job) is dict
-assert executors.measured(lambda job, timeout: job.head, job, 1)["claim"] == "C9"
-line = {"schema": 1, "kind": "haste", "claim": "C9", "haste": 2.0}
-assert schema.violation(line) is None
-assert schema.violation({**line, "haste": "great"}) == "haste is no float"
-assert records.parse([line]).unreadable == 0
+assert executors.measured(lambda job, timeout: Haste("C9", 1.0), job, 1).job == job.name
+record = Haste("C9", 2.0)
+assert results.parsed(results.encoded(record)) == record
+try:
+    results.parsed(b'{"schema": 1, "kind": "haste", "claim": "C9", "haste": "great"}')
+except ResultsError as error:
+    assert "Expected `float`, got `str` - at `$.haste`" in str(error)
+else:
+    raise AssertionError("a line that breaks its type was read")
+assert "Haste" in formats.json_schema()["$defs"]
 assert plots.figures()[-1] == "compare.claims.c9_haste.figure"
-assert compare.claims.judge([line])[-1]["verdict"] == "supported"
-assert compare.claims.judge([{**line, "haste": 0.5}])[-1]["verdict"] == "refuted"
+assert compare.claims.judge([record])[-1].finding.verdict == "supported"
+assert compare.claims.judge([Haste("C9", 0.5)])[-1].finding.verdict == "refuted"
 """
 
 

@@ -4,20 +4,20 @@ import pytest
 from matplotlib import rc_context
 
 from compare import report
+from compare.errors import ResultsError
 from compare.instruments.crossover import figure as crossover
 from compare.instruments.lengths import figure as strategies
-from compare.records import results
 from compare.report.plots import style
-from compare.report.records import parse
 from compare.report.summary import summarise
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
+from tests.helpers.records import typed
 
 PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 12.0, ("matmul", 8, 4096): 0.5}
 BYTES = {("matmul", 1, 16): 4.0, ("matmul", 1, 4096): 0.5, ("matmul", 8, 16): 1.0, ("matmul", 8, 4096): 1.0}
 
 
 def summary(*records):
-    return summarise(parse([{"schema": 1, **record} for record in records]))
+    return summarise(typed([{"schema": 1, **record} for record in records]))
 
 
 def texts(figure):
@@ -80,17 +80,17 @@ def test_without_data_a_figure_says_so(figure):
     assert "whole suite" in drawing.caption
 
 
-def test_a_line_that_breaks_the_schema_is_counted_and_not_drawn():
+def test_a_line_that_breaks_its_type_is_refused():
     broken = {**lengths({"dynamic": {"seconds": BASE}})[0], "arms": {"dynamic": {**strategy(BASE), "compiles": "many"}}}
-    found = parse([{"schema": 1, **broken}, {"schema": 1, **grid(PLACES)[0], "cells": "none"}])
-    assert found.tables == ()
-    assert found.unreadable == 2
+    with pytest.raises(ResultsError, match=r"Expected `int`, got `str` - at `\$.arms\[...\].compiles`"):
+        typed(broken)
+    with pytest.raises(ResultsError, match=r"Expected `array`, got `str` - at `\$.cells`"):
+        typed({**grid(PLACES)[0], "cells": "none"})
 
 
 def test_the_page_holds_both_figures(tmp_path):
-    for record in (*grid(PLACES), *lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE}})):
-        results.append(tmp_path / "results.jsonl", record)
-    written = {path.name for path in report.write(tmp_path)}
+    records = [*grid(PLACES), *lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE}})]
+    written = {path.name for path in report.write(tmp_path, typed(records), [])}
     assert {"crossover.png", "crossover.svg", "strategies.png", "strategies.svg"} <= written
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "![Crossover: tensor size and depth](plots/crossover.png)" in page

@@ -6,13 +6,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from compare.claims.base import Regime
 from compare.instruments.parity import figure as two_graphs
+from compare.records.record import Cell
 from compare.report import text, verdicts
 from compare.report.markdown import render
 from compare.report.page import Page
 from compare.report.plots import style
 from compare.report.plots.layered import layered
-from compare.report.records import Cell
 from compare.report.summary import Course, Ratio, break_even, largest
 from compare.stats import Interval
 
@@ -139,14 +140,6 @@ def test_text_stays_text_in_markdown(said, printed):
 
 
 def test_the_strongest_of_both_sides_is_told_with_its_value_or_without_one():
-    regime = {"name": "tiny (small)", "verdict": "supported", "value": 2.5, "interval": [2.0, 3.0]}
-    entry = {"claim": "C1", "title": "t", "verdict": "depends", "effect": {"name": "n", "value": 1.0, "unit": "ratio"}}
-    bare = {"name": "a fact", "verdict": "refuted", "value": None, "interval": None}
-
-    def told(**sides):
-        ((verdict,), _) = verdicts.parse([{**entry, "strongest": sides}])
-        return [words for _, words in verdict.strongest]
-
-    assert told(claim=regime, opposite=bare) == ["tiny (small): 2.5× [2, 3]", "a fact"]
-    assert told(claim=None, opposite=None) == ["in no regime that was measured"] * 2
-    assert verdicts.parse([entry])[0][0].strongest == ()
+    regimes = [Regime("tiny (small)", "supported", 2.5, Interval(2.5, 2.0, 3.0)), Regime("a fact", "refuted")]
+    assert [words for _, words in verdicts._strongest(regimes, "ratio")] == ["tiny (small): 2.5× [2, 3]", "a fact"]
+    assert [words for _, words in verdicts._strongest((), "ratio")] == ["in no regime that was measured"] * 2

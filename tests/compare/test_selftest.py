@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace as Namespace
 
 import pytest
 from click.testing import CliRunner
@@ -11,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare import selftest
-from compare.claims.evidence import Cell, steady
+from compare.claims.evidence import Evidence, steady
 from compare.cli.command import graphduel
 from compare.engines import arms
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
-from compare.records import results, schema
+from compare.records import results
 from compare.run.job import Budget
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -24,6 +25,7 @@ from compare.selftest import experiment, inject, page, rates
 from compare.stats import proportion_interval
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
+from tests.helpers.records import lines, plain, typed
 
 ROOT = str(Path(__file__).resolve().parents[2])
 BRIEF = Budget(3, 1, 1, 1e-5)
@@ -49,14 +51,14 @@ def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change,
     step, counted = injected(f"dynamic|{change}", monkeypatch)
     for _ in range(1000):
         step()
-    assert counted["dynamic"] == step.runs == 1000 + more
-    assert step.calls == 1000
+    assert counted["dynamic"] == step.function.runs == 1000 + more
+    assert step.function.calls == 1000
     assert inject.size_of(f"dynamic|{change}") == pytest.approx(more / 1000)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_a_share_is_spread_evenly(share, calls):
-    step = inject.Injected(arms.Step(lambda *_: None, None, ((),)), share / 10_000)
+    step = inject.Injected(lambda *_: None, share=share / 10_000)
     for _ in range(calls):
         step()
     assert step.runs - calls == share * calls // 10_000
@@ -65,7 +67,7 @@ def test_a_share_is_spread_evenly(share, calls):
 @pytest.mark.parametrize("kind", ["array", "object"])
 def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
     record = selftest_memory("STREAM", "dynamic", f"dynamic|leak {kind} 65536")
-    none, leak = (row["kept"] for row in record["arms"].values())
+    none, leak = (row.kept for row in record.arms.values())
     assert none < rates.LEAST_LEAK
     assert leak - none == pytest.approx(65536, rel=0.05)
 
@@ -73,7 +75,7 @@ def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
 def selftest_memory(fake, *names):
     from compare.selftest import measure
 
-    return measure.measure_memory(job("selftest memory", fake, arms=names))
+    return measure.measure_memory(job("selftest memory", fake, arms=names, comparison=0, process=0))
 
 
 def test_a_change_that_there_is_not_is_refused():
@@ -84,13 +86,13 @@ def test_a_change_that_there_is_not_is_refused():
 def test_a_worker_times_it_as_it_times_a_run(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ROOT)
     names = ("dynamic", "dynamic|again", "dynamic|+10%")
-    plain = run_job(job("time", "TINY", process=0, arms=("dynamic",), budget=BRIEF), 60)
-    record = run_job(job("selftest time", "TINY", process=0, arms=names, budget=BRIEF), 60)
-    assert tuple(record["arms"]) == names
-    more = record["arms"]["dynamic"].keys() - plain["arms"]["dynamic"].keys()
+    quiet = run_job(job("time", "TINY", process=0, arms=("dynamic",), budget=BRIEF), 60)
+    record = run_job(job("selftest time", "TINY", process=0, arms=names, budget=BRIEF, comparison=0), 60)
+    assert tuple(record.arms) == names
+    more = plain(record.arms["dynamic"]).keys() - plain(quiet.arms["dynamic"]).keys()
     assert more == {"calls", "runs"}
-    row = record["arms"]["dynamic|+10%"]
-    assert row["runs"] - row["calls"] == row["calls"] // 10
+    row = record.arms["dynamic|+10%"]
+    assert row.runs - row.calls == row.calls // 10
 
 
 # Rates
@@ -100,7 +102,13 @@ def timed(comparison, ratios):
     """Two processes of a comparison in which each change takes so many times as long, give or take 1%."""
 
     def row(ratio, noise):
-        return {"status": "ok", "blocks": [ratio * (1 + noise), ratio * (1 - noise)], "calls": 100, "runs": 105}
+        return {
+            "status": "ok",
+            "reason": None,
+            "blocks": [ratio * (1 + noise), ratio * (1 - noise)],
+            "calls": 100,
+            "runs": 105,
+        }
 
     return [
         {
@@ -113,14 +121,16 @@ def timed(comparison, ratios):
 
 def held(comparison, *kept):
     arms = ("e", "e|leak array 65536", "e|leak array 1048576")
+    place = {"kind": "selftest memory", "comparison": comparison, "workload": "w", "size": "small"}
     return [
-        {"kind": "selftest memory", "comparison": comparison, "arms": {arm: {"kept": each}}}
-        for arm, each in zip(arms, kept, strict=True)
+        {**place, "process": i, "arms": {arm: {"status": "ok", "reason": None, "kept": each}}}
+        for i, (arm, each) in enumerate(zip(arms, kept, strict=True))
     ]
 
 
 def judged(*groups):
-    return rates.judge([record for group in groups for record in group])
+    found = rates.judge(typed([record for group in groups for record in group]))
+    return {**found, "speed": plain(found["speed"]), "leaks": plain(found["leaks"])}
 
 
 def test_rates_are_counts_of_intervals_that_exclude_one():
@@ -142,7 +152,7 @@ def test_rates_are_counts_of_intervals_that_exclude_one():
 
 def test_the_interval_is_that_of_a_claim():
     group = timed(0, {"+5%": 1.05})
-    cell = Cell("w", "small", tuple(record["arms"] for record in group))
+    cell = Evidence("w", "small", tuple(record.arms for record in typed(group)))
     assert judged(group)["speed"][0]["estimate"] == cell.ratio("e|+5%", "e", steady).estimate
 
 
@@ -172,7 +182,7 @@ def test_targets_are_those_of_the_whole_test():
     ],
 )
 def test_a_target_missed_with_wide_intervals_is_noise(half_width, speed_met, leak_met, outcome):
-    assert rates.outcome([{"half_width": half_width, "met": speed_met}], [{"met": leak_met}]) == outcome
+    assert rates.outcome([Namespace(half_width=half_width, met=speed_met)], [Namespace(met=leak_met)]) == outcome
 
 
 # The whole
@@ -182,19 +192,24 @@ ENVIRONMENT = {"cpu": "one", "cores": 2, "python": "CPython 3", "numpy": "2", "c
 
 
 def machine(asked):
+    return typed(answered(asked))
+
+
+def answered(asked):
+    head = {"kind": asked.kind, **asked.head}
     if asked.kind == "environment":
         return {"kind": "environment", "environment": ENVIRONMENT}
     fine = {"status": "ok", "reason": None}
     if asked.kind == "selftest memory":
-        return {**asked.head, "arms": {arm: {**fine, "kept": int(inject.size_of(arm)) + 100} for arm in asked.arms}}
+        return {**head, "arms": {arm: {**fine, "kept": int(inject.size_of(arm)) + 100} for arm in asked.arms}}
     rows = {arm: {**fine, "blocks": [1 + inject.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
-    return {**asked.head, "arms": rows}
+    return {**head, "arms": rows}
 
 
 @pytest.fixture
 def go(tmp_path):
     def run(execute, resume=False, **plan):
-        return selftest.run(tmp_path, selftest.Plan(**plan), Reporter(), resume=resume, execute=execute)
+        return plain(selftest.run(tmp_path, selftest.Plan(**plan), Reporter(), resume=resume, execute=execute))
 
     return run
 
@@ -211,9 +226,9 @@ def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(g
     assert [row["found"] for row in found["speed"]] == [0, 7, 7, 7]
     assert [row["found"] for row in found["leaks"]] == [0, 4, 4]
     assert (found["outcome"], found["whole"], found["failures"]) == ("met", False, [])
-    assert schema.violation(found) is None
-    assert json.loads((tmp_path / "selftest.json").read_text()) == found
-    records = results.read(tmp_path / results.RESULTS, strict=True)
+    assert typed(found)
+    assert json.loads((tmp_path / "selftest.json").read_text()) == {"schema": 1, **found}
+    records = lines(tmp_path / results.RESULTS)
     assert Counter(r["kind"] for r in records) == {"run": 1, "selftest time": 42, "selftest memory": 12}
 
 
@@ -238,7 +253,7 @@ def test_a_selftest_that_was_stopped_goes_on_with_what_is_missing(go, tmp_path):
     before = path.read_bytes()
     found = go(lambda j, timeout: asked.append(j) or machine(j), resume=True, **plan)
     assert path.read_bytes().startswith(before)
-    keys = [results.key(record) for record in results.read(path) if record["kind"] != "run"]
+    keys = [typed(record).job for record in lines(path) if record["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 3 * 6 + 2 * 3
     assert len([j for j in asked if j.kind != "environment"]) == 3 * 6 + 2 * 3 - 5 - 14
     assert [row["comparisons"] for row in found["speed"]] == [3] * 4
@@ -276,7 +291,7 @@ def test_the_command_goes_on_with_the_plan_of_the_selftest(tmp_path, monkeypatch
 def test_a_process_that_fails_is_told_and_the_rest_counts(go):
     def execute(asked, timeout):
         if asked.kind == "selftest time" and asked.process == 2:
-            return {"kind": "failure", "job": asked.head, "error": "the worker died of SIGSEGV"}
+            return failure(asked, "the worker died of SIGSEGV")
         return machine(asked)
 
     found = go(execute, comparisons=2, leaks=1)
@@ -293,8 +308,9 @@ def test_nothing_measured_is_an_error(go):
 def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch, slow, code):
     def execute(asked, timeout):
         record = machine(asked)
-        for row in record.get("arms", {}).values():
-            row["blocks"] = row.get("blocks", []) if slow else [1.0] * 20
+        for row in getattr(record, "arms", {}).values():
+            if asked.kind == "selftest time" and not slow:
+                row.blocks = [1.0] * 20
         return record
 
     monkeypatch.setattr(experiment, "_run_job", execute)
@@ -304,7 +320,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     )
     assert done.exit_code == code, done.output
     written = json.loads(path.read_text())
-    assert schema.violation(written) is None
+    assert typed(written)
     assert written["settings"]["comparisons"] == 8
     assert "5% slower" in done.stdout
     assert "1,048,576 bytes" in done.stdout
@@ -319,9 +335,9 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
 
 def test_the_page_of_a_system_that_tells_less(go):
     found = go(lambda job, _: machine(job), comparisons=1, leaks=1)
-    assert "load 0.50 when it began" in page.markdown(found)
-    assert "2 cores; CPython" in page.markdown({**found, "environment": {**ENVIRONMENT, "load": None}})
-    assert "commit unknown" in page.markdown(found)
+    assert "load 0.50 when it began" in page.markdown(typed(found))
+    assert "2 cores; CPython" in page.markdown(typed({**found, "environment": {**ENVIRONMENT, "load": None}}))
+    assert "commit unknown" in page.markdown(typed(found))
 
 
 def test_no_two_processes_share_a_core(monkeypatch):

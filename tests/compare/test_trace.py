@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths import layouts, probe, sampling, trace
+from compare.instruments.lengths.schema import LengthsProbe
 from compare.instruments.lengths.strategies import STRATEGIES
+from compare.records.record import JobName
+from compare.records.runs import Failure
 
 
 @pytest.fixture
@@ -86,8 +89,9 @@ def test_graphs_that_are_kept_are_those_used_last(lengths, kept):
         else:
             misses += 1
         held = [*held, length][-kept:]
-    assert layouts.exact(lengths, 1).compiles_of(kept) == misses
-    assert layouts.exact(lengths, 1).compiles_of(0) == len(set(lengths))
+    laid = STRATEGIES["static, exact"].layout(lengths, 1)
+    assert laid.compiles_of(kept) == misses
+    assert laid.compiles_of(0) == len(set(lengths))
 
 
 def test_two_axes_are_padded_each_and_counted_together():
@@ -140,14 +144,14 @@ def test_a_cap_leaves_the_longest_out_and_counts_them():
 
 
 def test_paces_grow_with_the_square_beyond_what_was_probed():
-    known = probe.paces({"points": [[2, 1.0, 0.1], [8, 16.0, 0.1]]})
+    known = probe.paces(LengthsProbe([(2, 1.0, 0.1), (8, 16.0, 0.1)]))
     assert [known.compiling(n) for n in (1, 2, 4, 8, 16)] == pytest.approx([1.0, 1.0, 4.0, 16.0, 64.0])
     assert known.stepping(5) == pytest.approx(0.1)
 
 
 def test_a_probe_that_measured_nothing_ends_the_command():
     with pytest.raises(NothingMeasuredError, match="no length could be probed: died"):
-        probe.paces({"kind": "failure", "error": "died"})
+        probe.paces(Failure(JobName("lengths probe"), "died"))
 
 
 @settings(max_examples=15)

@@ -1,16 +1,22 @@
 """Every workload: a valid case at each size, repeatable, finite, and right gradients in both engines."""
 
+import sys
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dynamic
 import graphs
 import static
 from compare import workloads
+from compare.cli.command import graphduel
+from compare.instruments.parity import measure as parity
 from compare.run import jobs
 from compare.run import settings as presets
 from compare.run.settings import Settings
@@ -39,6 +45,12 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return workloads.get(request.param)
 
 
+@cache
+def small(name: str) -> Case:
+    """The smallest case of a workload, which no test changes."""
+    return workloads.get(name).case("small")
+
+
 def in_float64(tree: Any) -> Any:
     def convert(leaf: Any) -> Any:
         is_float = isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
@@ -62,22 +74,55 @@ def test_a_workload_is_registered_under_its_name(workload: Workload) -> None:
     assert workload.shows.endswith(".")
 
 
+MINE = """
+import numpy as np
+
+import graphs
+from compare.workloads.base import Case, Workload
+
+
+def loss(params, x):
+    return graphs.mean((x @ params["w"]) ** 2)
+
+
+def make(width):
+    return Case(loss, {"w": np.ones((width, width), np.float32)}, ((np.ones((2, width), np.float32),),), (2,))
+
+
+WORKLOAD = Workload("mine", "Mine", "What I want to know.", "open", {"small": {"width": 3}}, make)
+"""
+
+
+def test_a_file_and_its_name_in_the_list_are_a_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(MINE, "utf-8")
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path)])
+    text = Path(workloads.__file__).read_text("utf-8").replace('    "beam_text",\n', '    "beam_text",\n    "mine",\n')
+    listed: dict[str, Any] = {"__name__": "compare.workloads"}
+    exec(text, listed)  # the file with one more line
+    monkeypatch.setattr(workloads, "_sources", listed["_sources"])
+    assert "What I want to know." in CliRunner().invoke(graphduel, ["list"]).stdout
+    (cell,) = jobs.cells(Settings(only="mine"))
+    arms = parity.measure(jobs.parity_job(cell, Settings())).arms
+    assert {arm: row.status for arm, row in arms.items()} == {"dynamic": "ok", "static-exact": "ok"}
+    del sys.modules["compare.workloads.mine"]
+
+
 def test_parameters_are_float32_and_lengths_are_positive(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     assert all(leaf.dtype == np.float32 for leaf in graphs.tree.leaves(case.params))
     assert min(case.lengths) > 0
     assert len({len(example) for example in case.examples}) == 1
 
 
 def test_a_policy_that_pads_has_a_masked_loss_and_dims(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     pads = not {"bucket", "pad"}.isdisjoint(workload.policies)
     assert pads == (case.masked is not None)
     assert case.dims is None or len(case.dims) == 1 + len(case.examples[0])
 
 
 def test_named_axes_have_the_length_of_the_example(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     for example, length in zip(case.examples, case.lengths, strict=True):
         for array, axes in zip(example, (case.dims or (None,) * (1 + len(example)))[1:], strict=True):
             sizes = [size for size, axis in zip(array.shape, axes, strict=True) if axis] if axes else []
@@ -94,10 +139,11 @@ def test_sizes_grow(workload: Workload) -> None:
 
 
 def test_an_equal_seed_gives_an_equal_case(workload: Workload) -> None:
-    first, second = workload.case("small"), workload.case("small")
+    first, second = small(workload.name), workload.case("small")
     assert first.lengths == second.lengths
-    assert_close(first.params, second.params, rtol=0, atol=0)
-    assert_close(first.examples, second.examples, rtol=0, atol=0)
+    for one, two in ((first.params, second.params), (first.examples, second.examples)):
+        leaves = zip(graphs.tree.leaves(one), graphs.tree.leaves(two), strict=True)
+        assert all(np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype for a, b in leaves)
 
 
 def test_another_seed_gives_another_case(workload: Workload) -> None:
@@ -113,7 +159,7 @@ def test_another_seed_gives_another_case(workload: Workload) -> None:
 
 
 def test_the_loss_of_every_example_is_a_finite_float32(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     for example in case.examples:
         value = case.loss(case.params, *example)
         assert np.shape(value) == ()
@@ -122,7 +168,7 @@ def test_the_loss_of_every_example_is_a_finite_float32(workload: Workload) -> No
 
 
 def test_engines_agree(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     steps = [make(case) for make in ENGINES.values()]
     for example in case.examples[:FEW]:
         first, second = (step(case.params, *example) for step in steps)
@@ -130,7 +176,7 @@ def test_engines_agree(workload: Workload) -> None:
 
 
 def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     loss = case.static_loss or case.loss
     tape = dynamic.record(dynamic.value_and_grad(loss), case.params, *case.examples[0])
     graph = static.trace(static.value_and_grad(loss), case.params, *case.examples[0])
@@ -143,7 +189,7 @@ def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_gradients_equal_finite_differences(workload: Workload, engine: str) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     step = ENGINES[engine](case)
     params = in_float64(case.params)
     for example in map(in_float64, case.examples[:2]):
@@ -169,7 +215,7 @@ def difference(case: Case, params: Any, example: Example, direction: Any, step: 
 
 
 def test_a_rewritten_loss_equals_the_loss(workload: Workload) -> None:
-    case = workload.case("small")
+    case = small(workload.name)
     for example in case.examples if case.static_loss else ():
         assert case.static_loss is not None
         assert_close(case.static_loss(case.params, *example), case.loss(case.params, *example))

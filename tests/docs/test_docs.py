@@ -69,7 +69,14 @@ def slugs(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(programs(p))], ids=lambda page: page.name)
+def with_programs():
+    """The pages that have some. The README compares the engines, and measuring takes its time."""
+    for page in PAGES:
+        if any(programs(page)):
+            yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page == README else [])
+
+
+@pytest.mark.parametrize("page", [*with_programs()])
 def test_programs_print_what_the_page_says(page, tmp_path):
     blocks, told = zip(*programs(page), strict=True)
     printed = json.loads(python(["-c", PROGRAM], tmp_path, json.dumps(blocks)))

@@ -14,7 +14,7 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic import tapes, walk
-from dynamic.entry import Entry
+from dynamic.node import Node
 from graphs.errors import NotDifferentiableError
 
 RESULTS: dict[str, Callable[[Any], Any]] = {
@@ -32,31 +32,33 @@ RESULTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_what_another_thread_has_released_is_no_other_error(name: str) -> None:
     for _ in range(3):  # at first use, when such a call comes again, and when all is known
-        entry = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
-        for apply in (_walked, _by_rules, *compiled_ways(entry)):
-            entry = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
-            apply(entry)
-            assert (entry.saved, entry.edges) == (None, ())
+        node = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
+        for apply in (_walked, _by_rules, *compiled_ways(node)):
+            node = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
+            apply(node)
+            assert (node.saved, node.edges) == (None, ())
             with pytest.raises(NotDifferentiableError, match=r"graph that was freed.*; pass retain_graph=True"):
-                apply(entry)
+                apply(node)
 
 
-def _walked(entry: Entry) -> None:
+def _walked(node: Node) -> None:
     """By the tape that runs."""
-    tapes.walk([entry], {entry: np.ones(entry.shape)}, frozenset(), None, retain=False, create_graph=False)
+    tapes.walk([node], {node: np.ones(node.shape)}, walk.Way())
 
 
-def _by_rules(entry: Entry) -> None:
+def _by_rules(node: Node) -> None:
     """By the tape in Python."""
-    cotangents = {entry: np.ones(entry.shape)}
-    walk.walk([entry], cotangents, frozenset(), None, retain=False, create_graph=False)
+    cotangents = {node: np.ones(node.shape)}
+    walk.walk([node], cotangents, walk.Way())
 
 
-def compiled_ways(entry: Entry) -> Iterator[Callable[[Entry], None]]:
-    """By what the compiled tape calls, without a look at the entry first."""
+def compiled_ways(node: Node) -> Iterator[Callable[[Node], None]]:
+    """By what the compiled tape calls, without a look at the node first."""
     if tapes.is_compiled():
-        yield lambda one: entry.pullback.apply(one, False, {one: np.ones(one.shape)})
-        yield lambda one: entry.pullback.by_rules(one, False, {one: np.ones(one.shape)})
+        from dynamic.fast import programs
+
+        yield lambda one: node.pullback.apply(one, False, {one: np.ones(one.shape)})
+        yield lambda one: programs.by_rules(one, False, {one: np.ones(one.shape)})
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_slots_that_hold_anything_crash_nothing() -> None:
 
 SETTING = """
 import numpy as np, dynamic, graphs as g
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf, Node as TapeNode
 
 w, x = np.ones((2, 3)), dynamic.tensor([1.0, 2.0, 3.0], requires_grad=True)
 y = g.sum(g.tanh(x) * 2.0)
@@ -117,28 +117,24 @@ ACTS: dict[str, tuple[str, str]] = {
 # What is there with the compiled loops alone.
 COMPILED: dict[str, tuple[str, str]] = {
     "connected twice": ("loops.connect()", "RuntimeError"),
-    "batches connected twice": ("loops.connect_batches()", "RuntimeError"),
-    "an axis in very many tuples": ("loops.Record(**record_of(g.sum))(x, axis=nested(100_000))", "Tensor"),
+    "a table of blocks that is none": ("loops.follow([])", "TypeError"),
+    "an axis in very many tuples": ("loops.Record(**record_of(g.sum))(x, axis=nested(100_000))", "TypeError"),
     "a pool that is NumPy's": ("loops.enter_pool(loops.enter_pool(memory))", "ValueError"),
     "an unmade deferred value": ("Deferred.__new__(Deferred) * 2", "AttributeError"),
-    "rows of an unmade value": ("loops.rows(Deferred.__new__(Deferred))", "TypeError"),
     "a tensor that says it is deferred": ("pretending() * 2", "AttributeError"),
-    "a node without inputs": ("loops.awaited([Node.__new__(Node)])", "AttributeError"),
-    "a view of nothing": ("loops.located([View.__new__(View)])", "AttributeError"),
-    "entries that are none": ("loops.history([Entry.__new__(Entry)])", "AttributeError"),
+    "nodes of no tape": ("loops.history([TapeNode.__new__(TapeNode)])", "AttributeError"),
     "edges that are none": ("loops.walk([], {5: 6}, {}, set(), True, None, None, None)", "TypeError"),
 }
 MORE = """
 from dynamic.fast import loops
 from dynamic.batching.deferred import Deferred
-from dynamic.batching.nodes import Node, View
 
 memory = loops.pool(1024, 1024)
 
 def record_of(op):
     attrs = {"axis": (0,), "keepdims": False}
-    told = {"arity": 1, "prepared": lambda *a, **o: attrs, "swapped": False, "takes_numbers": False, "is_item": False}
-    return {"recorder": op.recorder, "op": op, "general": print, **told}
+    told = {"arity": 1, "prepared": lambda *a, **o: attrs, "swapped": False, "takes_numbers": False}
+    return {"recorder": op.recorder, "op": op, "general": print, **told}  # which takes no axis
 
 def pretending():
     value = dynamic.tensor([1.0])

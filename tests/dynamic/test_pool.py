@@ -1,13 +1,8 @@
-"""The caching allocator: the same values to the bit, memory used again, and never while anybody sees it."""
+"""Pools of array memory: the same bits, no alias changes, and memory is reused."""
 
-import contextvars
 import gc
-import itertools
-import subprocess
 import sys
-import threading
 import tracemalloc
-from functools import partial
 
 import numpy as np
 import pytest
@@ -18,72 +13,13 @@ import dynamic
 import graphs as g
 from dynamic import tapes
 from dynamic.pool import _allocator
-from graphs import dispatch, tree
-from graphs.errors import GraphError, ShapeError
+from graphs import dispatch
+from graphs.errors import GraphError
+from tests.helpers.aliases import ALIASES, content
+from tests.helpers.pools import filled, handler, pool_of_all, same_bits, size_class, step
 from tests.helpers.random_graphs import random_program
 
 pytestmark = pytest.mark.skipif(_allocator is None, reason="needs the compiled part")
-
-HEAD = 111  # bytes of a block that are no array's, at most
-pool_of_all = partial(dynamic.pool, threshold=64)  # but for numbers, which NumPy makes into arrays now and then
-
-ALIASES = {
-    "the array": lambda a: a,
-    "slice": lambda a: a[1:],
-    "element axis": lambda a: a[None],
-    "transpose": lambda a: a.T,
-    "reshape": lambda a: a.reshape(-1),
-    "reversed": lambda a: a[::-1],
-    "view of a view": lambda a: a[1:][::2].T,
-    "other dtype": lambda a: a.view(np.uint8),
-    "subclass": lambda a: a.view(np.recarray),
-    "asarray": np.asarray,
-    "broadcast": lambda a: np.broadcast_to(a, (2, *a.shape)),
-    "strided": lambda a: np.lib.stride_tricks.as_strided(a, (3,), a.strides[-1:]),
-    "window": lambda a: np.lib.stride_tricks.sliding_window_view(a.reshape(-1), 4),
-    "dlpack": np.from_dlpack,
-    "memoryview": memoryview,
-    "data": lambda a: a[2:].data,
-    "buffer": lambda a: np.frombuffer(a, np.uint8),
-    "ctypes": lambda a: a.ctypes,
-    "flat": lambda a: a.flat,
-    "nditer": np.nditer,
-    "tensor": dynamic.from_numpy,
-    "saved for backward": lambda a: (dynamic.tensor(1.0, requires_grad=True) * dynamic.from_numpy(a)).sum(),
-}
-
-
-def content(alias):
-    """The bytes that an alias shows, or that what it stands for does."""
-    if isinstance(alias, (memoryview, np.ndarray)):
-        return np.asarray(alias).tobytes()
-    if isinstance(alias, dynamic.Tensor):
-        if alias.requires_grad:
-            return alias.grad_fn.next_functions[0].saved[0].tobytes()
-        return alias.numpy().tobytes()
-    if isinstance(alias, np.nditer):
-        return alias.operands[0].tobytes()
-    return alias._arr.tobytes() if hasattr(alias, "_arr") else np.asarray(alias.base).tobytes()
-
-
-ZEROS = {n: np.zeros((n, n), np.float32) for n in (31, 32, 64)}
-
-
-def filled(value, size=32):
-    """An array that the pool gives memory to, and that alone."""
-    return g.add(ZEROS[size], np.float32(value))
-
-
-def step(program, inputs):
-    """The loss of a random program and its gradients."""
-    return dynamic.value_and_grad(program)(list(inputs))
-
-
-def same_bits(left, right):
-    return all(
-        a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides and a.tobytes() == b.tobytes()
-        for a, b in zip(map(np.asarray, tree.leaves(left)), map(np.asarray, tree.leaves(right)), strict=True)
-    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -262,12 +198,6 @@ def test_accounting_is_that_of_the_arrays_alive():
         assert stats.slack == 1 - stats.peak_in_use / stats.peak
 
 
-def size_class(nbytes):
-    """The bytes of a block for so many: sixteen classes from each power of two to the next."""
-    step = 1 << max((nbytes + HEAD).bit_length() - 5, 0)
-    return -(-(nbytes + HEAD) // step) * step
-
-
 def test_unused_memory_stays_within_a_fifth_of_the_peak_whatever_the_sizes():
     random = np.random.default_rng(0)
     sizes = random.integers(2, 200, 600)
@@ -320,11 +250,6 @@ def test_leaving_the_block_frees_what_is_kept_and_keeps_what_is_seen():
         tracemalloc.stop()
 
 
-def handler():
-    """Who gives NumPy memory now."""
-    return np._core.multiarray.get_handler_name()
-
-
 def test_a_pool_can_be_used_again_and_pools_nest():
     outer, inner = pool_of_all(), pool_of_all()
     with outer:
@@ -367,262 +292,3 @@ def test_an_exception_in_the_block_turns_the_pool_off():
     with pytest.raises(KeyError), dynamic.pool():
         raise KeyError
     assert handler() == "default_allocator"
-
-
-# What NumPy asks of an allocator --------------------------------------------------------------------------------------
-
-
-def test_zeros_are_zeros_in_memory_that_was_used():
-    with pool_of_all() as pool:
-        filled(7)
-        zeros = np.zeros((32, 32), np.float32)
-        assert pool.stats().fresh == 1
-        assert (zeros == 0).all()
-
-
-@pytest.mark.parametrize("before", [0, 1, 10, 1000])
-@pytest.mark.parametrize("after", [0, 1, 10, 1000])
-@pytest.mark.parametrize("dtype", ["f4", "S2000", "V64", "O"])
-def test_arrays_can_be_resized(before, after, dtype):
-    with pool_of_all() as pool:
-        array = np.ones(before, dtype)
-        array.resize(after, refcheck=False)
-        assert array.shape == (after,)
-        kept = min(before, after)
-        assert (array[:kept] == np.ones(kept, dtype)).all()
-        del array
-        assert pool.stats().in_use == 0
-
-
-def test_arrays_that_grow_while_they_are_read():
-    with pool_of_all() as pool:
-        assert np.fromiter((i * i for i in range(10_000)), int)[-1] == 9_999**2
-        assert pool.stats().in_use == 0
-
-
-def test_data_begin_at_a_cache_line():
-    with pool_of_all(), dynamic.pool(threshold=0):
-        held = [np.empty(n, np.uint8) for n in (0, 1, 63, 64, 1000, 10**6)]
-    assert all(array.ctypes.data % 64 == 0 for array in held)
-
-
-def test_too_much_memory_is_a_memory_error_and_the_pool_goes_on():
-    with pool_of_all() as pool:
-        filled(1)
-        with pytest.raises(MemoryError):
-            np.empty(2**62, np.uint8)
-        assert (filled(2) == 2).all()
-        assert pool.stats().in_use == 0
-
-
-def test_the_temporaries_of_kernels_are_pooled():
-    x = np.random.default_rng(0).normal(size=(40, 50))
-    with pool_of_all() as pool:
-        np.sqrt(x * x + 1)
-        fresh = pool.stats().fresh
-        np.sqrt(x * x + 1)
-        assert pool.stats().fresh == fresh
-
-
-def test_what_is_kept_is_seen_by_tracemalloc():
-    tracemalloc.start()
-    try:
-        with dynamic.pool() as pool:
-            before = tracemalloc.get_traced_memory()[0]
-            np.empty(10**6, np.uint8)
-            kept = tracemalloc.get_traced_memory()[0] - before
-            assert pool.stats().kept <= kept <= pool.stats().kept + 10_000
-            array = np.empty(10**6, np.uint8)
-            assert array.nbytes <= tracemalloc.get_traced_memory()[0] - before <= array.nbytes + 10_000
-    finally:
-        tracemalloc.stop()
-
-
-def test_arrays_outlive_their_pool():
-    with pool_of_all() as pool:
-        array = filled(5)
-    del pool
-    gc.collect()
-    assert (array == 5).all()
-    del array
-
-
-def test_a_context_taken_inside_goes_on_with_the_pool_and_keeps_nothing_once_it_is_off():
-    with pool_of_all() as pool:
-        context = contextvars.copy_context()
-    array = context.run(filled, 3)
-    assert (array == 3).all()
-    del array
-    assert pool.stats()[:2] == (0, 0)
-
-
-def test_a_process_may_end_with_pools_on():
-    code = (
-        "import dynamic, numpy as np; pool = dynamic.pool(); pool.__enter__(); held = np.ones(10**6); np.ones(10**6)\n"
-        "class Holder: pass\nholder = Holder(); holder.holder, holder.array = holder, np.ones(5000)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-# Beside what the engine does ------------------------------------------------------------------------------------------
-
-
-def test_the_layout_of_results_is_what_it_is_without_a_pool():
-    x = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32))
-    plain = g.sum(g.exp(x) * x, axis=0)
-    with pool_of_all():
-        for _ in range(3):
-            assert g.exp(x).strides == x.strides
-            assert g.sum(g.exp(x) * x, axis=0).tobytes() == plain.tobytes()
-
-
-def test_numbers_and_dtypes_are_told_apart():
-    x = np.arange(2000).reshape(40, 50)
-    with pool_of_all():
-        for _ in range(3):
-            assert g.multiply(x, 2).dtype == np.int64
-            assert g.multiply(x, 2.0).dtype == np.float64
-            assert g.multiply(x.astype(np.int8), 2).dtype == np.int8
-            assert g.sum(x, axis=0, dtype=np.int8).dtype == np.int8
-            assert g.sum(x, axis=0).dtype == np.int64
-
-
-def test_inplace_changes_of_pooled_results_are_no_changes_of_views():
-    with pool_of_all():
-        for _ in range(3):
-            x = dynamic.tensor(np.full((20, 20), 3.0), requires_grad=True)
-            y = x * 2
-            y += x * x
-            y.sum().backward()
-            assert (x.grad.numpy() == 8).all()
-            z = x * 2
-            view = z[0]
-            with pytest.raises(GraphError, match="a view that is part of a graph"):
-                view += x[0]
-
-
-def test_errors_are_those_without_a_pool():
-    with pool_of_all(), pytest.raises(ShapeError, match=r"matmul: .*f64\[2,3\] @ f64\[2,3\]"):
-        g.matmul(np.ones((2, 3)), np.ones((2, 3)))
-
-
-def test_ops_are_observed_as_without_a_pool():
-    program = random_program(3)
-    plain = dynamic.record(program, list(program.inputs))
-    with pool_of_all():
-        dynamic.record(program, list(program.inputs))
-        assert g.isomorphic(dynamic.record(program, list(program.inputs)), plain)
-
-
-def in_thread(work):
-    """Run in a thread of its own, and return what it returns."""
-    results, errors = [], []
-
-    def run():
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001  (raised again, where the test sees it)
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
-def left(first, second):
-    """What serves after two pools were entered, the first is left, and then the second."""
-    outer, inner = pool_of_all(), pool_of_all()
-    pools = {"outer": outer, "inner": inner}
-    outer.__enter__()
-    inner.__enter__()
-    served = []
-    for name in (first, second):
-        pools[name].__exit__(None, None, None)
-        served.append((handler(), filled(1).nbytes and (outer.stats().fresh, inner.stats().fresh)))
-    return served
-
-
-def test_pools_left_in_any_order():
-    ours, numpys = "graphduel_pool", "default_allocator"
-    assert left("inner", "outer") == [(ours, (1, 0)), (numpys, (1, 0))]
-    assert left("outer", "inner") == [(ours, (0, 1)), (numpys, (0, 1))]
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
-def test_three_pools_left_in_any_order_and_used_again(order):
-    pools = [pool_of_all() for _ in range(3)]
-    for _ in range(2):
-        for pool in pools:
-            pool.__enter__()
-        kept = filled(7)
-        for number in order:
-            pools[number].__exit__(None, None, None)
-            filled(1)
-        assert handler() == "default_allocator"
-        assert (kept == 7).all()
-        assert [pool.stats().kept for pool in pools] == [0, 0, 0]
-    for pool in pools:
-        with pool:
-            assert handler() == "graphduel_pool"
-    assert handler() == "default_allocator"
-
-
-def test_a_pool_that_another_thread_leaves_serves_no_longer():
-    pool, found = pool_of_all(), []
-    pool.__enter__()
-    in_thread(lambda: (pool.__exit__(None, None, None), found.append(handler())))
-    assert found == ["default_allocator"]
-    filled(1)
-    assert pool.stats()[:2] == (0, 0)
-    with pool_of_all():
-        pass
-    assert handler() == "default_allocator"  # and with the next that this thread leaves it is gone
-    with pool:
-        filled(1)
-        assert pool.stats().fresh == 1
-    assert handler() == "default_allocator"
-
-
-def test_a_pool_serves_its_own_thread_alone():
-    with pool_of_all() as pool:
-        in_thread(lambda: [filled(i) for i in range(4)])
-        assert pool.stats().fresh == 0
-
-
-def test_memory_that_another_thread_lets_go_comes_back():
-    with pool_of_all() as pool:
-        held = [filled(i) for i in range(4)]
-        in_thread(held.clear)
-        assert pool.stats()[:2] == (0, 4 * size_class(4096))
-        held = [filled(i) for i in range(4)]
-        assert pool.stats().fresh == 4
-
-
-def test_pools_of_several_threads_do_not_mix():
-    programs = [random_program(seed) for seed in range(4)]
-    expected = [step(p, p.inputs) for p in programs]
-    start = threading.Barrier(4)
-
-    def work(number):
-        start.wait()
-        with pool_of_all():
-            return all(same_bits(step(programs[number], programs[number].inputs), expected[number]) for _ in range(20))
-
-    found = [None] * 4
-    threads = [threading.Thread(target=lambda i=i: found.__setitem__(i, work(i))) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 4
-    assert handler() == "default_allocator"
-
-
-@pytest.mark.parametrize("nbytes", [64, 100, 1000, 4096, 80_064, 10**6 + 1, 16_000_064])
-def test_a_size_class_wastes_at_most_a_sixteenth(nbytes):
-    with pool_of_all() as pool:
-        np.empty(nbytes, np.uint8)
-        assert nbytes <= pool.stats().peak == size_class(nbytes) <= (nbytes + HEAD) * 17 / 16

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dynamic.printing import format_tensor, grad_fn_name
 from graphs.errors import DTypeError
+from graphs.torch.printing import format_tensor, grad_fn_name
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "printing_golden.json").read_text(encoding="utf-8"))["cases"]
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64",

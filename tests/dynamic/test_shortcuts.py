@@ -12,40 +12,16 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic import tapes
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf
 from dynamic.tape import history
 from graphs import dispatch, op, promotion
 from graphs.spec import spec_of
 from graphs.testing.samples import samples
 from tests.helpers.random_graphs import random_program
+from tests.helpers.recorded import NO_SAMPLES, described, elementwise, operand
+from tests.helpers.together import together
 
-NO_SAMPLES = {"source", "control", "custom"}  # of a graph alone, or of a test
 DTYPES = (np.float32, np.float64, np.float16, np.int64, np.bool_)
-
-
-def elementwise() -> list[op.Op]:
-    return [o for o in op.registered().values() if o.family == "elementwise" and o.arity in (1, 2)]
-
-
-def described(tensor: dynamic.Tensor) -> Any:
-    """All that is kept of a result."""
-    edge = tensor._edge
-    history_of = None
-    if isinstance(edge, Entry):
-        saved = [v.tobytes() if isinstance(v, np.ndarray) else v for v in edge.saved or ()]
-        kinds = [type(e).__name__ for e in edge.edges]
-        history_of = (
-            edge.op,
-            edge.pullback.wanted,
-            edge.attrs,
-            kinds,
-            saved,
-            edge.shape,
-            edge.dtype,
-            edge.hooks,
-            edge.name(),
-        )
-    return tensor.shape, tensor.dtype, tensor._data.tobytes(), history_of
 
 
 def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
@@ -64,14 +40,8 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
         return quick, outcome()
 
 
-def operand(array: Any, requires_grad: bool) -> Any:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        return array
-    return dynamic.Tensor(array, requires_grad=requires_grad and array.dtype.kind == "f")
-
-
-@pytest.mark.parametrize("one", elementwise(), ids=lambda o: o.name)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@together("one", elementwise(), ids=lambda o: o.name)
 def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, dtype: Any) -> None:
     x = np.array([[0.25, 0.5, 1.0]]).astype(dtype)
     others = [np.array([[0.5], [0.25]], d) for d in DTYPES] + [
@@ -98,7 +68,7 @@ def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, d
             assert quick == watched, (arrays, wanted)
 
 
-@pytest.mark.parametrize("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES))
+@together("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES))
 def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
     for sample in samples(name):
 
@@ -118,7 +88,7 @@ def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
         assert quick == watched, sample
 
 
-@pytest.mark.parametrize("seed", range(60))
+@together("seed", range(60))
 def test_random_graphs_have_the_same_gradients_to_the_bit(seed: int) -> None:
     program = random_program(seed)
     step = dynamic.value_and_grad(program)

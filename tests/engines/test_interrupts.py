@@ -207,13 +207,14 @@ def points(operation):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what is raised where objects die
+@pytest.mark.parametrize("most", [POINTS // 4, pytest.param(POINTS, marks=pytest.mark.slow)])
 @each
-def test_an_interrupt_at_any_point(operation):
+def test_an_interrupt_at_any_point(operation, most):
     expected = operation()
     gc.collect()
     before, count = switches(), points(operation)
     tried = 0
-    for at in range(1, count + 1, max(1, count // POINTS)):
+    for at in range(1, count + 1, max(1, count // most)):
         tracer = Tracer(at)
         interrupted(operation, tracer, lambda: check(operation, before, expected, tracer.where))  # noqa: B023
         tried += tracer.where is not None

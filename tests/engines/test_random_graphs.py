@@ -25,7 +25,11 @@ COUNT = int(os.environ.get("RANDOM_GRAPHS", "2000"))
 BLOCKS = 20
 STEP = 1e-6
 
-each_block = pytest.mark.parametrize("block", range(BLOCKS))
+QUICK = 4  # blocks, of programs that differ in nothing but the seed from those of the others
+
+each_block = pytest.mark.parametrize(
+    "block", [*range(QUICK), *(pytest.param(block, marks=pytest.mark.slow) for block in range(QUICK, BLOCKS))]
+)
 
 
 def each_program(check: Callable[[Program, list[np.ndarray]], Any], seeds: range) -> None:

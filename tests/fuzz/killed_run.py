@@ -16,7 +16,8 @@ from compare.records import results
 from compare.run import stages as run
 from compare.run.progress import Reporter
 from compare.run.settings import Settings
-from tests.compare.test_run import plain
+from tests.helpers.fake_run import answered
+from tests.helpers.records import typed
 
 KILLS = 20
 SETTINGS = Settings(processes=30, only="[ts]*")
@@ -35,9 +36,9 @@ class Telling(Reporter):
 
 def execute(job, timeout):
     if job.kind == "environment":
-        return {"kind": "environment", "environment": {}}
+        return typed({"kind": "environment", "environment": {}})
     time.sleep(0.001)
-    return plain(job)
+    return answered(job)
 
 
 def lines(path):
@@ -65,7 +66,7 @@ def start(directory, jobs, seconds):
 
 def main():
     directory = Path(sys.argv[1])
-    report.write = lambda directory: []
+    report.write = lambda *_: []
     workloads._sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
     moments = random.Random(7)
     for jobs in [*(moments.randrange(4) for _ in range(KILLS)), None]:

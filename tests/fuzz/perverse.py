@@ -20,8 +20,10 @@ import dynamic
 import graphs as g
 from dynamic import inplace, mode
 from dynamic.batching import nodes
+from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred
-from dynamic.entry import Entry, Leaf
+from dynamic.node import Leaf
+from dynamic.node import Node as TapeNode
 from dynamic.tensor import Tensor
 from graphs.pullback import Pullback
 
@@ -104,7 +106,7 @@ def wrongs(chance: random.Random) -> Any:
         np.dtype(object),
         array[:0],
     ]
-    unmade = [made(kind) for kind in (Tensor, Entry, Leaf, Pullback, Deferred, nodes.Node, nodes.View, nodes.Part)]
+    unmade = [made(kind) for kind in (Tensor, TapeNode, Leaf, Pullback, Deferred, nodes.Node, nodes.View, nodes.Part)]
     others = [*unmade, Evil(chance.getrandbits(30)), [Evil(chance.getrandbits(30))], (Evil(chance.getrandbits(30)),)]
     return chance.choice(
         [chance.choice(plain), chance.choice(arrays), chance.choice(others), chance.choice(reachable or [0])]
@@ -113,7 +115,7 @@ def wrongs(chance: random.Random) -> Any:
 
 def parts_of(root: Any, depth: int = 5) -> list[Any]:
     """What a tensor or a batch is made of, as far as it is ours."""
-    ours = (Tensor, Entry, Leaf, Pullback, nodes.Node, nodes.View, nodes.Part, nodes.Level, nodes.Kind, nodes.Block)
+    ours = (Tensor, TapeNode, Leaf, Pullback, nodes.Node, nodes.View, nodes.Part, nodes.Level, nodes.Kind, nodes.Block)
     found: dict[int, Any] = {}
     pending = [(root, 0)]
     for value, at in pending:  # which grows meanwhile
@@ -123,6 +125,8 @@ def parts_of(root: Any, depth: int = 5) -> list[Any]:
             pending += [(one, at + 1) for one in value[:8]]
         elif isinstance(value, dict):
             pending += [(one, at + 1) for one in list(value.values())[:8]]
+        elif isinstance(value, Batch):
+            pending += [(one, at + 1) for one in vars(value).values()]
         elif isinstance(value, ours) or type(value).__module__.startswith("dynamic.batching"):
             if slots_of(value):
                 found[id(value)] = value

@@ -11,10 +11,11 @@ from graphs.spec import spec_of
 from graphs.testing import samples
 from static.passes import pipeline
 from static.passes.decompose import decompose
+from tests.helpers.together import together
 
 COMPOSED = [op for op in registry.registered().values() if op.parts is not None]
 SAMPLES = [sample for op in COMPOSED for sample in samples(op.name)]
-EACH = pytest.mark.parametrize("sample", SAMPLES, ids=str)
+EACH = together("sample", SAMPLES, ids=str)
 
 
 def turned(array):

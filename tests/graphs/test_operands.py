@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +13,13 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from dynamic import tapes
 from graphs import op as registry
 from graphs import tree
 from graphs.errors import DTypeError
 from graphs.testing.composites import CALLS
 from graphs.testing.sample import Sample, Values
 from graphs.testing.samples import samples
+from tests.helpers.together import together
 
 ROOT = Path(__file__).resolve().parents[2]
 Engine = Callable[[Sample, Sequence[Any]], Any]
@@ -68,6 +65,11 @@ ENGINES = [eagerly, on_tensors, in_a_batch, in_a_trace]
 INTERNAL = {"part", "input", "constant", "switch", "while_loop", "while_loop_gradient", "scan", "fused", "result"}
 
 
+def is_checked(name: str, op: registry.Op) -> bool:
+    """Whether it is no op of a test, nor control flow, whose operands are those of what it runs."""
+    return name not in INTERNAL and op.family not in ("custom", "control")
+
+
 def refusals(call: Callable[..., Any], arrays: Sequence[Any], run: Any) -> int:
     """Put each stranger in each place; how many were refused, as all must be."""
     count = 0
@@ -81,10 +83,8 @@ def refusals(call: Callable[..., Any], arrays: Sequence[Any], run: Any) -> int:
 
 
 @pytest.mark.parametrize("run", ENGINES)
-@pytest.mark.parametrize("name", sorted(set(registry.registered()) - INTERNAL))
+@together("name", [n for n, o in sorted(registry.registered().items()) if is_checked(n, o)])
 def test_an_op_refuses_what_no_tensor_holds(name: str, run: Any) -> None:
-    if registry.get(name).family in ("custom", "control"):
-        pytest.skip("an op of a test, or control flow, whose operands are those of what it runs")
     sample = next(s for s in samples(name) if all(a.size for a in s.arrays))
     assert refusals(sample, sample.arrays, run) == 13 * len(sample.arrays)
 
@@ -98,7 +98,7 @@ COMPOSED = sorted(
 
 
 @pytest.mark.parametrize("run", ENGINES)
-@pytest.mark.parametrize("name", COMPOSED)
+@together("name", COMPOSED)
 def test_a_function_made_of_ops_refuses_what_no_tensor_holds(name: str, run: Any) -> None:
     args, options = CALLS[name](Values(name))
     leaves, structure = tree.flatten(args)
@@ -136,7 +136,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("run", [on_tensors, in_a_batch, in_a_trace])
-@pytest.mark.parametrize("name", OPERATORS)
+@together("name", OPERATORS)
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_operator_refuses_it_from_either_side(name: str, turned: bool, run: Any) -> None:
     x, apply = np.array([1.0, 2.0]), OPERATORS[name]
@@ -218,13 +218,3 @@ def test_dtypes_of_other_sizes_and_byte_orders_are_held() -> None:
     x = dynamic.tensor(np.ones(2, np.float32), requires_grad=True)
     for dtype in ("f2", "f4", ">f4", "<f8", ">f8", "?", "i1", "u2", ">i8", np.longdouble):
         np.testing.assert_array_equal((x * np.ones(2, dtype)).detach().numpy(), [1, 1])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not tapes.is_compiled(), reason="this is that tape")
-def test_the_tape_in_python_refuses_the_same() -> None:
-    told = {**os.environ, "GRAPHDUEL_TAPE": "python"}
-    chosen = "(tensors or batch or operator or place or gradients) and not python"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k", chosen, __file__]
-    done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]

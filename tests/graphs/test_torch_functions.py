@@ -9,10 +9,11 @@ import graphs as g
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, gradients, run
 from tests.helpers.oracles import weights
+from tests.helpers.together import together
 from tests.helpers.torch_functions import CASES, golden
 
 GOLDEN = golden()
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+each_case = together("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
@@ -45,7 +46,7 @@ def test_engines_agree_to_the_bit_and_keep_float32(case):
     np.testing.assert_allclose(eager, GOLDEN[case.name]["value"], rtol=2e-5, atol=2e-5)
 
 
-@each_engine
-@pytest.mark.parametrize("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"))
+@pytest.mark.parametrize("engine", ENGINES)
+@together("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"))
 def test_second_derivatives_are_those_of_finite_differences(engine, case):
     check_grads(case.ours, case.inputs, order=2, engine=ENGINES[engine])

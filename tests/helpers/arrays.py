@@ -63,3 +63,8 @@ def compare(engine, ours, theirs, *arrays, signed=True):
 
 
 small_shapes = npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+
+
+def values(*shape, seed=0):
+    """Normal numbers, the same for a shape and a seed."""
+    return np.asarray(np.random.default_rng((seed, *shape)).normal(size=shape))

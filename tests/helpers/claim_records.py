@@ -3,7 +3,9 @@
 import json
 from random import Random
 
+from compare import claims
 from compare.claims import get
+from tests.helpers.records import typed
 
 LABELS = {"supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"}
 KEYS = {
@@ -16,11 +18,15 @@ LENGTHS = [3, 5, 8, 13, 21, 34]
 
 
 def verdict(claim, records):
-    found = get(claim).judge(records).to_dict()
+    found = get(claim).judge(typed(records)).to_dict()
     assert set(found) == KEYS
     assert found["verdict"] in LABELS
     json.dumps(found, allow_nan=False)
     return found
+
+
+def judge(records, **options):
+    return [found.to_dict() for found in claims.judge(typed(records), **options)]
 
 
 def said(found, words):
@@ -33,11 +39,18 @@ def regime(found, name):
 
 def parity(workload, arms, size="small", **status):
     checked = {
-        arm: {"status": status.get(arm.replace("-", "_"), "ok"), "gradient_error": 1e-7, "tolerance": 1e-5}
+        arm: {
+            "status": status.get(arm.replace("-", "_"), "ok"),
+            "reason": None,
+            "output_error": 1e-7,
+            "gradient_error": 1e-7,
+            "tolerance": 1e-5,
+        }
         for arm in arms
     }
     agree = all(arm["status"] == "ok" for arm in checked.values())
-    return {"kind": "parity", "workload": workload, "size": size, "agree": agree, "arms": checked}
+    place = {"kind": "parity", "workload": workload, "size": size}
+    return {**place, "agree": agree, "arms": checked, "same_graph": True, "kernel_calls": {}}
 
 
 def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, compiles=0, padding=1.0):
@@ -114,8 +127,9 @@ def memory(workload, dynamic, static, *, structure=0, size="small", arm="static-
     def held(peak, structure):
         return {
             "status": "ok",
-            "peak": peak,
-            "classes": {"structure": structure, "plan": 0, "parameters": 10**6},
+            "reason": None,
+            "peak": round(peak),
+            "classes": {"structure": round(structure), "plan": 0, "parameters": 10**6},
         }
 
     arms = {"dynamic": held(dynamic, 0), arm: held(static - structure, structure)}
@@ -176,21 +190,19 @@ def program(name, static, runs=True, edit=0.5, family="loops", **fields):
 
 def faults(count, better, family="shape"):
     """Faults that the engine `better` finds in fewer steps; None: both alike."""
-    return [
+    rows = [
         {
-            "kind": "fault",
-            "claim": "C3",
+            **FOUND,
             "fault": f"{better}{index}",
             "family": family,
             "engine": engine,
-            "detected": True,
-            "names_line": True,
             "steps": 1 if engine == better else 2,
             "ops_before": 3,
         }
         for index in range(count)
         for engine in ("dynamic", "static")
     ]
+    return [{"kind": "fault", "claim": "C3", "faults": rows}]
 
 
 def prototypes(count, static=2.0, dynamic=1.0, tokens=(120, 100)):
@@ -213,7 +225,10 @@ def caught(static, dynamic, of=20):
     return [{"kind": "fault", "claim": "C3", "faults": [{**FOUND, **row} for row in (*rows, never)]}]
 
 
-FOUND = {"detected": True, "names_line": True, "steps": 1, "ops_before": 0}
+FOUND = {
+    "detected": True, "names_line": True, "steps": 1, "ops_before": 0, "when": "forward", "tool": "run", "distance": 0,
+    "message": "it is wrong",
+}  # fmt: skip
 
 BATCHED = "static, padded batches"
 
@@ -308,8 +323,10 @@ def grid_memory(ratios):
 
 
 def edits(count, *, dynamic=1.0, static=50.0, rebuilds=(0, 1)):
+    cost = {"seconds": 1.0, "compile_seconds": 0.1, "edits": 1}
     engines = {
-        "dynamic": {"rebuild": rebuilds[0], "steps": dynamic},
-        "static": {"rebuild": rebuilds[1], "steps": static},
+        "dynamic": {**cost, "rebuild": rebuilds[0], "steps": dynamic},
+        "static": {**cost, "rebuild": rebuilds[1], "steps": static},
     }
-    return [{"kind": "edit", "claim": "C8", "edit": f"{static}/{i}", "engines": engines} for i in range(count)]
+    right = {"engines": engines, "ways": {}, "agree": True, "difference": 0.0}
+    return [{"kind": "edit", "claim": "C8", "edits": [{"edit": f"{static}/{i}", **right} for i in range(count)]}]

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dynamic
 import static
 from static.passes import pipeline
 
 ENGINES = {"dynamic": dynamic, "static": static}
+each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
 def run(engine: str, f: Callable[..., Any], *args: Any) -> Any:

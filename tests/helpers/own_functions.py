@@ -51,6 +51,7 @@ class Moody:
 
 
 inputs = [(PARAMS, X)]
+QUICK = {"processes": 0, "seconds": 0.01}
 
 
 def stream(dtype=np.float32):
@@ -61,3 +62,6 @@ def stream(dtype=np.float32):
 def masks():
     """Calls of `masked`."""
     return [(np.float32(0.5), np.linspace(0, 1, n, dtype=np.float32), np.ones(n, bool)) for n in LENGTHS]
+
+
+STREAM, MASKS = stream(), masks()

@@ -24,7 +24,7 @@ from static.memory import ordering, search, sharing
 from static.passes import pipeline
 from static.passes.views import eliminate_views
 
-NODES = 200
+NODES = 100
 GROWTH = 2.3  # of lines, where nodes double: quadratic are 4
 FEW = 2000  # lines, less of which say nothing
 SEARCH = {"plan": 200_000}  # lines for a search that small instances get, and large ones do not
@@ -62,9 +62,10 @@ def compiled(name: str, steps: int, file: Path) -> Counter[str]:
     return lines_by_phase(run)
 
 
+@pytest.mark.parametrize("nodes", [NODES, pytest.param(4 * NODES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", deep.SHAPES)
-def test_twice_the_nodes_take_twice_the_lines(name, tmp_path):
-    small, middle, large = (compiled(name, deep.steps(name, NODES) * k, tmp_path / "graph") for k in (1, 2, 4))
+def test_twice_the_nodes_take_twice_the_lines(name, nodes, tmp_path):
+    small, middle, large = (compiled(name, deep.steps(name, nodes) * k, tmp_path / "graph") for k in (1, 2, 4))
     assert {*PHASES, *(one.__name__ for one in pipeline.DEFAULT)} <= {*large}
     lines = {part: (small[part], middle[part], most) for part, most in large.items() if most > FEW}
     assert {part: n for part, n in lines.items() if n[1] > GROWTH * n[0] + SEARCH.get(part, 0)} == {}
@@ -226,3 +227,26 @@ def test_a_compilation_inside_a_trace_has_seconds_of_its_own():
 
     outer = static.compile(f, np.ones(2), passes=())
     assert {*outer.report().seconds} == {"trace", "schedule", "lower", "plan", "bind"}
+
+
+@pytest.mark.slow
+def test_a_memory_budget_for_twice_the_nodes_takes_twice_the_lines():
+    x = np.full(64, 0.5)
+
+    def lines(steps: int) -> int:
+        def loss(x: Any) -> Any:
+            for _ in range(steps):
+                x = g.tanh(x * x)
+            return g.sum(x)
+
+        step = static.value_and_grad(loss)
+        budget = static.compile(step, x, passes=pipeline.SIMPLIFY).plan.peak // 2
+        found: list[Any] = []
+        counted = lines_by_phase(
+            lambda: found.append(static.compile(step, x, passes=pipeline.SIMPLIFY, memory_budget=budget))
+        )
+        assert found[0].plan.peak <= budget
+        return counted["recompute"]
+
+    small, large = lines(30), lines(60)
+    assert FEW < small < large < GROWTH * small

@@ -15,7 +15,7 @@ import static
 from static.memory import Plan, best_fit, exact, greedy_by_size, max_live, plan
 from static.memory.boxes import fillers, join, spread
 from static.memory.buffers import components
-from static.memory.schedule import lifetimes, schedule
+from static.memory.schedule import schedule
 from static.passes import pipeline
 from tests.helpers.hard_instances import STEPS, packed
 from tests.helpers.random_graphs import random_program
@@ -298,11 +298,10 @@ def test_a_buffer_lives_until_its_last_reader_views_included(seed):
     program = random_program(seed)
     graph = static.compile(static.value_and_grad(program), list(program.inputs)).graph
     order = schedule(graph)
-    lives = dict(zip(order.buffers, lifetimes(order.buffers, order, [1] * len(order.buffers)), strict=True))
     for step, node in enumerate(order.order):
         for value in (node, *node.inputs):
             place = order.place.get(order.owner[value])
-            assert place is None or lives[place.buffer][0] <= step < lives[place.buffer][1]
+            assert place is None or order.lives[place.buffer][0] <= step < order.lives[place.buffer][1]
 
 
 def test_views_keep_their_owner_alive_and_cost_nothing():

@@ -10,6 +10,7 @@ import static
 from graphs import Graph, Node, TensorSpec, VerificationError, ir
 from graphs.op import registered
 from graphs.testing import samples
+from static import clock
 from static.passes import pipeline
 from static.passes.dead_code import remove_dead_code
 from tests.helpers.printed import agree
@@ -244,3 +245,17 @@ def test_passes_agree_with_each_other_on_a_program_of_all_kinds():
     agree(graph, pipeline.run(graph, pipeline.SIMPLIFY)[0], exact=True)
     agree(graph, pipeline.run(graph, pipeline.SIMPLIFY + pipeline.RESTRUCTURE)[0], exact=False)
     agree(graph, pipeline.run(graph)[0], exact=False)
+
+
+def test_a_compilation_goes_forward_and_enters_each_phase_once(monkeypatch):
+    entered: list[str] = []
+    enter = clock.phase.__enter__
+
+    def noted(self: clock.phase) -> None:
+        entered.append(self._name)
+        enter(self)
+
+    monkeypatch.setattr(clock.phase, "__enter__", noted)
+    static.compile(static.value_and_grad(lambda w, x: g.mean(g.tanh(x @ w) ** 2)), np.ones((3, 2)), np.ones((4, 3)))
+    passes = [one.__name__ for one in pipeline.DEFAULT]
+    assert entered == ["trace", "differentiate", *passes, "schedule", "lower", "plan", "bind"]

@@ -15,8 +15,8 @@ import graphs as g
 import static
 from graphs import tree
 from static.codegen import lowering, results
-from tests.dynamic.test_pool import ALIASES as OF_POOL
-from tests.dynamic.test_pool import content
+from tests.helpers.aliases import ALIASES as OF_POOL
+from tests.helpers.aliases import content
 from tests.helpers.random_graphs import random_program
 
 SHAPE = (512, 512)  # of float32: a mebibyte

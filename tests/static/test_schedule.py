@@ -13,7 +13,7 @@ from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
 from static.memory import max_live, ordering, sharing
-from static.memory.schedule import Schedule, lifetimes, schedule
+from static.memory.schedule import Schedule, schedule
 from static.passes import pipeline
 from tests.helpers.arena import check_arena
 from tests.helpers.random_control import draw, evaluate
@@ -194,8 +194,11 @@ def bound(graph: Graph, order: Any) -> int:
     """The most bytes live when the nodes run in this order."""
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    made = Schedule(tuple(order), seen, sharing.places(order, seen, planned), {})
-    return max_live(lifetimes(made.buffers, made, [node.spec.nbytes for node in made.buffers]))
+    return live(Schedule.of(order, seen, sharing.places(order, seen, planned)))
+
+
+def live(plan: Schedule) -> int:
+    return max_live([(*steps, node.spec.nbytes) for node, steps in plan.lives.items()])
 
 
 def test_values_that_are_reduced_do_not_wait():
@@ -243,5 +246,4 @@ def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
             assert len(order) == len(graph)
         chosen = schedule(graph)
         assert chosen.order == schedule(graph).order
-        made = max_live(lifetimes(chosen.buffers, chosen, [node.spec.nbytes for node in chosen.buffers]))
-        assert made <= bound(graph, graph.nodes)
+        assert live(chosen) <= bound(graph, graph.nodes)

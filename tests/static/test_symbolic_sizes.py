@@ -10,8 +10,10 @@ import pytest
 import dynamic
 import graphs as g
 import static
+from graphs import dims
 from graphs.errors import GraphError, ShapeError
 from graphs.op import registered
+from graphs.ops.slicing import sliced_size
 from graphs.testing import samples
 
 OPS = [name for name, op in registered().items() if op.family not in ("source", "control", "effect")]
@@ -156,3 +158,22 @@ def test_a_shape_that_contradicts_names_the_size_and_both_values(shapes, given, 
 def test_a_size_that_an_op_cannot_take_names_the_op_and_line(f, words):
     with pytest.raises(ShapeError, match=words):
         static.compile(f, g.TensorSpec(("n",), "float64"))(np.ones(1))
+
+
+@pytest.mark.parametrize("shape", [("B",), (3, "B"), ("B", 3)])
+@pytest.mark.parametrize("f", [g.diff, lambda x: g.diff(x, n=2), g.gradient])
+def test_differences_of_neighbours_along_a_symbolic_axis(f, shape):
+    exe = static.compile(f, g.TensorSpec(shape, "float64"))
+    for size in (4, 7):
+        x = np.random.default_rng(0).normal(size=[size if s == "B" else s for s in shape])
+        for ours, plain in zip(g.tree.leaves(exe(x)), g.tree.leaves(f(x)), strict=True):
+            np.testing.assert_allclose(ours, plain)
+
+
+@pytest.mark.parametrize("start", [None, -3, -1, 0, 1, 5])
+@pytest.mark.parametrize("stop", [None, -3, -1, 0, 1, 5])
+@pytest.mark.parametrize("step", [None, 2])
+def test_the_size_of_a_slice_of_a_symbolic_axis(start, stop, step):
+    size = sliced_size(slice(start, stop, step), dims.dim("B"))
+    for number in range(8):
+        assert dims.evaluate(size, {"B": number}) == len(range(number)[start:stop:step])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,10 @@ import graphs
 import static
 from compare.claims.c1_control_flow.corpus import programs, tokens
 from compare.claims.c1_control_flow.corpus.program import Arguments, Array, Function, Program
+from compare.claims.c1_control_flow.schema import ProgramRow, Programs
 from compare.errors import described
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
-from compare.records.results import Record
 from compare.run.job import Budget
 from graphs.errors import ControlFlowError, VerificationError
 from graphs.testing import check_grads
@@ -34,17 +34,17 @@ Results = list[tuple[Any, Any]]
 class Tried(NamedTuple):
     """How a function fared in an engine on all inputs: `right`, `wrong`, `refused` or `failed`, and why."""
 
-    status: str
+    status: Literal["right", "wrong", "refused", "failed"]
     reason: str | None = None
 
 
-def measure() -> Record:
+def measure() -> Programs:
     """The record of claim C1: one entry for each program."""
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
-    return {"kind": "program", "claim": "C1", "programs": [measured(program) for program in programs()]}
+    return Programs("C1", [measured(program) for program in programs()])
 
 
-def measured(program: Program) -> Record:
+def measured(program: Program) -> ProgramRow:
     """What a program does in the dynamic engine as it is, and what it takes in the static one.
 
     `trace` says how its plain version fares under `static.jit`, which compiles again for another structure. Seconds
@@ -54,7 +54,7 @@ def measured(program: Program) -> Record:
         expected = reference(program)
     except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
         unknown = Tried("failed", "there is nothing to compare with")
-        return {**found(program, Tried("failed", described(error)), unknown, unknown), **costs(program, None)}
+        return found(program, Tried("failed", described(error)), unknown, unknown)
     in_dynamic = tried(lambda: check_dynamic(program, expected))
     arm = Static(program, program.plain, program.inputs)
     as_it_is = rewritten = tried(lambda: arm.check(expected))
@@ -62,23 +62,34 @@ def measured(program: Program) -> Record:
         arm = Static(program, program.graph, program.graph_inputs or program.inputs)
         rewritten = tried(lambda: arm.check(expected))
     usable = arm if rewritten.status == "right" else None
-    return {**found(program, in_dynamic, as_it_is, rewritten), **costs(program, usable), **seconds(program, usable)}
+    row = found(program, in_dynamic, as_it_is, rewritten, usable)
+    row.dynamic_seconds, row.static_seconds = seconds(program, usable)
+    return row
 
 
-def found(program: Program, in_dynamic: Tried, as_it_is: Tried, rewritten: Tried) -> Record:
-    """Which of the two can run it, and in which form."""
-    return {
-        "program": program.name,
-        "family": program.family,
-        "dynamic": in_dynamic.status == "right",
-        "static": verdict(as_it_is, rewritten),
-        "reason": in_dynamic.reason or program.cannot or rewritten.reason,
-        "trace": as_it_is.status,
-        "trace_reason": as_it_is.reason,
-    }
+def found(
+    program: Program, in_dynamic: Tried, as_it_is: Tried, rewritten: Tried, arm: Static | None = None
+) -> ProgramRow:
+    """Which of the two can run it, in which form, and what the version that static runs takes to write and compile."""
+    return ProgramRow(
+        program=program.name,
+        family=program.family,
+        dynamic=in_dynamic.status == "right",
+        static=verdict(as_it_is, rewritten),
+        reason=in_dynamic.reason or program.cannot or rewritten.reason,
+        trace=as_it_is.status,
+        trace_reason=as_it_is.reason,
+        tokens=len(tokens.tokens(program.plain)),
+        graph_tokens=len(tokens.tokens(arm.function)) if arm else None,
+        edit=tokens.share(program.plain, arm.function) if arm else None,
+        compiles=arm.jitted.stats.compiles if arm else None,
+        compile_seconds=arm.jitted.stats.compile_seconds if arm else None,
+        dynamic_seconds=None,
+        static_seconds=None,
+    )
 
 
-def verdict(as_it_is: Tried, rewritten: Tried) -> str:
+def verdict(as_it_is: Tried, rewritten: Tried) -> Literal["unchanged", "rewritten", "refused"]:
     """What static takes: the program unchanged, a rewriting, or it is refused."""
     if as_it_is.status == "right":
         return "unchanged"
@@ -152,28 +163,15 @@ def tried(check: Callable[[], None]) -> Tried:
     return Tried("right")
 
 
-def costs(program: Program, arm: Static | None) -> Record:
-    """What the version that static runs takes to write and to compile; nulls where there is none."""
-    stats = arm and arm.jitted.stats
-    return {
-        "tokens": len(tokens.tokens(program.plain)),
-        "graph_tokens": arm and len(tokens.tokens(arm.function)),
-        "edit": arm and tokens.share(program.plain, arm.function),
-        "compiles": stats and stats.compiles,
-        "compile_seconds": stats and stats.compile_seconds,
-        "dynamic_seconds": None,
-        "static_seconds": None,
-    }
-
-
-def seconds(program: Program, arm: Static | None) -> dict[str, float]:
+def seconds(program: Program, arm: Static | None) -> tuple[float, float | None]:
     """Seconds a call in each engine that runs it, in steady state."""
     taped = dynamic.value_and_grad(weighted(program.plain))
     arms: dict[str, Callable[[], object]] = {"dynamic": lambda: calls(program, taped, program.inputs)}
     if arm is not None:
         arms["static"] = arm
     blocks, _ = steady_blocks(arms, BUDGET, Random(program.name))
-    return {f"{name}_seconds": median(times) / len(program.inputs) for name, times in blocks.items()}
+    each = {name: median(times) / len(program.inputs) for name, times in blocks.items()}
+    return each["dynamic"], each.get("static")
 
 
 def weighted(function: Function) -> Function:

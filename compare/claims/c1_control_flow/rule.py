@@ -1,8 +1,6 @@
 """C1: ordinary Python control flow works in a dynamic graph and is hard to express in a static one.
 
-Judged from the `programs` of lines of kind "program": `family` (branches, loops, recursion, ...), `dynamic` (whether
-it runs there unchanged, with right gradients), `static` ("unchanged", "rewritten" or "refused"), and `edit`, the
-tokens changed by the rewriting as a share of the program's own. Times are told and not judged.
+Times are told and not judged.
 """
 
 from __future__ import annotations
@@ -10,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
-from compare.claims.c1_control_flow.schema import Programs
-from compare.records.kind import Kind
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
+from compare.claims.c1_control_flow.schema import ProgramRow, Programs
+from compare.records.record import Kind, Records, of
 from compare.stats import Interval, geometric_mean, proportion_interval
 
 MIN_PROGRAMS = 40
@@ -32,7 +30,7 @@ def find(records: Records) -> Finding:
     programs = _programs(records)
     if not programs:
         return not_measured("programs with control flow")
-    runs = proportion_interval(sum(bool(p["dynamic"]) for p in programs), len(programs))
+    runs = proportion_interval(sum(p.dynamic for p in programs), len(programs))
     hard = _hard_share(programs)
     reasons = (
         f"{len(programs)} programs, of which dynamic runs {runs.estimate:.0%} unchanged",
@@ -44,28 +42,28 @@ def find(records: Records) -> Finding:
         reasons,
         Effect("programs that are hard for static", hard.estimate, "share"),
         hard,
-        tuple(_family(family, programs) for family in sorted({p["family"] for p in programs})),
+        tuple(_family(family, programs) for family in sorted({p.family for p in programs})),
     )
 
 
-def _programs(records: Records) -> list[Record]:
+def _programs(records: Records) -> list[ProgramRow]:
     """Each program once; of several measurements the worst, since repeating one is no new evidence."""
-    found: dict[str, Record] = {}
-    for row in (row for record in of(records, "program") for row in record["programs"]):
-        found[row["program"]] = min(found.get(row["program"], row), row, key=_standing)
+    found: dict[str, ProgramRow] = {}
+    for row in (row for record in of(records, Programs) for row in record.programs):
+        found[row.program] = min(found.get(row.program, row), row, key=_standing)
     return [found[name] for name in sorted(found)]
 
 
-def _standing(program: Record) -> tuple[bool, bool, str]:
-    return bool(program["dynamic"]), not _is_hard(program), repr(sorted(program.items()))
+def _standing(program: ProgramRow) -> tuple[bool, bool, str]:
+    return program.dynamic, not _is_hard(program), repr(program)
 
 
-def _is_hard(program: Record) -> bool:
-    easy = program["static"] == "rewritten" and program["edit"] <= EASY_EDIT
-    return not (easy or program["static"] == "unchanged")
+def _is_hard(program: ProgramRow) -> bool:
+    easy = program.static == "rewritten" and (program.edit or 0.0) <= EASY_EDIT
+    return not (easy or program.static == "unchanged")
 
 
-def _hard_share(programs: list[Record]) -> Interval:
+def _hard_share(programs: list[ProgramRow]) -> Interval:
     return proportion_interval(sum(map(_is_hard, programs)), len(programs))
 
 
@@ -75,30 +73,30 @@ def _verdict(runs: float, hard: Interval) -> Label:
     return "supported" if hard.low > HARD_MOST else "depends"
 
 
-def _details(programs: list[Record]) -> Iterator[str]:
+def _details(programs: list[ProgramRow]) -> Iterator[str]:
     """What stands behind the shares: how many of each kind, which, and how long they take."""
-    edits = [p["edit"] for p in programs if p["static"] == "rewritten"]
+    edits = [p.edit or 0.0 for p in programs if p.static == "rewritten"]
     cost = f" (in the median {median(edits):.0%} of their tokens)" if edits else ""
-    unchanged, refused = (sum(p["static"] == kind for p in programs) for kind in ("unchanged", "refused"))
+    unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
     yield f"in static {unchanged} run unchanged, {len(edits)} once rewritten{cost}, {refused} not at all"
     beyond = (refused + sum(edit > GENEROUS_EDIT for edit in edits)) / len(programs)
     yield f"if up to {GENEROUS_EDIT:.0%} of the tokens counted as easy, {beyond:.0%} would be hard"
-    yield from _named("dynamic fails in", (p for p in programs if not p["dynamic"]))
+    yield from _named("dynamic fails in", (p for p in programs if not p.dynamic))
     yield from _named(
-        "traced without an error, and wrong for another input", (p for p in programs if p["trace"] == "wrong")
+        "traced without an error, and wrong for another input", (p for p in programs if p.trace == "wrong")
     )
-    yield from _named("no fixed graph gives the same", (p for p in programs if p["static"] == "refused"))
-    if ratios := [p["dynamic_seconds"] / p["static_seconds"] for p in programs if p["static_seconds"]]:
+    yield from _named("no fixed graph gives the same", (p for p in programs if p.static == "refused"))
+    if ratios := [p.dynamic_seconds / p.static_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
         yield f"where both run, dynamic takes {geometric_mean(ratios):.2g} times static's time once that is compiled"
 
 
-def _named(words: str, programs: Iterable[Record]) -> Iterator[str]:
-    if names := [p["program"] for p in programs]:
+def _named(words: str, programs: Iterable[ProgramRow]) -> Iterator[str]:
+    if names := [p.program for p in programs]:
         yield f"{words}: {', '.join(names)}"
 
 
-def _family(family: str, programs: list[Record]) -> Regime:
-    hard = _hard_share([p for p in programs if p["family"] == family])
+def _family(family: str, programs: list[ProgramRow]) -> Regime:
+    hard = _hard_share([p for p in programs if p.family == family])
     verdict: Label = "supported" if hard.low > HARD_MOST else "inconclusive"
     return Regime(family, "refuted" if hard.high < HARD_MOST else verdict, hard.estimate, hard)
 
@@ -119,8 +117,8 @@ CLAIM = Claim(
     f"{HARD_FEW:.0%}. Supported if it lies above {HARD_MOST:.0%}. Otherwise depends, by family of "
     f"programs. Inconclusive under {MIN_PROGRAMS} programs.",
     find=find,
-    reads=("program",),
-    check=Kind("program", Programs, "compare.claims.c1_control_flow.measure:measure"),
+    reads=(Programs,),
+    check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure"),
     literature=(
         "AutoGraph makes graphs of Python control flow with no loss (abstract, arXiv 1810.08061)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",

@@ -1,9 +1,15 @@
 """What the check of C1 finds of each program."""
 
-from typing import Literal, NotRequired, TypedDict
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Record
 
 
-class ProgramRow(TypedDict):
+class ProgramRow(Struct):
     """One program with control flow: whether it runs as it is in the dynamic engine, and what static takes.
 
     `trace` is how it fares in static as it is, on all inputs, and `trace_reason` why. `edit` is the share of its
@@ -21,14 +27,14 @@ class ProgramRow(TypedDict):
     trace_reason: str | None
     edit: float | None
     tokens: int
-    graph_tokens: NotRequired[int | None]
     dynamic_seconds: float | None
     static_seconds: float | None
     compiles: int | None
     compile_seconds: float | None
+    graph_tokens: int | None = None
 
 
-class Programs(TypedDict):
+class Programs(Record, tag="program"):
     """The programs measured for a claim."""
 
     claim: str

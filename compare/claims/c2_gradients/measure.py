@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from compare.claims.c2_gradients.schema import Gradients
+
 if TYPE_CHECKING:
     from graphs.testing import Sample
 
@@ -25,20 +27,14 @@ TOLERANCE = 1e-12
 Check = tuple[str, Callable[[], None]]
 
 
-def measure() -> dict[str, Any]:
+def measure() -> Gradients:
     """The gradients record: how many checks there were, how many passed, and what failed, by op."""
     with redirect_stderr(StringIO()):  # some ops print what they are given
         outcomes = {name: [_outcome(*check) for check in checks(name)] for name in differentiable()}
     failures = [outcome for found in outcomes.values() for outcome in found if outcome]
     total = sum(map(len, outcomes.values()))
-    return {
-        "kind": "gradients",
-        "claim": "C2",
-        "checks": total,
-        "passed": total - len(failures),
-        "failures": failures,
-        "by_op": {name: {"checks": len(o), "passed": o.count(None)} for name, o in outcomes.items()},
-    }
+    by_op = {name: {"checks": len(o), "passed": o.count(None)} for name, o in outcomes.items()}
+    return Gradients("C2", total, total - len(failures), failures, by_op)
 
 
 def differentiable() -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.claims.c2_gradients.schema import Gradients
 from compare.claims.evidence import DYNAMIC
-from compare.records.kind import Kind
+from compare.instruments.parity.schema import Parity, ParityArm
+from compare.records.record import Kind, Records, of
 from compare.stats import Interval, proportion_interval
 
 MIN_OPS = 40
@@ -21,13 +22,13 @@ NAMED = 10
 def find(records: Records) -> Finding:
     """Supported when every check passes and there are enough; refuted when one fails."""
     sweep, models = _sweep(records), _models(records)
-    checks, passed = sweep["checks"], sweep["passed"]
+    checks, passed = sweep.checks, sweep.passed
     total, good = checks + len(models), passed + sum(models.values())
     if total == 0:
         return not_measured("gradient checks")
     rate = proportion_interval(good, total)
-    lacking = _lacking(len(sweep.get("by_op", ())), models, rate)
-    failures = [*sweep.get("failures", ()), *sorted(name for name, agrees in models.items() if not agrees)]
+    lacking = _lacking(len(sweep.by_op), models, rate)
+    failures = [*sweep.failures, *sorted(name for name, agrees in models.items() if not agrees)]
     parts = ("single ops", passed, checks), ("whole workloads", sum(models.values()), len(models))
     return Finding(
         _verdict(good == total, not lacking),
@@ -38,27 +39,26 @@ def find(records: Records) -> Finding:
     )
 
 
-def _sweep(records: Records) -> Record:
+def _sweep(records: Records) -> Gradients:
     """The checks of single ops; of several records the worst, since repeating checks is no new evidence."""
-    none: Record = {"checks": 0, "passed": 0}
-    return min(of(records, "gradients"), key=lambda r: (r["passed"] - r["checks"], r["checks"], repr(r)), default=none)
+    none = Gradients("C2", 0, 0, [], {})
+    return min(of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
 
 
 def _models(records: Records) -> dict[str, bool]:
     """For each workload and size, whether the tape's gradients agree with the float64 reference."""
     found: dict[str, bool] = {}
-    for record in of(records, "parity"):
-        arm = record["arms"].get(DYNAMIC)
-        if arm and arm["status"] in ("ok", "disagree"):
-            name = f"{record['workload']} ({record['size']})"
+    for record in of(records, Parity):
+        arm = record.arms.get(DYNAMIC)
+        if arm and arm.status in ("ok", "disagree"):
+            name = f"{record.workload} ({record.size})"
             found[name] = found.get(name, True) and _agrees(arm)
     return found
 
 
-def _agrees(arm: Record) -> bool:
+def _agrees(arm: ParityArm) -> bool:
     # an arm may disagree in its outputs alone; that is no wrong gradient
-    error = arm.get("gradient_error")
-    return bool(arm["status"] == "ok" or (error is not None and error <= arm["tolerance"]))
+    return arm.status == "ok" or (arm.gradient_error is not None and arm.gradient_error <= arm.tolerance)
 
 
 def _lacking(ops: int, models: dict[str, bool], rate: Interval) -> tuple[str, ...]:
@@ -102,8 +102,8 @@ CLAIM = Claim(
     f"{MIN_WORKLOADS} workloads, and the lower end of Wilson's 95% interval of the pass rate is above "
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
-    reads=("gradients", "parity"),
-    check=Kind("gradients", Gradients, "compare.claims.c2_gradients.measure:measure"),
+    reads=(Gradients, Parity),
+    check=Kind(Gradients, "compare.claims.c2_gradients.measure:measure"),
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(
         "gradients in float16, where the reference differs by rounding alone",

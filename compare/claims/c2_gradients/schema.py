@@ -1,13 +1,15 @@
 """What the check of C2 finds."""
 
-from typing import Any, TypedDict
+from __future__ import annotations
+
+from compare.records.record import Record
 
 
-class Gradients(TypedDict):
+class Gradients(Record, tag="gradients"):
     """The gradient checks made for a claim."""
 
     claim: str
     checks: int
     passed: int
     failures: list[str]
-    by_op: dict[str, Any]
+    by_op: dict[str, dict[str, int]]

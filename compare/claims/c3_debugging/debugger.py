@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from compare.claims.c3_debugging.base import Fault, Place
+from compare.claims.c3_debugging.schema import FaultRow, Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Report, Tools, same, same_results
 
-IMMUNE = "cannot happen"
+IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty program does what the healthy one does."""
 LONGEST = 300
 """Characters of a message that are recorded."""
@@ -23,7 +24,7 @@ class Located(NamedTuple):
     probes: int
 
 
-def examine(fault: Fault, tools: Tools) -> dict[str, Any]:
+def examine(fault: Fault, tools: Tools) -> FaultRow:
     """What one engine makes of one fault, as `compare.claims.c3_debugging.rule` judges it.
 
     detected    whether a tool that does not know the healthy program reports something
@@ -101,17 +102,17 @@ def _reading(found: Located, fault: Fault, faulty: Attempt) -> int:
 
 def _row(
     fault: Fault, tools: Tools, report: Report | None, tool: str, named: bool, distance: int | None, steps: int
-) -> dict[str, Any]:
-    return {
-        "fault": fault.name,
-        "family": fault.family,
-        "engine": tools.name,
-        "detected": report is not None,
-        "when": report.when if report else "never",
-        "tool": tool,
-        "ops_before": report.ops if report else 0,
-        "names_line": named,
-        "distance": distance,
-        "steps": steps,
-        "message": report.message[:LONGEST] if report else "",
-    }
+) -> FaultRow:
+    return FaultRow(
+        fault=fault.name,
+        family=fault.family,
+        engine=tools.name,
+        detected=report is not None,
+        when=report.when if report else "never",
+        tool=tool,
+        ops_before=report.ops if report else 0,
+        names_line=named,
+        distance=distance,
+        steps=steps,
+        message=report.message[:LONGEST] if report else "",
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 import dynamic
 from compare.claims.c3_debugging.base import Program
+from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
@@ -47,7 +48,7 @@ class DynamicTools(Tools):
     def gradients(self, program: Program) -> Any:  # noqa: D102
         return dynamic.grad(program.loss)(program.params, *program.examples[0])
 
-    def graph(self, program: Program) -> tuple[Graph, str, int]:  # noqa: D102
+    def graph(self, program: Program) -> tuple[Graph, Phase, int]:  # noqa: D102
         graph = dynamic.record(program.loss, program.params, *program.examples[0])
         return graph, "forward", len(list(graph.calls))
 
@@ -58,14 +59,14 @@ class _Log:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.events: list[Event] = []
-        self.phase = "forward"
+        self.phase: Phase = "forward"
 
     def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
         if op.name != "identity":  # what only marks a value, and is in no graph
             _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the program
             self.events.append(Event(op.name, line, np.array(out)))
 
-    def entering(self, phase: str, function: Callable[..., Any], then: str | None = None) -> Callable[..., Any]:
+    def entering(self, phase: Phase, function: Callable[..., Any], then: Phase | None = None) -> Callable[..., Any]:
         """The function with its phase, and the phase after it, written down."""
 
         def run(*args: Any) -> Any:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compare.claims.c3_debugging.catalogue import corpus
 from compare.claims.c3_debugging.debugger import examine
 from compare.claims.c3_debugging.dynamic_tools import DynamicTools
+from compare.claims.c3_debugging.schema import Faults
 from compare.claims.c3_debugging.static_tools import StaticTools
 
 
-def measure() -> dict[str, Any]:
+def measure() -> Faults:
     """The record of claim C3: for each fault and engine, what the scripted debugger met."""
     engines = (DynamicTools(), StaticTools())
-    return {
-        "kind": "fault",
-        "claim": "C3",
-        "faults": [examine(fault, tools) for fault in corpus() for tools in engines],
-    }
+    return Faults("C3", [examine(fault, tools) for fault in corpus() for tools in engines])

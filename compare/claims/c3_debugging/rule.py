@@ -1,18 +1,13 @@
-"""C3: dynamic graphs are easier to debug.
-
-Judged from the `faults` of lines of kind "fault", one for each seeded fault and engine: `fault`, `family`, `engine`,
-`detected`, `names_line` (whether the error names the user's line), `steps` (to the faulty value) and
-`ops_before` (how many ops ran before the fault was seen). Each engine has its best tools.
-"""
+"""C3: dynamic graphs are easier to debug. Each engine has its best tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, not_measured, of
-from compare.claims.c3_debugging.schema import Faults
-from compare.records.kind import Kind
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
+from compare.claims.c3_debugging.schema import FaultRow, Faults
+from compare.records.record import Kind, Records, of
 from compare.stats import Interval, proportion_interval
 
 MIN_FAULTS = 30
@@ -43,24 +38,24 @@ def find(records: Records) -> Finding:
     )
 
 
-def _faults(records: Records) -> list[Record]:
+def _faults(records: Records) -> list[FaultRow]:
     """Each fault in each engine once, measured last, since repeating one is no new evidence."""
-    rows = (row for record in of(records, "fault") for row in record.get("faults", [record]))
-    return list({(row["family"], row["fault"], row["engine"]): row for row in rows}.values())
+    rows = (row for record in of(records, Faults) for row in record.faults)
+    return list({(row.family, row.fault, row.engine): row for row in rows}.values())
 
 
-def _duels(faults: list[Record]) -> dict[tuple[str, str], int]:
+def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:
     """For each fault that both engines met: 1 where dynamic is better, -1 where static is, 0 if even."""
     scores: dict[tuple[str, str], dict[str, Score]] = {}
     for fault in faults:
-        scores.setdefault((fault["family"], fault["fault"]), {})[fault["engine"]] = _score(fault)
+        scores.setdefault((fault.family, fault.fault), {})[fault.engine] = _score(fault)
     met = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
     return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in met.items()}
 
 
-def _score(fault: Record) -> Score:
+def _score(fault: FaultRow) -> Score:
     """Better is larger: found at all, then the line named, then fewer steps, then earlier."""
-    return bool(fault["detected"]), bool(fault["names_line"]), -int(fault["steps"]), -int(fault["ops_before"])
+    return fault.detected, fault.names_line, -fault.steps, -fault.ops_before
 
 
 def _share(duels: list[int]) -> Interval | None:
@@ -84,14 +79,14 @@ def _won(duels: dict[tuple[str, str], int], side: int) -> int:
     return list(duels.values()).count(side)
 
 
-def _details(faults: list[Record]) -> Iterator[str]:
+def _details(faults: list[FaultRow]) -> Iterator[str]:
     """What stands behind the duels, an engine at a time."""
     for engine in ("dynamic", "static"):
-        rows = [fault for fault in faults if fault["engine"] == engine]
-        steps = median(row["steps"] for row in rows)
-        silent = sum(not row["detected"] for row in rows)
-        named = sum(bool(row["names_line"]) for row in rows)
-        before = sum(bool(row["detected"]) and row["ops_before"] == 0 for row in rows)
+        rows = [fault for fault in faults if fault.engine == engine]
+        steps = median(row.steps for row in rows)
+        silent = sum(not row.detected for row in rows)
+        named = sum(row.names_line for row in rows)
+        before = sum(row.detected and row.ops_before == 0 for row in rows)
         yield (
             f"{engine}: {silent} of {len(rows)} faults pass in silence, {named} are put down to their line, "
             f"{before} end before any op runs or cannot happen; in the median {steps:g} steps"
@@ -120,8 +115,8 @@ CLAIM = Claim(
     f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
     f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
     find=find,
-    reads=("fault",),
-    check=Kind("fault", Faults, "compare.claims.c3_debugging.measure:measure"),
+    reads=(Faults,),
+    check=Kind(Faults, "compare.claims.c3_debugging.measure:measure"),
     literature=(
         "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
         "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",

@@ -1,16 +1,25 @@
 """What the check of C3 finds of each fault."""
 
-from typing import Literal, TypedDict
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Record
+
+Engine = Literal["dynamic", "static"]
+Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never", "cannot happen"]
 
 
-class FaultRow(TypedDict):
+class FaultRow(Struct):
     """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.debugger`)."""
 
     fault: str
     family: str
-    engine: Literal["dynamic", "static"]
+    engine: Engine
     detected: bool
-    when: Literal["trace", "call", "forward", "backward", "update", "step", "never", "cannot happen"]
+    when: Phase
     tool: str
     ops_before: int
     names_line: bool
@@ -19,7 +28,7 @@ class FaultRow(TypedDict):
     message: str
 
 
-class Faults(TypedDict):
+class Faults(Record, tag="fault"):
     """The seeded faults looked for for a claim."""
 
     claim: str

@@ -10,6 +10,7 @@ import numpy as np
 
 import static
 from compare.claims.c3_debugging.base import Program
+from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
 from graphs.ir import Graph, Node
 
@@ -45,7 +46,7 @@ class StaticTools(Tools):
     def gradients(self, program: Program) -> Any:  # noqa: D102
         return static.grad(program.loss)(program.params, *program.examples[0])
 
-    def graph(self, program: Program) -> tuple[Graph, str, int]:  # noqa: D102
+    def graph(self, program: Program) -> tuple[Graph, Phase, int]:  # noqa: D102
         return static.trace(program.loss, program.params, *program.declared), "trace", 0
 
 
@@ -67,7 +68,7 @@ class _Phases:
 
         return traced
 
-    def of(self, node: Node | None) -> str:
+    def of(self, node: Node | None) -> Phase:
         """The phase that a node belongs to."""
         if node in self.forward:
             return "forward"

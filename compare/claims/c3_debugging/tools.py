@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare.claims.c3_debugging.base import Place, Program
+from compare.claims.c3_debugging.schema import Engine, Phase
 from graphs import tree
 from graphs.ir import Graph
 from graphs.reach import unreached
@@ -46,7 +47,7 @@ class Attempt:
     events: tuple[Event, ...]
     results: tuple[Any, ...] | None
     error: Exception | None = None
-    when: str = "never"
+    when: Phase = "never"
 
     @property
     def ops(self) -> int:
@@ -57,7 +58,7 @@ class Attempt:
 class Report(NamedTuple):
     """What a tool found without knowing the healthy program."""
 
-    when: str
+    when: Phase
     message: str
     ops: int
 
@@ -71,7 +72,7 @@ class Report(NamedTuple):
 class Tools(ABC):
     """The tools of one engine."""
 
-    name: str
+    name: Engine
 
     @abstractmethod
     def attempt(self, program: Program, *, checked: bool = False) -> Attempt:
@@ -86,7 +87,7 @@ class Tools(ABC):
         """The gradients of the loss on the first example, as arrays."""
 
     @abstractmethod
-    def graph(self, program: Program) -> tuple[Graph, str, int]:
+    def graph(self, program: Program) -> tuple[Graph, Phase, int]:
         """The graph of the loss, the phase in which it is known, and how many ops run until then."""
 
     # In the order in which somebody would try them -------------------------------------------------------------

@@ -5,10 +5,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from compare.instruments.time.schema import Call
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
-from compare.report.records import Call, Cell
 from compare.report.summary import Summary, largest
 
 _DASHES = (0, (4, 3))
@@ -38,7 +39,7 @@ def draw(summary: Summary) -> Drawing:
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 
-def _varies(calls: tuple[Call, ...]) -> bool:
+def _varies(calls: list[Call]) -> bool:
     return len({call.length for call in calls}) > 1
 
 
@@ -52,7 +53,7 @@ def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None
             axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
 
 
-def _panel(axes: Axes, calls: tuple[Call, ...], steady: float, colour: str) -> None:
+def _panel(axes: Axes, calls: list[Call], steady: float, colour: str) -> None:
     for new in (False, True):
         points = [(call.length, call.seconds) for call in calls if call.new is new and call.seconds > 0]
         if points:
@@ -91,7 +92,7 @@ def _table(summary: Summary) -> Table:
     return Table(headers, rows, "lllrrrrrr")
 
 
-def _cells(cell: Cell, arm: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
+def _cells(cell: Cell, arm: str, calls: list[Call]) -> tuple[str, ...]:
     times = sorted(call.seconds for call in calls)
     ranks = [times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.95, 0.99, 1.0)]
     counts = (str(len(calls)), str(sum(call.new for call in calls)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from compare.claims.base import Record, Records, Regime, judged, of
-from compare.claims.evidence import Cell, Read, first_run, steady
+from compare.claims.base import Regime, judged
+from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
+from compare.instruments.lengths.schema import Lengths, StrategyArm
+from compare.records.record import Records, of
 
 ALONE = "one by one"
 PHASES: tuple[tuple[str, Read], ...] = (("first epoch", first_run), ("steady state", steady))
@@ -16,15 +17,15 @@ CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 )
 
 
-def tables(records: Records) -> list[Cell]:
+def tables(records: Records) -> list[Evidence]:
     """One for each model, distribution of lengths and size, with the strategies that every process found right."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted(of(records, "lengths"), key=_canonical):
-        groups.setdefault((f"{record['workload']} on {record['lengths']}", record["size"]), []).append(record["arms"])
-    return [Cell(*place, tuple(_right(arms))) for place, arms in groups.items()]
+    groups: dict[tuple[str, str], list[Mapping[str, StrategyArm]]] = {}
+    for record in sorted(of(records, Lengths), key=canonical):
+        groups.setdefault((f"{record.workload} on {record.lengths}", record.size), []).append(record.arms)
+    return [Evidence(*place, tuple(_right(arms))) for place, arms in sorted(groups.items())]
 
 
-def costs(cell: Cell, comparisons: int = 1) -> list[Regime]:
+def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
     """What the best static strategy takes of the time of the best dynamic one, where both can: in each way and phase.
 
     A claim that static pays is judged by the strongest of each side.
@@ -39,7 +40,7 @@ def costs(cell: Cell, comparisons: int = 1) -> list[Regime]:
     return found
 
 
-def best(cell: Cell, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
+def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
     """The strategy of an engine that takes least, among those batched in this way."""
     means = {
         name: mean
@@ -50,7 +51,7 @@ def best(cell: Cell, engine: str, counts: Callable[[str], bool], read: Read) -> 
     return min(means, key=lambda name: (means[name], name)) if means else None
 
 
-def told(cell: Cell) -> str:
+def told(cell: Evidence) -> str:
     """Which strategy is fastest of all, and what each compiles, computes and holds."""
     means = {name: mean for name in _batching(cell) if (mean := cell.mean(name, steady)) is not None}
     if not means:
@@ -70,32 +71,28 @@ def refused(records: Records) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                f"{r['workload']} on {r['lengths']} ({r['size']}), {name}: {arm['status']}, {arm['reason']}"
-                for r in of(records, "lengths")
-                for name, arm in r["arms"].items()
-                if arm["status"] != "ok"
+                f"{r.workload} on {r.lengths} ({r.size}), {name}: {arm.status}, {arm.reason}"
+                for r in of(records, Lengths)
+                for name, arm in r.arms.items()
+                if arm.status != "ok"
             }
         )
     )
 
 
-def _computed(cell: Cell, name: str) -> float:
-    return max(float(measured["computed"] / measured["useful"]) for measured in cell.of(name))
+def _computed(cell: Evidence, name: str) -> float:
+    return max(float(measured.computed / measured.useful) for measured in cell.of(name))
 
 
-def _most(cell: Cell, name: str, field: str) -> int:
-    return max(int(measured[field]) for measured in cell.of(name))
+def _most(cell: Evidence, name: str, field: str) -> int:
+    return max(int(getattr(measured, field)) for measured in cell.of(name))
 
 
-def _batching(cell: Cell) -> dict[str, str]:
-    return {name: str(measured["batching"]) for process in cell.processes for name, measured in process.items()}
+def _batching(cell: Evidence) -> dict[str, str]:
+    return {name: measured.batching for process in cell.processes for name, measured in process.items()}
 
 
-def _right(arms: Sequence[Record]) -> list[Mapping[str, Record]]:
+def _right(arms: Sequence[Mapping[str, StrategyArm]]) -> list[Mapping[str, StrategyArm]]:
     """Without the strategies that some process did not find right."""
-    wrong = {name for process in arms for name, measured in process.items() if measured["status"] != "ok"}
+    wrong = {name for process in arms for name, measured in process.items() if measured.status != "ok"}
     return [{name: m for name, m in process.items() if name not in wrong} for process in arms]
-
-
-def _canonical(record: Record) -> tuple[Any, ...]:
-    return record["workload"], record["lengths"], record["size"], record.get("process", 0), str(record)

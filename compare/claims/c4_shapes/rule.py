@@ -15,7 +15,6 @@ from compare.claims.base import (
     Effect,
     Finding,
     Label,
-    Records,
     Regime,
     combine,
     judged,
@@ -23,7 +22,11 @@ from compare.claims.base import (
 )
 from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES
-from compare.claims.evidence import DYNAMIC, Cell, Read, cells, left_out, unsteady
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, left_out, unsteady
+from compare.instruments.lengths.schema import Lengths
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
+from compare.records.record import Records
 
 WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
 """The workloads whose inputs vary in length, and in nothing else."""
@@ -48,7 +51,7 @@ class Costs(NamedTuple):
 
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
-    varying = [cell for cell in cells(records, "time") if cell.workload in WORKLOADS and cell.of(DYNAMIC)]
+    varying = [cell for cell in cells(records, Time) if cell.workload in WORKLOADS and cell.of(DYNAMIC)]
     tables = length_table.tables(records)
     if not varying and not tables:
         return not_measured("time on a workload of varying length")
@@ -69,13 +72,13 @@ def find(records: Records) -> Finding:
     )
 
 
-def _left_out(records: Records, varying: list[Cell], tables: list[Cell]) -> Iterator[str]:
+def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
-    yield from left_out([r for r in records if r.get("workload") in WORKLOADS], "time")
+    yield from left_out([r for r in records if r.job.workload in WORKLOADS], Time)
     yield from length_table.refused(records)
 
 
-def _costs(varying: list[Cell], tables: list[Cell]) -> Costs:
+def _costs(varying: list[Evidence], tables: list[Evidence]) -> Costs:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
     return Costs(
@@ -95,13 +98,13 @@ def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
     return combine(regime.verdict for regime in (*takes, *others))
 
 
-def _takes_any(cell: Cell) -> Regime:
+def _takes_any(cell: Evidence) -> Regime:
     takes = _compiles(cell, DYNAMIC) == 0 and _padding(cell, DYNAMIC) == 1
     name = f"{cell.name}: dynamic takes every length unpadded"
     return Regime(name, "supported" if takes else "refuted", _padding(cell, DYNAMIC))
 
 
-def _dims_fixed(cell: Cell) -> Regime:
+def _dims_fixed(cell: Evidence) -> Regime:
     """The fact is false as soon as one static arm takes every length with one compile and no padding."""
     name = f"{cell.name}: static pads or compiles again"
     if not cell.static_arms:
@@ -110,13 +113,13 @@ def _dims_fixed(cell: Cell) -> Regime:
     return Regime(name, "refuted" if free else "supported")
 
 
-def _best(cell: Cell, phase: str, read: Read, comparisons: int) -> Regime:
+def _best(cell: Evidence, phase: str, read: Read, comparisons: int) -> Regime:
     """What varying lengths cost the best static arm of this phase: the strongest form of the opposite."""
     arm = cell.least(read)
     return _cost(cell, arm, phase, read, comparisons) if arm else Regime(f"{cell.name}: {phase}", "inconclusive")
 
 
-def _cost(cell: Cell, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
+def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
     return judged(f"{cell.name}: {phase}, {arm}", cell.ratio(arm, DYNAMIC, read, comparisons))
 
 
@@ -126,26 +129,26 @@ def _told(best: list[Regime]) -> Iterator[str]:
         yield f"the best static arm takes, of dynamic's time: {', '.join(found) or 'not known'}"
 
 
-def _lengths(cell: Cell) -> int:
-    return len({call["length"] for m in cell.of(DYNAMIC) for call in m.get("stream") or ()})
+def _lengths(cell: Evidence) -> int:
+    return len({call.length for m in cell.of(DYNAMIC) for call in m.stream or ()})
 
 
-def _compiles(cell: Cell, arm: str) -> int:
-    return max(int(measured["compiles"]) for measured in cell.of(arm))
+def _compiles(cell: Evidence, arm: str) -> int:
+    return max(measured.compiles for measured in cell.of(arm))
 
 
-def _padding(cell: Cell, arm: str) -> float:
+def _padding(cell: Evidence, arm: str) -> float:
     """Elements computed for each one asked for; 1 means that nothing is padded."""
-    return max(float(measured["computed"] / measured["useful"]) for measured in cell.of(arm))
+    return max(measured.computed / measured.useful for measured in cell.of(arm))
 
 
-def _counts(cell: Cell) -> str:
+def _counts(cell: Evidence) -> str:
     arms = (DYNAMIC, *cell.static_arms)
     told = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
     return f"{cell.name}: compiles, and elements computed for each one asked for: {', '.join(told)}"
 
 
-def _latency(cell: Cell) -> list[str]:
+def _latency(cell: Evidence) -> list[str]:
     base = _percentiles(cell, DYNAMIC)
     lines = []
     for arm in cell.static_arms:
@@ -155,8 +158,8 @@ def _latency(cell: Cell) -> list[str]:
     return lines
 
 
-def _percentiles(cell: Cell, arm: str) -> npt.NDArray[np.float64]:
-    seconds = [call["seconds"] for measured in cell.of(arm) for call in measured["stream"]]
+def _percentiles(cell: Evidence, arm: str) -> npt.NDArray[np.float64]:
+    seconds = [call.seconds for measured in cell.of(arm) for call in measured.stream]
     return np.asarray(np.percentile(seconds, PERCENTILES))
 
 
@@ -180,7 +183,7 @@ CLAIM = Claim(
     f"all hold. Depends if some hold and some do not. Inconclusive if an interval holds {1 + SMALLEST_EFFECT}, or "
     f"the stream has fewer than {MIN_LENGTHS} lengths. The intervals of all costs hold at once with 95% (Bonferroni).",
     find=find,
-    reads=("time", "lengths", "parity"),
+    reads=(Time, Lengths, Parity),
     tape="partly",
     figures=("compare.claims.c4_shapes.figure",),
     literature=(

@@ -12,13 +12,15 @@ from compare.claims.base import (
     Effect,
     Finding,
     Label,
-    Record,
-    Records,
     Regime,
     combine,
     not_measured,
 )
-from compare.claims.evidence import DYNAMIC, Cell, cells, left_out
+from compare.claims.evidence import DYNAMIC, Evidence, cells, left_out
+from compare.instruments.crossover.schema import CrossoverMemory
+from compare.instruments.memory.schema import Memory, MemoryArm
+from compare.instruments.parity.schema import Parity
+from compare.records.record import Records
 from compare.stats import Interval, geometric_mean_interval
 
 MIN_WORKLOADS = 3
@@ -30,10 +32,10 @@ MORE, LESS = 1 + SMALLEST_EFFECT, 1 / (1 + SMALLEST_EFFECT)
 
 def find(records: Records) -> Finding:
     """Compares the bytes held on each workload, then asks whether the structure is why."""
-    measured = cells(records, "memory")
+    measured = cells(records, Memory)
     if not measured:
         return not_measured("memory")
-    left = left_out(records, "memory")
+    left = left_out(records, Memory)
     contests = [contest for cell in measured if (contest := _contest(cell))]
     if len({cell.workload for cell, _, _ in contests}) < MIN_WORKLOADS:
         few = f"both engines were measured on fewer than {MIN_WORKLOADS} workloads"
@@ -57,30 +59,30 @@ def find(records: Records) -> Finding:
     )
 
 
-def held(measured: Record) -> Sequence[float]:
+def held(measured: MemoryArm) -> Sequence[float]:
     """Bytes an engine holds for one step: the peak of its data, structure, plan and caches.
 
     Parameters are left out: both engines are handed the same arrays.
     """
-    return (measured["peak"] + _classes(measured, "structure", "plan", "caches"),)
+    return (measured.peak + _classes(measured, "structure", "plan", "caches"),)
 
 
-Contest = tuple[Cell, str, float]
+Contest = tuple[Evidence, str, float]
 """A cell, the static arm that holds least there, and static / dynamic."""
 
 
-def _contest(cell: Cell) -> Contest | None:
+def _contest(cell: Evidence) -> Contest | None:
     arm, dynamic = cell.least(held), cell.of(DYNAMIC)
     return (cell, arm, _most(cell.of(arm)) / _most(dynamic)) if arm and dynamic else None
 
 
-def _most(measured: Sequence[Record]) -> float:
+def _most(measured: Sequence[MemoryArm]) -> float:
     # the counts of several processes are the same but for their peaks, and a peak is what must fit
     return max(held(one)[0] for one in measured)
 
 
-def _classes(measured: Record, *names: str) -> float:
-    return float(sum(measured["classes"].get(name, 0) for name in names))
+def _classes(measured: MemoryArm, *names: str) -> float:
+    return float(sum(measured.classes.get(name, 0) for name in names))
 
 
 def _by_workload(contests: list[Contest]) -> list[list[float]]:
@@ -144,7 +146,7 @@ CLAIM = Claim(
     "holds in the median, for then the reason is wrong. Inconclusive otherwise, or under "
     f"{MIN_WORKLOADS} workloads.",
     find=find,
-    reads=("memory", "crossover memory", "parity"),
+    reads=(Memory, CrossoverMemory, Parity),
     tape="alone",
     literature=(
         "MXNet's memory planning roughly halves training memory",

@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.claims.evidence import DYNAMIC
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
 from compare.report.plots.panels import grid
-from compare.report.records import Cell
 from compare.report.summary import BreakEven, Course, Summary, break_even, largest
 
 _TITLE = "Break-even: after how many runs has the build paid for itself?"

@@ -12,12 +12,15 @@ from compare.claims.base import (
     Effect,
     Finding,
     Label,
-    Records,
     Regime,
     judged,
     not_measured,
 )
-from compare.claims.evidence import DYNAMIC, Cell, Read, cells, first_run, left_out, steady, unsteady
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady, unsteady
+from compare.instruments.crossover.schema import Crossover
+from compare.instruments.parity.schema import Parity
+from compare.instruments.time.schema import Time
+from compare.records.record import Records
 from compare.stats import Interval, geometric_mean_interval
 
 CONTROL = "big_matmul"
@@ -27,17 +30,17 @@ TIE = 0.10
 MIN_WORKLOADS = 3
 """Fewer workloads than this, the control not counted, are not "some tasks"."""
 
-Contest = tuple[Cell, Regime]
+Contest = tuple[Evidence, Regime]
 
 
 def find(records: Records) -> Finding:
     """Slower somewhere in steady state? And does it stay so when a function runs only once?"""
-    measured = cells(records, "time")
+    measured = cells(records, Time)
     if not measured:
         return not_measured("time")
     tasks = [cell for cell in measured if cell.workload != CONTROL]
     control, told = _control([cell for cell in measured if cell.workload == CONTROL])
-    left = (*unsteady(measured), *left_out(records, "time"))
+    left = (*unsteady(measured), *left_out(records, Time))
     often = _contests(tasks, "steady state", steady)
     once = _contests(tasks, "one-off run", first_run)
     if len({cell.workload for cell, _ in often}) < MIN_WORKLOADS:
@@ -60,7 +63,7 @@ def find(records: Records) -> Finding:
     )
 
 
-def _contests(tasks: list[Cell], phase: str, read: Read) -> list[Contest]:
+def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
     """Dynamic against the static arm that is fastest there: the strongest form of the claim.
 
     The intervals of a phase hold their truths all at once with 95%.
@@ -110,7 +113,7 @@ def _verdict(often: list[Contest], once: list[Contest]) -> Label:
     return "inconclusive" if found == "refuted" and not once else found
 
 
-def _control(found: list[Cell]) -> tuple[Label, str]:
+def _control(found: list[Evidence]) -> tuple[Label, str]:
     """Whether the control ties: supported, refuted, or not known, with what to tell."""
     contests = _contests(found[-1:], "steady state", steady)
     if contests and contests[0][1].interval is None:
@@ -127,7 +130,7 @@ def _control(found: list[Cell]) -> tuple[Label, str]:
     return "refuted", f"flagged: the control does not tie, so no ratio here can be trusted: {told}"
 
 
-def _break_even(cell: Cell) -> str:
+def _break_even(cell: Evidence) -> str:
     """After how many runs (epochs, where the input varies) static has earned back its later start."""
     arm = cell.least(steady)
     static, dynamic = (_costs(cell, arm), _costs(cell, DYNAMIC)) if arm else (None, None)
@@ -137,15 +140,15 @@ def _break_even(cell: Cell) -> str:
     late, gain = static[0] - dynamic[0], dynamic[1] - static[1]
     if interval is None or interval.low <= 1 or gain <= 0:
         return f"{cell.name}: no break-even, {arm} is not shown to be faster in steady state"
-    unit = "epochs" if cell.of(DYNAMIC)[0].get("stream") else "runs"
+    unit = "epochs" if cell.of(DYNAMIC)[0].stream else "runs"
     return f"{cell.name}: {arm} pays back after {max(0, ceil(late / gain)):,} {unit}"
 
 
-def _costs(cell: Cell, arm: str) -> tuple[float, float] | None:
+def _costs(cell: Evidence, arm: str) -> tuple[float, float] | None:
     first, each = cell.mean(arm, first_run), cell.mean(arm, steady)
     if first is None or each is None:
         return None
-    return first, each * len(cell.of(arm)[0].get("stream") or (None,))
+    return first, each * len(cell.of(arm)[0].stream or (None,))
 
 
 def _text(interval: Interval) -> str:
@@ -173,7 +176,7 @@ CLAIM = Claim(
     "raised once, after a first run had shown 5% of cache effects at smaller ones. "
     f"Inconclusive under {MIN_WORKLOADS} other workloads.",
     find=find,
-    reads=("time", "crossover", "parity"),
+    reads=(Time, Crossover, Parity),
     tape="alone",
     figures=("compare.claims.c6_speed.figure",),
     literature=(

@@ -16,21 +16,21 @@ from typing import Any
 import dynamic
 import static
 from compare.claims.c7_prototyping.edits import EDITS, Edit, length, loaded
+from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
 from compare.instruments.time.rounds import collected, orders
-from compare.records.results import Record
 from compare.workloads import Case
 
 REPEATS = 3
 """Of each edit in each engine, after one that does not count."""
 
 
-def measure() -> Record:
+def measure() -> Prototypes:
     """The record of claim C7: one entry for each edit."""
     gc.freeze()  # what is loaded now is not walked by each collection below
-    return {"kind": "prototype", "claim": "C7", "tasks": [measured(edit) for edit in EDITS]}
+    return Prototypes("C7", [measured(edit) for edit in EDITS])
 
 
-def measured(edit: Edit) -> Record:
+def measured(edit: Edit) -> TaskRow:
     """The seconds from an edit to the first result, and how long the model is as each engine takes it."""
     case, source = edit.case(), edit.source()
     seconds: dict[str, list[float]] = {name: [] for name in ENGINES}
@@ -40,13 +40,8 @@ def measured(edit: Edit) -> Record:
             with collected():
                 seconds[name].append(edit_to_result(source, case, ENGINES[name]))
     models: dict[str, Any] = {"dynamic": edit.module.loss, "static": getattr(edit.module, "static_loss", None)}
-    return {
-        "task": edit.workload,
-        "edit": f"{edit.old} -> {edit.new}",
-        "engines": {
-            name: {"edit_to_result": seconds[name][1:], **length(models[name] or edit.module.loss)} for name in ENGINES
-        },
-    }
+    costs = {name: ModelCost(seconds[name][1:], **length(models[name] or edit.module.loss)) for name in ENGINES}
+    return TaskRow(edit.workload, f"{edit.old} -> {edit.new}", costs)
 
 
 First = Callable[[Any, Any, Case], object]

@@ -1,9 +1,7 @@
 """C7: dynamic graphs make prototyping faster.
 
-Judged from the `tasks` of lines of kind "prototype", one for each edit of a model: for each engine under `engines` the
-seconds from the edit to the first result (`edit_to_result`, one for each repetition) and the `tokens` of the model;
-from the programs of claim C1, for the code that control flow takes; and from the faults of claim C3, for the failures
-that are caught before any data run.
+Judged from the edits of models, each in both engines; from the programs of claim C1, for the code that control flow
+takes; and from the faults of claim C3, for the failures that are caught before any data run.
 """
 
 from __future__ import annotations
@@ -11,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, judged, not_measured, of
-from compare.claims.c7_prototyping.schema import Prototypes
-from compare.records.kind import Kind
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, judged, not_measured
+from compare.claims.c1_control_flow.schema import Programs
+from compare.claims.c3_debugging.schema import FaultRow, Faults
+from compare.claims.c7_prototyping.schema import Prototypes, TaskRow
+from compare.records.record import Kind, Records, of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
 
 MIN_TASKS = 3
@@ -25,7 +25,9 @@ ENGINES = ("static", "dynamic")
 
 def find(records: Records) -> Finding:
     """Never more than "proxy only": no measurement of a machine tells how fast a person prototypes."""
-    tasks = _rows(records, "prototype", "task")
+    tasks = sorted(
+        (task for r in of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task))
+    )
     if not tasks:
         return not_measured("prototyping tasks")
     if len(tasks) < MIN_TASKS:
@@ -46,54 +48,48 @@ def find(records: Records) -> Finding:
     )
 
 
-def _rows(records: Records, kind: str, name: str) -> list[Record]:
-    """What lines of a kind hold, by name."""
-    found = (row for record in of(records, kind) for row in record.get(f"{name}s", ()))
-    return sorted(found, key=lambda row: (row[name], str(row)))
-
-
-def _waits(task: Record) -> list[float]:
+def _waits(task: TaskRow) -> list[float]:
     """Static / dynamic, repetition by repetition."""
-    static, dynamic = (task["engines"][engine]["edit_to_result"] for engine in ENGINES)
+    static, dynamic = (task.engines[engine].edit_to_result for engine in ENGINES)
     return [top / bottom for top, bottom in zip(static, dynamic, strict=True)]
 
 
-def _tokens(tasks: list[Record]) -> Interval:
-    static, dynamic = ([task["engines"][engine]["tokens"] for task in tasks] for engine in ENGINES)
+def _tokens(tasks: list[TaskRow]) -> Interval:
+    static, dynamic = ([task.engines[engine].tokens for task in tasks] for engine in ENGINES)
     return geometric_mean_interval([[top / bottom] for top, bottom in zip(static, dynamic, strict=True)])
 
 
-def _told_waits(tasks: list[Record], wait: Interval) -> Iterator[str]:
-    each = {engine: [median(task["engines"][engine]["edit_to_result"]) for task in tasks] for engine in ENGINES}
+def _told_waits(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
+    each = {engine: [median(task.engines[engine].edit_to_result) for task in tasks] for engine in ENGINES}
     waits = ", ".join(f"{engine} {median(each[engine]) * 1e3:.3g} ms" for engine in ENGINES)
     yield f"from edit to first result, over {len(tasks)} tasks: static takes {wait.estimate:.3g}x as long ({waits})"
     late = {engine: [task for task, t in zip(tasks, each[engine], strict=True) if t > AT_ONCE] for engine in ENGINES}
     felt = ", ".join(f"{engine} {len(late[engine])}" for engine in ENGINES)
-    named = ", ".join(str(task["task"]) for task in late["static"])
+    named = ", ".join(task.task for task in late["static"])
     yield f"tasks that take more than {AT_ONCE} s, which a person feels: {felt}" + (f" ({named})" if named else "")
 
 
 def _programs(records: Records) -> Iterator[Regime]:
     """The code of programs with control flow, of those that a fixed graph can say at all."""
-    programs = [p for p in _rows(records, "program", "program") if p.get("graph_tokens")]
-    if len(programs) > 1:
-        ratios = geometric_mean_interval([[p["graph_tokens"] / p["tokens"]] for p in programs])
-        yield judged("tokens of model code, programs with control flow", ratios)
+    programs = sorted((p for r in of(records, Programs) for p in r.programs), key=repr)
+    ratios = [[p.graph_tokens / p.tokens] for p in programs if p.graph_tokens]
+    if len(ratios) > 1:
+        yield judged("tokens of model code, programs with control flow", geometric_mean_interval(ratios))
 
 
-def _faults(records: Records) -> list[Record]:
+def _faults(records: Records) -> list[FaultRow]:
     """Each fault that can happen in an engine, once."""
-    rows = (row for row in _rows(records, "fault", "fault") if row["when"] != "cannot happen")
-    return list({(row["family"], row["fault"], row["engine"]): row for row in rows}.values())
+    rows = sorted((row for record in of(records, Faults) for row in record.faults), key=repr)
+    return list({(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}.values())
 
 
-def _share(faults: list[Record], engine: str) -> Interval | None:
+def _share(faults: list[FaultRow], engine: str) -> Interval | None:
     """Of the faults that can happen, those that are found with no data run."""
-    own = [fault for fault in faults if fault["engine"] == engine]
-    return proportion_interval(sum(fault["when"] == "trace" for fault in own), len(own)) if own else None
+    own = [fault for fault in faults if fault.engine == engine]
+    return proportion_interval(sum(fault.when == "trace" for fault in own), len(own)) if own else None
 
 
-def _caught(faults: list[Record]) -> Iterator[Regime]:
+def _caught(faults: list[FaultRow]) -> Iterator[Regime]:
     """The more static catches and dynamic does not, the less a prototype is hurried by a tape."""
     shares = {engine: _share(faults, engine) for engine in ENGINES}
     static, dynamic = shares["static"], shares["dynamic"]
@@ -104,7 +100,7 @@ def _caught(faults: list[Record]) -> Iterator[Regime]:
         yield Regime(told, "supported" if static.high < dynamic.low else label)
 
 
-def _told_faults(faults: list[Record]) -> Iterator[str]:
+def _told_faults(faults: list[FaultRow]) -> Iterator[str]:
     shares = {engine: _share(faults, engine) for engine in ENGINES}
     if all(shares.values()):
         told = ", ".join(
@@ -129,8 +125,8 @@ CLAIM = Claim(
     "share of faults that static catches has Wilson's, and speaks against the claim if it lies above dynamic's. "
     f"Inconclusive under {MIN_TASKS} tasks.",
     find=find,
-    reads=("prototype", "program", "fault"),
-    check=Kind("prototype", Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    reads=(Prototypes, Programs, Faults),
+    check=Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
     tape="alone",
     literature=(
         "a wait of less than 0.1 s feels immediate (Miller, AFIPS Fall Joint Computer Conference 1968)",

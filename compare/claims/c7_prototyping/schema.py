@@ -1,9 +1,13 @@
 """What the check of C7 finds of each edit of a model."""
 
-from typing import TypedDict
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compare.records.record import Record
 
 
-class ModelCost(TypedDict):
+class ModelCost(Struct):
     """What an edit of a model costs in an engine: seconds from it to the first result, and how long the model is."""
 
     edit_to_result: list[float]
@@ -11,7 +15,7 @@ class ModelCost(TypedDict):
     tokens: int
 
 
-class TaskRow(TypedDict):
+class TaskRow(Struct):
     """One edit of a model."""
 
     task: str
@@ -19,7 +23,7 @@ class TaskRow(TypedDict):
     engines: dict[str, ModelCost]
 
 
-class Prototypes(TypedDict):
+class Prototypes(Record, tag="prototype"):
     """The edits of models measured for a claim."""
 
     claim: str

@@ -14,6 +14,7 @@ import dynamic
 import static
 from compare.claims.c8_structure.base import STEPS, Edit, Version
 from compare.claims.c8_structure.catalogue import edits
+from compare.claims.c8_structure.schema import EditCost, EditRow, Edits, Way
 from graphs import tree
 
 RATE = np.float32(0.1)
@@ -35,37 +36,31 @@ class Training(NamedTuple):
     compile_seconds: float
 
 
-def measure() -> dict[str, Any]:
+def measure() -> Edits:
     """The record of claim C8: one entry for each edit."""
     gc.freeze()  # what is loaded now is not walked by each collection during a step
-    return {"kind": "edit", "claim": "C8", "edits": [measured(edit) for edit in edits()]}
+    return Edits("C8", [measured(edit) for edit in edits()])
 
 
-def measured(edit: Edit) -> dict[str, Any]:
+def measured(edit: Edit) -> EditRow:
     """What an edit costs each engine, static in the way that foresees it where there is one; whether losses agree.
 
     `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
     trainings, and a mean over the structures. `ways` has every way of static.
     """
-    ways = {"retraced": edit.plain} | ({"foreseen": edit.foreseen} if edit.foreseen else {})
+    ways: dict[Way, Version] = {"retraced": edit.plain}
+    if edit.foreseen:
+        ways["foreseen"] = edit.foreseen
     tapes, graphs = [], {way: list[Training]() for way in ways}
     for _ in range(REPEATS):
         tapes.append(trained_dynamic(edit.plain))
         for way, version in ways.items():
             graphs[way].append(trained_static(version))
     structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
-    told = {way: {"way": way, **costs(trainings, structures)} for way, trainings in graphs.items()}
+    told: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
     difference = max(apart(tapes[0].losses, trainings[0].losses) for trainings in graphs.values())
-    return {
-        "edit": edit.name,
-        "engines": {
-            "dynamic": costs(tapes, structures),
-            "static": told.get("foreseen", told["retraced"]),
-        },
-        "ways": told,
-        "agree": difference <= TOLERANCE,
-        "difference": difference,
-    }
+    engines = {"dynamic": costs(tapes, structures), "static": told.get("foreseen", told["retraced"])}
+    return EditRow(edit.name, engines, told, difference <= TOLERANCE, difference)
 
 
 def trained_dynamic(version: Version) -> Training:
@@ -89,16 +84,17 @@ def trained_static(version: Version) -> Training:
     return _trained(version, jitted, lambda: (jitted.stats.compiles - 1, jitted.stats.compile_seconds))
 
 
-def costs(trainings: Sequence[Training], structures: Sequence[Hashable]) -> dict[str, Any]:
+def costs(trainings: Sequence[Training], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
     """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
     each = [new_structures(training.seconds, structures) for training in trainings]
-    return {
-        "rebuild": trainings[0].rebuilds,
-        "steps": fmean(median(found) for found in zip(*each, strict=True)),
-        "seconds": median(sum(training.seconds) for training in trainings),
-        "compile_seconds": median(training.compile_seconds for training in trainings),
-        "edits": len(each[0]),
-    }
+    return EditCost(
+        rebuild=trainings[0].rebuilds,
+        steps=fmean(median(found) for found in zip(*each, strict=True)),
+        seconds=median(sum(training.seconds) for training in trainings),
+        compile_seconds=median(training.compile_seconds for training in trainings),
+        edits=len(each[0]),
+        way=way,
+    )
 
 
 def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> list[float]:

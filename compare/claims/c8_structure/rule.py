@@ -1,9 +1,7 @@
 """C8: a static structure stays fixed for the whole training; a dynamic one can change at run time.
 
-Judged from the `edits` of lines of kind "edit", one for each structure edit (layer dropped or added, stochastic depth,
-early exit): `edit`, and for each engine under `engines` how many times it had to `rebuild`, and `steps`: the time
-of the first step after the edit as a multiple of that engine's own steady step. An edit after which the engines'
-losses do not `agree` is left out.
+Judged by how often an engine had to rebuild, and by the time of the first step after an edit, in steady steps of that
+engine. An edit after which the losses of the engines do not agree is left out.
 """
 
 from __future__ import annotations
@@ -11,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Record, Records, Regime, combine, not_measured, of
-from compare.claims.c8_structure.schema import Edits
-from compare.records.kind import Kind
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, combine, not_measured
+from compare.claims.c8_structure.schema import EditRow, Edits
+from compare.records.record import Kind, Records, of
 from compare.stats import geometric_mean_interval
 
 MIN_EDITS = 4
@@ -26,15 +24,15 @@ EDIT_COST = 5.0
 
 def find(records: Records) -> Finding:
     """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
-    rows = [row for r in of(records, "edit") for row in r.get("edits", [r])]
-    edits = sorted((row for row in rows if row.get("agree", True)), key=lambda row: str(row["edit"]))
+    rows = [row for record in of(records, Edits) for row in record.edits]
+    edits = sorted((row for row in rows if row.agree), key=lambda row: row.edit)
     if not rows:
         return not_measured("structure edits during training")
     if len(edits) < MIN_EDITS:
         return Finding("inconclusive", (f"{len(edits)} edits were measured, {MIN_EDITS} are needed",))
     cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
-    regimes = tuple(Regime(str(edit["edit"]), _verdict(edit), _cost(edit)) for edit in edits)
-    rebuilt = sum(edit["engines"]["static"]["rebuild"] > 0 for edit in edits)
+    regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
+    rebuilt = sum(edit.engines["static"].rebuild > 0 for edit in edits)
     return Finding(
         combine(regime.verdict for regime in regimes),
         (f"static had to rebuild after {rebuilt} of {len(edits)} edits", *_details(rows)),
@@ -44,30 +42,29 @@ def find(records: Records) -> Finding:
     )
 
 
-def _details(rows: list[Record]) -> Iterator[str]:
+def _details(rows: list[EditRow]) -> Iterator[str]:
     """How static met the edits, and what the other way would have cost."""
-    foreseen = [row for row in rows if row["engines"]["static"].get("way") == "foreseen"]
+    foreseen = [row for row in rows if row.engines["static"].way == "foreseen"]
     if foreseen:
-        names = ", ".join(sorted(str(row["edit"]) for row in foreseen))
-        again = median(row["ways"]["retraced"]["steps"] for row in foreseen)
+        names = ", ".join(sorted(row.edit for row in foreseen))
+        again = median(row.ways["retraced"].steps for row in foreseen)
         yield (
             f"foreseen in the graph as a branch, a mask or a symbolic size: {names}; a new trace for each new "
             f"structure would cost {again:.3g} steps there, in the median"
         )
-    apart = sorted(str(row["edit"]) for row in rows if not row.get("agree", True))
+    apart = sorted(row.edit for row in rows if not row.agree)
     if apart:
         yield f"left out, for the engines' losses differ: {', '.join(apart)}"
 
 
-def _cost(edit: Record) -> float:
-    engines = edit["engines"]
-    return float(engines["static"]["steps"] / engines["dynamic"]["steps"])
+def _cost(edit: EditRow) -> float:
+    return edit.engines["static"].steps / edit.engines["dynamic"].steps
 
 
-def _verdict(edit: Record) -> Label:
-    dynamic, static = edit["engines"]["dynamic"], edit["engines"]["static"]
-    changes = dynamic["rebuild"] == 0 and dynamic["steps"] <= FREE
-    fixed = static["rebuild"] > 0 and _cost(edit) >= EDIT_COST
+def _verdict(edit: EditRow) -> Label:
+    dynamic, static = edit.engines["dynamic"], edit.engines["static"]
+    changes = dynamic.rebuild == 0 and dynamic.steps <= FREE
+    fixed = static.rebuild > 0 and _cost(edit) >= EDIT_COST
     return "supported" if changes and fixed else "refuted"
 
 
@@ -87,8 +84,8 @@ CLAIM = Claim(
     f"The verdict is what all edits say, depends if they differ, inconclusive under {MIN_EDITS} kinds of "
     "edit.",
     find=find,
-    reads=("edit",),
-    check=Kind("edit", Edits, "compare.claims.c8_structure.measure:measure"),
+    reads=(Edits,),
+    check=Kind(Edits, "compare.claims.c8_structure.measure:measure"),
     tape="partly",
     literature=(
         "TensorFlow Fold runs a new structure per example, over 10x faster on a CPU (arXiv 1702.02181)",

@@ -1,9 +1,17 @@
 """What the check of C8 finds of each structure edit."""
 
-from typing import Literal, NotRequired, TypedDict
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Record, Seconds
+
+Way = Literal["retraced", "foreseen"]
 
 
-class EditCost(TypedDict):
+class EditCost(Struct, omit_defaults=True):
     """What a structure edit cost an engine (`compare.claims.c8_structure.measure`); `way` is how static is told of it.
 
     `steps` are steady steps, `edits` the new structures of a training, `seconds` those of a whole training.
@@ -11,13 +19,13 @@ class EditCost(TypedDict):
 
     rebuild: int
     steps: float
-    seconds: float
+    seconds: Seconds
     compile_seconds: float
     edits: int
-    way: NotRequired[Literal["retraced", "foreseen"]]
+    way: Way | None = None
 
 
-class EditRow(TypedDict):
+class EditRow(Struct):
     """One structure edit during training in each engine, static as foreseen where `ways` has that.
 
     `difference` is how far the losses of the engines are apart at most, relative.
@@ -30,7 +38,7 @@ class EditRow(TypedDict):
     difference: float
 
 
-class Edits(TypedDict):
+class Edits(Record, tag="edit"):
     """The structure edits measured for a claim."""
 
     claim: str

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.crossover import Place, Point
+from compare.instruments import drawing
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -27,12 +28,10 @@ _CAPTION = (
     "back its build: 'tie' and 'cannot tell' where its 95% interval says so, "
     "'never' where it is slower. Bytes are exact counts: what is held for one step, structure and plan included."
 )
-_COLOURS = colormaps["PuOr_r"]  # told apart by readers with any colour vision; the middle is white
+_COLOURS = colormaps["PuOr_r"]  # distinct to readers with any colour vision; the middle is white
 _REACH = 3.0  # powers of two at which the colours end
 _DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
 _WORDS = {"tie": "tie", "unclear": "cannot tell", "below": "never"}
-
-Map = dict[Place, Point]
 
 
 def draw(summary: Summary) -> Drawing:
@@ -143,9 +142,9 @@ def _table(summary: Summary) -> Table:
 
 def _row(place: Place, timed: Point | None, held: Point | None) -> tuple[str, ...]:
     head = (place.ops, f"{place.depth:,}", f"{place.elements:,}")
-    ratio = (
-        (text.ratio(timed.ratio), text.interval(timed.interval.low, timed.interval.high))
-        if timed and timed.interval
-        else ("", "")
+    return (
+        *head,
+        *drawing.ratio_cells(timed.interval if timed else None),
+        _second(timed) if timed else "",
+        text.ratio(_shown(held)) if held else "",
     )
-    return (*head, *ratio, _second(timed) if timed else "", text.ratio(_shown(held)) if held else "")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from compare.instruments.base import Instrument
 from compare.instruments.crossover.schema import Crossover, CrossoverMemory
-from compare.records.kind import Kind
+from compare.records.record import Cell, Kind
 from compare.run.job import Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 
 def jobs(settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[None, Job]]:
@@ -21,8 +21,8 @@ def jobs(settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[None, Jo
 
 CROSSOVER = Instrument(
     (
-        Kind("crossover", Crossover, "compare.instruments.crossover.measure:measure"),
-        Kind("crossover memory", CrossoverMemory, "compare.instruments.crossover.measure:measure_memory"),
+        Kind(Crossover, "compare.instruments.crossover.measure:measure"),
+        Kind(CrossoverMemory, "compare.instruments.crossover.measure:measure_memory"),
     ),
     jobs,
     ("compare.instruments.crossover.figure",),

@@ -7,20 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import graphs
 from compare.engines import arms
-from compare.instruments.crossover.chains import CHAINS
+from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.instruments.memory import measure as memory
 from compare.instruments.parity.measure import TOLERANCES, tree_error
-from compare.instruments.time.measure import timed
+from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
-from compare.records.results import Record
 from compare.run.job import Budget, Job
 from compare.workloads.base import Case
 from graphs import tree
+
+Array = Any
+Make = Callable[[int, int], Case]
+
+WIDTH = 16
+"""Columns of a matrix product, so that its work, too, is in proportion to the size of the tensor."""
 
 ARMS = ("dynamic", "static-exact")
 
@@ -38,18 +45,18 @@ GRIDS: Mapping[str, Grid] = {
 }
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Crossover:
     """The time record of one process: every cell, in random order, each gated by equal outputs and gradients."""
     rng = job.random()
     cells = list(_cells(job))
     gc.freeze()  # what is loaded now is not walked by each collection below
     rows = [time_cell(*cell, job.budget, rng) for cell in rng.sample(cells, len(cells))]
-    return {**job.head, "cells": sorted(rows, key=lambda row: (row["ops"], row["depth"], row["elements"]))}
+    return Crossover(**job.head, cells=sorted(rows, key=lambda row: (row.ops, row.depth, row.elements)))
 
 
-def measure_memory(job: Job) -> Record:
-    """The memory record: what each engine holds and reaches in every cell. Counts do not hang on who came before."""
-    return {**job.head, "cells": [memory_cell(*cell) for cell in _cells(job)]}
+def measure_memory(job: Job) -> CrossoverMemory:
+    """The memory record: what each engine holds and reaches in every cell. Counts do not depend on what ran before."""
+    return CrossoverMemory(**job.head, cells=[memory_cell(*cell) for cell in _cells(job)])
 
 
 def _cells(job: Job) -> Iterator[tuple[str, int, int]]:
@@ -57,24 +64,23 @@ def _cells(job: Job) -> Iterator[tuple[str, int, int]]:
     return product(CHAINS, grid.depths, grid.sizes)
 
 
-def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) -> Record:
+def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) -> GridTimes:
     """Build, first call and steady blocks of each engine in a cell; no times where they disagree."""
     case = CHAINS[ops](elements, depth)
-    steps, rows, results = {}, dict[str, Record](), {}
+    steps, first, results = {}, {}, {}
     for arm in rng.sample(ARMS, len(ARMS)):
         with collected():
             steps[arm] = arms.build(arm, case)
-            seconds, results[arm] = timed(partial(steps[arm], *case.examples[0]))
-        rows[arm] = {"build": steps[arm].compile_seconds, "first": seconds}
+            first[arm], results[arm] = timed(partial(steps[arm], *case.examples[0]))
     wanted = exact(case)
     error = max(tree_error(result, wanted) for result in results.values())
-    head = {"ops": ops, "depth": depth, "elements": elements}
     if error > TOLERANCES["float32"]:
-        return {**head, "status": "disagree", "reason": f"off by {error:.3g}", "arms": {}}
-    rounds = paired_rounds({arm: _call(steps[arm], case) for arm in ARMS}, budget, rng)
-    for arm, blocks in rounds.steady().items():
-        rows[arm] |= {"steady": rounds.starts()[arm] is not None, "blocks": blocks}
-    return {**head, "status": "ok", "reason": None, "arms": {arm: rows[arm] for arm in ARMS}}
+        return GridTimes(ops, depth, elements, "disagree", f"off by {error:.3g}", {})
+    builds = {arm: step.compile_seconds for arm, step in steps.items()}
+    rounds = paired_rounds({arm: steady_call(steps[arm], case) for arm in ARMS}, budget, rng)
+    starts, blocks = rounds.starts(), rounds.steady()
+    rows = {arm: GridArm(builds[arm], first[arm], starts[arm] is not None, blocks[arm]) for arm in ARMS}
+    return GridTimes(ops, depth, elements, "ok", None, rows)
 
 
 def exact(case: Case) -> Any:
@@ -83,12 +89,42 @@ def exact(case: Case) -> Any:
     return arms.build("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
 
 
-def memory_cell(ops: str, depth: int, elements: int) -> Record:
+def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:
     """The classes of bytes of each engine in a cell, as `compare.instruments.memory.measure` has them."""
     case = CHAINS[ops](elements, depth)
     rows = {arm: memory.measure_arm(arm, case) for arm in ARMS}
-    return {"ops": ops, "depth": depth, "elements": elements, "status": "ok", "reason": None, "arms": rows}
+    return GridMemory(ops, depth, elements, "ok", None, rows)
 
 
-def _call(step: arms.Step, case: Case) -> Callable[[], object]:
-    return partial(step, *case.examples[0])
+# Chains of equal ops, of any depth, over tensors of any size --------------------------------------------------
+
+
+def elementwise(size: int, depth: int) -> Case:
+    """`depth` products of f[size] with numbers near 1; the gradient is in the first factor, so another `depth`."""
+
+    def loss(params: dict[str, Array], gain: Array) -> Array:
+        x = params["x"]
+        for _ in range(depth):
+            x = x * gain
+        return graphs.mean(x)
+
+    x, noise = np.random.default_rng(0).standard_normal((2, size), np.float32)
+    return Case(loss, {"x": x}, ((np.exp(noise / (10 * depth)),),), (size,))
+
+
+def matmul(size: int, depth: int) -> Case:
+    """`depth` products of f[size / 16, 16] with one rotation, f[16, 16]; the gradient is in the first factor."""
+
+    def loss(params: dict[str, Array], rotation: Array) -> Array:
+        x = params["x"]
+        for _ in range(depth):
+            x = x @ rotation
+        return graphs.mean(x * x)
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((max(1, size // WIDTH), WIDTH), np.float32)
+    rotation = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0].astype(np.float32)
+    return Case(loss, {"x": x}, ((rotation,),), (size,))
+
+
+CHAINS: Mapping[str, Make] = MappingProxyType({"elementwise": elementwise, "matmul": matmul})

@@ -1,21 +1,14 @@
 """The crossover map."""
 
-from typing import TypedDict
+from __future__ import annotations
+
+from msgspec import Struct
 
 from compare.instruments.memory.schema import MemoryArm
-from compare.records.kind import Status
+from compare.records.record import Block, Record, Seconds, Status
 
 
-class GridArm(TypedDict):
-    """What an engine took in a cell of the crossover map; `blocks` are seconds a call."""
-
-    build: float
-    first: float
-    steady: bool
-    blocks: list[float]
-
-
-class GridCell(TypedDict):
+class GridPlace(Struct):
     """A chain of `depth` ops over `elements` floats; no arms where the engines disagree."""
 
     ops: str
@@ -23,29 +16,38 @@ class GridCell(TypedDict):
     elements: int
     status: Status
     reason: str | None
+
+
+class GridArm(Struct):
+    """What an engine took at a place of the map; `blocks` are seconds a call."""
+
+    build: Seconds
+    first: Seconds
+    steady: bool
+    blocks: list[Block]
+
+
+class GridTimes(GridPlace):
+    """The times of both engines at a place of the map."""
+
     arms: dict[str, GridArm]
 
 
-class Crossover(TypedDict):
+class GridMemory(GridPlace):
+    """The bytes of both engines at a place of the map."""
+
+    arms: dict[str, MemoryArm]
+
+
+class Crossover(Record, tag="crossover"):
     """The times of the crossover map in one process."""
 
     size: str
     process: int
-    cells: list[GridCell]
+    cells: list[GridTimes]
 
 
-class GridMemory(TypedDict):
-    """The bytes of both engines in a cell of the map."""
-
-    ops: str
-    depth: int
-    elements: int
-    status: Status
-    reason: str | None
-    arms: dict[str, MemoryArm]
-
-
-class CrossoverMemory(TypedDict):
+class CrossoverMemory(Record, tag="crossover memory"):
     """The memory of the crossover map."""
 
     size: str

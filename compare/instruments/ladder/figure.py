@@ -6,12 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
+from compare.instruments import drawing
 from compare.instruments.ladder.rungs import RUNGS
 from compare.instruments.ladder.waterfall import Landing, Waterfall, waterfalls
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, panels, style
-from compare.report.records import Cell
 from compare.report.summary import Summary
 
 _TITLE = "The ladder: where the difference comes from"
@@ -27,7 +28,7 @@ _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
 def draw(summary: Summary) -> Drawing:
     """One panel a cell, one row a rung."""
-    found = waterfalls(table.line for table in summary.results.tables)
+    found = waterfalls(summary.records)
     if not found:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
     of = {Cell(one.workload, one.size): one for one in found}
@@ -47,17 +48,14 @@ def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
         low, high = sorted((base, landing.seconds))
         axes.barh(row, high - low, left=low, height=0.62, color=_colour(landing))
         axes.plot([landing.seconds] * 2, [row - 0.4, row + 0.4], color=style.INK, linewidth=1.8)
-        axes.text(high + 0.02 * most, row, _told(landing), va="center", fontsize=7.5)
+        axes.text(high + 0.02 * most, row, _words(landing), va="center", fontsize=7.5)
         if landing.base in seconds:
             above = list(seconds).index(str(landing.base))
             axes.plot([base] * 2, [above + 0.4, row - 0.31], color=style.FAINT, linewidth=0.7)
-    axes.set_yticks(range(len(landings)), [_name(landing) for landing in landings])
-    axes.set_ylim(len(landings) - 0.4, -0.6)
+    drawing.rows(axes, [_name(landing) for landing in landings])
     axes.set_xlim(0, 1.3 * most)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value) if value else "0"))
     axes.locator_params(axis="x", nbins=4)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
 
 
 def _name(landing: Landing) -> str:
@@ -71,7 +69,7 @@ def _colour(landing: Landing) -> str:
     return {"below": _BETTER, "above": _WORSE}.get(side, _SAME)
 
 
-def _told(landing: Landing) -> str:
+def _words(landing: Landing) -> str:
     return text.ratio(landing.step.estimate) if landing.step else text.seconds(landing.seconds)
 
 
@@ -93,11 +91,7 @@ def _table(found: Sequence[Waterfall]) -> Table:
 
 
 def _row(one: Waterfall, landing: Landing) -> tuple[str, ...]:
-    ratios = [
-        part
-        for ratio in (landing.step, landing.total)
-        for part in ((text.ratio(ratio.estimate), text.interval(ratio.low, ratio.high)) if ratio else ("", ""))
-    ]
+    ratios = (*drawing.ratio_cells(landing.step), *drawing.ratio_cells(landing.total))
     head = (one.workload, one.size, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(one, landing.rung))
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from compare.instruments.base import Instrument
 from compare.instruments.ladder.schema import Ladder
-from compare.records.kind import Kind
+from compare.records.record import Cell, Kind
 from compare.run.job import Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 
 def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
@@ -18,7 +18,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job
 
 
 LADDER = Instrument(
-    (Kind("ladder", Ladder, "compare.instruments.ladder.measure:measure"),),
+    (Kind(Ladder, "compare.instruments.ladder.measure:measure"),),
     jobs,
     ("compare.instruments.ladder.figure",),
 )

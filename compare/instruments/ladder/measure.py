@@ -18,11 +18,12 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
+from compare.instruments.ladder import schema
 from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, Rung
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
+from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
-from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
 
@@ -30,37 +31,43 @@ WARM_CALLS = 2
 """Calls before each block: a pool knows what a step needs after one, and has it after two."""
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> schema.Ladder:
     """The ladder record of one process, over the example of the median length."""
     case = arms.alone(workloads.load(job.source).case(str(job.size)))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
-    return {**job.head, **measure_rungs(job, case)}
+    return measure_rungs(job, case)
 
 
-def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> Record:
+def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
-    rows: dict[str, Record] = {}
+    rows: dict[str, schema.Rung] = {}
     steps: dict[str, Step] = {}
     expected: Any = None
     for name, rung in rungs.items():
         rows[name], step, result = _climbed(rung, case)
         expected = result if expected is None else expected
-        if step is not None and rows[name]["status"] == "ok":
-            rows[name] |= compared(result, expected)
-            steps |= {name: step} if rows[name]["status"] == "ok" else {}
-    calls = {name: _call(step) for name, step in steps.items()}
+        if step is not None and (off := difference(result, expected)):
+            rows[name].status, rows[name].reason = "disagree", off
+        elif step is not None:
+            steps[name] = step
+    calls = {name: steady_call(step, case) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, seconds in rounds.steady().items():
-        rows[name] |= {"steady": rounds.starts()[name] is not None, "blocks": seconds}
+        rows[name].steady, rows[name].blocks = rounds.starts()[name] is not None, seconds
     same, counted = parity.same_graph(case)
-    graphs = {"same_graph": same, "unequal": unequal(rows, same), "traced": counted.get("static")}
-    return {"rungs": rows, **graphs, "off_core": off_core}
+    return schema.Ladder(
+        **job.head,
+        rungs=rows,
+        same_graph=same,
+        unequal=unequal(rows, same),
+        traced=counted.get("static"),
+        off_core=off_core,
+    )
 
 
-def _climbed(rung: Rung, case: Case) -> tuple[Record, Step | None, Any]:
+def _climbed(rung: Rung, case: Case) -> tuple[schema.Rung, Step | None, Any]:
     """The row of a rung but for its times, its step, and what that gives."""
-    row = {"base": rung.base, "status": "ok", "reason": None}
     try:
         with numpy_memory(), rung.within():
             step = rung.build(case)
@@ -73,8 +80,9 @@ def _climbed(rung: Rung, case: Case) -> tuple[Record, Step | None, Any]:
             kernels = _kernels(step, case)
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)
         refused = arms.refuses(arms.STATIC, error)
-        return {**row, "status": "unsupported" if refused else "failed", "reason": described(error)}, None, None
-    return {**row, "build": step.compile_seconds, "peak": peak, "kernels": kernels, **_planned(step)}, step, result
+        return schema.Rung("unsupported" if refused else "failed", described(error), rung.base), None, None
+    row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_planned(step))
+    return row, step, result
 
 
 def _kernels(step: Step, case: Case) -> dict[str, int]:
@@ -84,31 +92,29 @@ def _kernels(step: Step, case: Case) -> dict[str, int]:
     return dict(sorted(graph.op_counts().items()))
 
 
-def _planned(step: Step) -> dict[str, int]:
-    """The bytes of the arena, and the most that are live in it at once; of a rung without one, nothing."""
+def _planned(step: Step) -> tuple[int, int]:
+    """The bytes of the arena, and the most that are live in it at once; of a rung without one, none."""
     plans = [executable.plan for executable in step.executables()]
-    return {"arena": plans[0].peak, "live": plans[0].lower_bound} if plans and plans[0].peak else {}
+    return (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)
 
 
-def compared(result: Any, expected: Any) -> dict[str, Any]:
-    """The status of a rung that gave `result` where the tape gave `expected`."""
+def difference(result: Any, expected: Any) -> str | None:
+    """In words, how far a rung that gave `result` is off where the tape gave `expected`; None if it agrees."""
     dtypes = {str(leaf.dtype) for leaf in optree.tree_leaves(expected)}
     allowed = max((parity.TOLERANCES[d] for d in dtypes if d in parity.TOLERANCES), default=0.0)
     error = parity.tree_error(result, expected)
-    if error <= allowed:
-        return {"status": "ok", "reason": None}
-    return {"status": "disagree", "reason": f"off from the tape's result by {error:.3g}, allowed {allowed:g}"}
+    return None if error <= allowed else f"off from the tape's result by {error:.3g}, allowed {allowed:g}"
 
 
-def unequal(rows: Mapping[str, Record], same_graph: bool | None) -> dict[str, dict[str, int]]:
+def unequal(rows: Mapping[str, schema.Rung], same_graph: bool | None) -> dict[str, dict[str, int]]:
     """Where a rung that must call the kernels of the tape does not: how many calls of each more, or fewer.
 
     A graph that holds branches or loops (`same_graph` is None) need not, for a tape has but the path that was taken.
     """
     found = {}
     for name in SAME_KERNELS:
-        if name in rows and "kernels" in rows[name] and (name != REPLAY or same_graph is not None):
-            found[name] = differences(rows[TAPE]["kernels"], rows[name]["kernels"])
+        if name in rows and rows[name].kernels and (name != REPLAY or same_graph is not None):
+            found[name] = differences(rows[TAPE].kernels, rows[name].kernels)
     return {name: difference for name, difference in found.items() if difference}
 
 
@@ -117,8 +123,3 @@ def differences(expected: Mapping[str, int], actual: Mapping[str, int]) -> dict[
     more = Counter(actual)
     more.subtract(expected)
     return {name: count for name, count in sorted(more.items()) if count}
-
-
-def _call(step: Step) -> Any:
-    example = step.examples[0]
-    return lambda: step(*example)

@@ -1,11 +1,11 @@
 """A cell rung by rung."""
 
-from typing import NotRequired, TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from compare.records.record import Arm, Block, OfCell, Seconds
 
 
-class Rung(TypedDict):
+class Rung(Arm):
     """A rung of the ladder, compared with the rung `base`; `blocks` are the thread's own seconds a call, paired.
 
     `peak` is the most bytes of NumPy data in a step, with the arena; `arena` and `live` are the bytes of the plan and
@@ -13,18 +13,16 @@ class Rung(TypedDict):
     """
 
     base: str | None
-    status: Status
-    reason: str | None
-    build: NotRequired[float]
-    peak: NotRequired[int]
-    kernels: NotRequired[dict[str, int]]
-    arena: NotRequired[int]
-    live: NotRequired[int]
-    steady: NotRequired[bool]
-    blocks: NotRequired[list[float]]
+    build: Seconds = 0.0
+    peak: int = 0
+    kernels: dict[str, int] = {}
+    arena: int = 0
+    live: int = 0
+    steady: bool = True
+    blocks: list[Block] = []
 
 
-class Ladder(TypedDict):
+class Ladder(OfCell, tag="ladder"):
     """The rungs of a cell in one process, over one example (`compare.instruments.ladder`).
 
     `unequal` holds, by rung, how many more calls of a kernel it makes than the tape where it must make as many;
@@ -32,8 +30,6 @@ class Ladder(TypedDict):
     in which others had the core.
     """
 
-    workload: str
-    size: str
     process: int
     rungs: dict[str, Rung]
     same_graph: bool | None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from compare.instruments.ladder.rungs import RUNGS, TAPE
+from compare.instruments.ladder.schema import Ladder
+from compare.records.record import Cell, Records, of
 from compare.stats import Interval, geometric_mean, ratio_interval
-
-Line = Mapping[str, Any]
 
 
 class Landing(NamedTuple):
@@ -45,40 +45,39 @@ class Waterfall(NamedTuple):
         return min(static or self.landings, key=lambda landing: landing.seconds)
 
 
-def waterfalls(records: Iterable[Line]) -> list[Waterfall]:
+def waterfalls(records: Records) -> list[Waterfall]:
     """One for each cell among the `ladder` records in which the tape was timed, in their order."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for record in records:
-        if record.get("kind") == "ladder":
-            groups.setdefault((record["workload"], record["size"]), []).append(record)
+    groups: dict[Cell, list[Ladder]] = {}
+    for record in of(records, Ladder):
+        groups.setdefault(record.cell, []).append(record)
     return [_waterfall(*cell, group) for cell, group in groups.items() if any(_blocks(r, TAPE) for r in group)]
 
 
-def _waterfall(workload: str, size: str, group: Sequence[Line]) -> Waterfall:
+def _waterfall(workload: str, size: str, group: Sequence[Ladder]) -> Waterfall:
     names = [name for name in RUNGS if any(_blocks(record, name) for record in group)]
     landings = tuple(_landing(name, group) for name in names)
-    rows = [(name, row) for record in group for name, row in record["rungs"].items()]
-    missing = {name: f"{row['status']}: {row['reason']}" for name, row in rows if row["status"] != "ok"}
-    unequal = {name: found for record in group for name, found in record["unequal"].items()}
-    same = [record["same_graph"] for record in group]
+    rows = [(name, row) for record in group for name, row in record.rungs.items()]
+    missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
+    unequal = {name: found for record in group for name, found in record.unequal.items()}
+    same = [record.same_graph for record in group]
     return Waterfall(workload, size, landings, missing, None if None in same else all(same), unequal)
 
 
-def _landing(name: str, group: Sequence[Line]) -> Landing:
+def _landing(name: str, group: Sequence[Ladder]) -> Landing:
     base = RUNGS[name].base
     seconds = geometric_mean(block for record in group for block in _blocks(record, name))
     step = _ratio(name, base, group) if base else None
     total = _ratio(name, TAPE, group) if base else None
-    peak = max(int(r["rungs"][name].get("peak") or 0) for r in group if name in r["rungs"])
+    peak = max(r.rungs[name].peak for r in group if name in r.rungs)
     return Landing(name, base, seconds, step, total, peak)
 
 
-def _ratio(top: str, bottom: str, group: Sequence[Line]) -> Interval | None:
+def _ratio(top: str, bottom: str, group: Sequence[Ladder]) -> Interval | None:
     pairs = [(_blocks(record, top), _blocks(record, bottom)) for record in group]
     paired = [(tops, bottoms) for tops, bottoms in pairs if tops and len(tops) == len(bottoms)]
     return ratio_interval(*map(list, zip(*paired, strict=True))) if paired else None
 
 
-def _blocks(record: Line, name: str) -> Sequence[float]:
-    row = record["rungs"].get(name, {})
-    return tuple(row.get("blocks") or ()) if row.get("status") == "ok" else ()
+def _blocks(record: Ladder, name: str) -> Sequence[float]:
+    row = record.rungs.get(name)
+    return row.blocks if row and row.status == "ok" else ()

@@ -2,7 +2,7 @@
 
 A timeline (`compare.instruments.ledger.tape` for the dynamic engine, `compare.instruments.ledger.graph` for the static
 one) knows every array by what it is for; tracemalloc and the operating system say whether it knows all of them
-(`compare.instruments.ledger.measure`). What separates the engines is told by deterministic counts that differ in one
+(`compare.instruments.ledger.measure`). What separates the engines are deterministic counts that differ in one
 thing (`compare.instruments.ledger.attribution`).
 
 parameters   what a step is given; the same arrays in both engines

@@ -7,11 +7,11 @@ graph, in an order, with or without sharing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import dynamic
 import static
 from compare.engines.arms import transformed
+from compare.instruments.ledger.schema import LedgerCount
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Graph, Node
@@ -20,19 +20,12 @@ from static import memory
 from static.codegen.binding import Layout, lay_out
 from static.codegen.lowering import lower
 from static.memory import sharing
-from static.memory.schedule import Schedule, inner_schedules, schedule
+from static.memory.schedule import Schedule, schedule
 from static.memory.sharing import Place
 from static.passes import pipeline
 
 
-class Count(NamedTuple):
-    """The bytes of a step once one more thing is as in the static engine, and what that thing is."""
-
-    cause: str
-    bytes: int
-
-
-def counts(case: Case) -> list[Count]:
+def counts(case: Case) -> list[LedgerCount]:
     """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
     tape = dynamic.record(transformed(dynamic, case.loss, case.argnum), *arguments)
@@ -45,22 +38,22 @@ def counts(case: Case) -> list[Count]:
     results = sum(size for _, _, size in _results(final, planned))
     padded = layout.plan.lower_bound
     return [
-        Count("kept by Python variables and the tape", most_live(tape)),
-        Count("branches and loops as graphs", most_live(traced)),
-        Count("simplification", most_live(simplified)),
-        Count("restructuring", most_live(restructured)),
-        Count("fusion", most_live(final)),
-        Count("order", most_live(final, ordered)),
-        Count("in place", most_live(final, planned)),
-        Count("results beside the arena", memory.max_live(layout.lives) + results),
-        Count("padding to cache lines", padded + results),
-        Count("fragmentation", layout.plan.peak + results),
+        LedgerCount("kept by Python variables and the tape", most_live(tape)),
+        LedgerCount("branches and loops as graphs", most_live(traced)),
+        LedgerCount("simplification", most_live(simplified)),
+        LedgerCount("restructuring", most_live(restructured)),
+        LedgerCount("fusion", most_live(final)),
+        LedgerCount("order", most_live(final, ordered)),
+        LedgerCount("in place", most_live(final, planned)),
+        LedgerCount("results beside the arena", memory.max_live(layout.lives) + results),
+        LedgerCount("padding to cache lines", padded + results),
+        LedgerCount("fragmentation", layout.plan.peak + results),
     ]
 
 
-def attributed(dynamic_peak: int, found: Sequence[Count], static_peak: int) -> list[tuple[str, int]]:
+def attributed(dynamic_peak: int, found: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
     """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
-    steps = [*found, Count("constants, own memory of kernels and of control flow", static_peak)]
+    steps = [*found, LedgerCount("constants, own memory of kernels and of control flow", static_peak)]
     before = [dynamic_peak, *(count.bytes for count in found)]
     return [(count.cause, count.bytes - earlier) for count, earlier in zip(steps, before, strict=True)]
 
@@ -70,7 +63,7 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
 
     Results that are handed out live from where they are computed to the end.
     """
-    plan = plan or Schedule(graph.nodes, sharing.views(graph.nodes), _alone(graph), inner_schedules(graph))
+    plan = plan or Schedule.of(graph.nodes, sharing.views(graph.nodes), _alone(graph))
     layout: Layout = lay_out(lower(graph, plan), {})
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 

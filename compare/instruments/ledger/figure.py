@@ -1,11 +1,13 @@
 """Live bytes over one step by class, in both engines, and what separates their peaks."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from compare.instruments.ledger.attribution import Count, attributed
+from compare.instruments import drawing
+from compare.instruments.ledger.attribution import attributed
+from compare.instruments.ledger.schema import Ledger, LedgerArm
+from compare.records.record import of
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -21,16 +23,13 @@ _CAPTION = (
     "of a cell are counts, the same on every machine."
 )
 _MOST = 4
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _ENGINES = ("dynamic", "static-exact")
-
-Row = Mapping[str, Any]
 
 
 def draw(summary: Summary) -> Drawing:
     """A row of two panels for each cell, on one scale."""
-    lines = [table.line for table in summary.results.tables if table.line["kind"] == "ledger"]
-    cells = [line for line in lines if any(arm["status"] == "ok" for arm in line["arms"].values())]
+    lines = of(summary.records, Ledger)
+    cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
     shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
@@ -38,22 +37,22 @@ def draw(summary: Summary) -> Drawing:
     grid = figure.subplots(len(shown), len(_ENGINES), squeeze=False)
     for line, panels in zip(shown, grid, strict=True):
         _row_of_panels(line, panels)
-    names = [name for line in shown for arm in line["arms"].values() for name in _classes(arm)]
+    names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
     style.class_legend(figure, style.ordered_classes(names))
     figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
-    notes = [f"{_name(line)}, {arm}: {note}." for line in cells for arm, row in line["arms"].items()
-             for note in row.get("notes", ())]  # fmt: skip
+    notes = [f"{_name(line)}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
+             for note in row.notes]  # fmt: skip
     return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), figure, _table(cells))
 
 
-def _peak(line: Row) -> int:
-    return max(int(row.get("peak", 0)) for row in line["arms"].values())
+def _peak(line: Ledger) -> int:
+    return max(row.peak for row in line.arms.values())
 
 
-def _row_of_panels(line: Row, panels: Sequence[Axes]) -> None:
-    rows = {arm: row for arm in _ENGINES if (row := line["arms"].get(arm, {})).get("status") == "ok"}
-    most = max(max(row["peak"], row["counted_peak"]) for row in rows.values())
-    scale, unit = next((pair for pair in _UNITS if most >= pair[0]), (1, "B"))
+def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
+    rows = {arm: row for arm in _ENGINES if (row := line.arms.get(arm)) and row.status == "ok"}
+    most = max(max(row.peak, row.counted_peak) for row in rows.values())
+    scale, unit = drawing.unit_of(most)
     for arm, axes in zip(_ENGINES, panels, strict=True):
         axes.set_title(style.clean(f"{_name(line)}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
@@ -61,65 +60,65 @@ def _row_of_panels(line: Row, panels: Sequence[Axes]) -> None:
             _area(axes, rows[arm], scale)
 
 
-def _area(axes: Axes, row: Row, scale: int) -> None:
-    moments, names = row["moments"], style.ordered_classes(_classes(row))
-    heights = [[moment["bytes"].get(name, 0) / scale for moment in moments] for name in names]
+def _area(axes: Axes, row: LedgerArm, scale: int) -> None:
+    moments, names = row.moments, style.ordered_classes(_classes(row))
+    heights = [[moment.classes.get(name, 0) / scale for moment in moments] for name in names]
     bottom = [0.0] * len(moments)
-    for name, of in zip(names, heights, strict=True):
-        top = [low + height for low, height in zip(bottom, of, strict=True)]
+    for name, each in zip(names, heights, strict=True):
+        top = [low + height for low, height in zip(bottom, each, strict=True)]
         axes.fill_between(range(len(moments)), bottom, top, step="mid", **style.class_patch(name))
         bottom = top
-    axes.axhline(row["counted_peak"] / scale, color=style.INK, linewidth=0.9, linestyle="--")
-    begins = next((i for i, moment in enumerate(moments) if moment["phase"] == "backward"), None)
+    axes.axhline(row.counted_peak / scale, color=style.INK, linewidth=0.9, linestyle="--")
+    begins = next((i for i, moment in enumerate(moments) if moment.phase == "backward"), None)
     if begins is not None:
         axes.axvline(begins - 0.5, color=style.INK, linewidth=0.9, linestyle=":")
     axes.set_xlim(-0.5, len(moments) - 0.5)
 
 
-def _classes(row: Row) -> list[str]:
-    return [name for moment in row.get("moments", ()) for name, size in moment["bytes"].items() if size]
+def _classes(row: LedgerArm) -> list[str]:
+    return [name for moment in row.moments for name, size in moment.classes.items() if size]
 
 
-def _name(line: Row) -> str:
-    return f"{line['workload']} ({line['size']})"
+def _name(line: Ledger) -> str:
+    return f"{line.workload} ({line.size})"
 
 
-def _alt(lines: Sequence[Row]) -> str:
+def _alt(lines: Sequence[Ledger]) -> str:
     parts = (
-        f"{_name(line)} {arm} {text.size(row['peak'])}"
+        f"{_name(line)} {arm} {text.size(row.peak)}"
         for line in lines
-        for arm, row in line["arms"].items()
-        if row["status"] == "ok"
+        for arm, row in line.arms.items()
+        if row.status == "ok"
     )
     return "Live bytes over a step, stacked by class. Peaks: " + "; ".join(parts) + "."
 
 
-def _table(lines: Sequence[Row]) -> Table:
+def _table(lines: Sequence[Ledger]) -> Table:
     headers = ("workload", "size", "what", "bytes", "change")
     return Table(headers, tuple(row for line in lines for row in _rows(line)), "lllrr")
 
 
-def _rows(line: Row) -> list[tuple[str, ...]]:
-    head = (line["workload"], line["size"])
-    rows: dict[str, Row] = {arm: row for arm, row in line["arms"].items() if row["status"] == "ok"}
-    told = ((arm, *one) for arm, row in rows.items() for one in _told(row))
-    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in told]
+def _rows(line: Ledger) -> list[tuple[str, ...]]:
+    head = line.cell
+    rows: dict[str, LedgerArm] = {arm: row for arm, row in line.arms.items() if row.status == "ok"}
+    sizes = ((arm, *one) for arm, row in rows.items() for one in _sizes(row))
+    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
     if not all(arm in rows for arm in _ENGINES):
         return found
     first, last = (rows[arm] for arm in _ENGINES)
-    held = first["peak"]
-    for cause, change in attributed(held, [Count(**count) for count in last["counts"]], last["peak"]):
+    held = first.peak
+    for cause, change in attributed(held, last.counts, last.peak):
         held += change
         found.append((*head, f"then {cause}", f"{held:,}", f"{change:+,}"))
     return found
 
 
-def _told(row: Row) -> list[tuple[str, int]]:
-    objects = [(f"{name} (Python objects)", size) for name, size in row["objects"].items()]
+def _sizes(row: LedgerArm) -> list[tuple[str, int]]:
+    objects = [(f"{name} (Python objects)", size) for name, size in row.objects.items()]
     return [
-        ("peak of the ledger", row["peak"]),
-        ("peak by tracemalloc", row["counted_peak"]),
-        ("growth of the process", row["resident_growth"]),
-        ("parameters, given", row["parameters"]),
+        ("peak of the ledger", row.peak),
+        ("peak by tracemalloc", row.counted_peak),
+        ("growth of the process", row.resident_growth),
+        ("parameters, given", row.parameters),
         *objects,
     ]

@@ -12,7 +12,8 @@ from typing import Any
 
 import static
 from compare.engines.arms import transformed
-from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment
+from compare.instruments.ledger.schema import Moment, Phase
+from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
 from compare.workloads.base import Case
 from graphs import dims
@@ -76,7 +77,8 @@ def _moments(
     forward = _forward(executable, case)
     step = {node: i for i, node in enumerate(program.schedule.order)}
     living = _living(executable, forward, case)
-    before, phase = sum(held.values()), "forward"
+    before = sum(held.values())
+    phase: Phase = "forward"
     for line, reading in zip(lines, readings, strict=True):
         node = program.lines[line - 2]
         if node is not None and node not in forward:
@@ -103,7 +105,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
         name = "gradients" if node in handed_out else _class(node, executable, forward, case)
         for now in range(lower, steps if node in handed_out else upper):
             found[now][node not in plan.place][name] += sizes[node]
-    for lower, upper, size in binding.lives[len(plan.buffers) if program.planned else 0 :]:
+    for lower, upper, size in binding.lives[len(plan.lives) if program.planned else 0 :]:
         for now in range(lower, upper):
             found[now][0]["workspace"] += size
     return found

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from compare.instruments.base import Instrument
 from compare.instruments.ledger.schema import Ledger
-from compare.records.kind import Kind
+from compare.records.record import Cell, Kind
 from compare.run.job import Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 ARMS = ("dynamic", "static-exact")
 """The arms that a ledger is kept of: one graph each, over one example."""
@@ -24,7 +24,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job
 
 
 LEDGER = Instrument(
-    (Kind("ledger", Ledger, "compare.instruments.ledger.measure:measure", by_arm=True),),
+    (Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True),),
     jobs,
     ("compare.instruments.ledger.figure",),
 )

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from typing import Any
-
-import numpy as np
 
 from compare import workloads
 from compare.engines import arms
 from compare.errors import described
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
+from compare.instruments.ledger.schema import Ledger, LedgerArm
 from compare.instruments.ledger.timeline import Timeline, thinned
-from compare.instruments.memory.measure import resident_growth
+from compare.instruments.memory.measure import nbytes_of, resident_growth
 from compare.instruments.memory.tracing import numpy_memory
-from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
-from graphs import tree
 
 WARM_STEPS = 2
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
@@ -28,35 +24,34 @@ RESIDENT_FROM = 64 << 20
 ENGINES = {"dynamic": tape.timeline, "static-exact": graph.timeline}
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Ledger:
     """The ledger record of the arms of a job, over the example of the median length; give one arm per process."""
     case = arms.alone(workloads.load(job.source).case(str(job.size)))
-    return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms if arm in ENGINES}}
+    return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ENGINES})
 
 
-def measure_arm(arm: str, case: Case) -> Record:
+def measure_arm(arm: str, case: Case) -> LedgerArm:
     """The timeline of an arm, its peak beside those of tracemalloc and the system, and the counts of the static one."""
     try:
         growth = resident_growth(arm, case)
         counted = counted_peak(arm, case)
         timeline = ENGINES[arm](case)
-        found = [count._asdict() for count in counts(case)] if arm != "dynamic" else []
+        found = counts(case) if arm != "dynamic" else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        status = "unsupported" if arms.refuses(arm, error) else "failed"
-        return {"status": status, "reason": described(error)}
+        return LedgerArm("unsupported" if arms.refuses(arm, error) else "failed", described(error))
     peak = timeline.peak
-    return {
-        "status": "ok",
-        "reason": None,
-        "parameters": _nbytes(case.params),
-        "objects": dict(timeline.objects),
-        "moments": [{"phase": m.phase, "bytes": dict(m.classes)} for m in thinned(timeline.moments)],
-        "peak": peak.total,
-        "counted_peak": counted,
-        "resident_growth": growth,
-        "notes": disagreements(timeline, counted, growth),
-        "counts": found,
-    }
+    return LedgerArm(
+        "ok",
+        None,
+        parameters=nbytes_of(case.params),
+        objects=dict(timeline.objects),
+        moments=thinned(timeline.moments),
+        peak=peak.total,
+        counted_peak=counted,
+        resident_growth=growth,
+        notes=disagreements(timeline, counted, growth),
+        counts=found,
+    )
 
 
 def counted_peak(arm: str, case: Case) -> int:
@@ -83,7 +78,3 @@ def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:
 
 def _off(actual: int, expected: int) -> str:
     return f"{actual / expected - 1:+.1%}" if expected else "of nothing"
-
-
-def _nbytes(container: Any) -> int:
-    return sum(leaf.nbytes for leaf in tree.leaves(container) if isinstance(leaf, np.ndarray))

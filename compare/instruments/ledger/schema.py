@@ -1,46 +1,53 @@
 """A step byte by byte."""
 
-from typing import Literal, NotRequired, TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Arm, OfArms
+
+Phase = Literal["trace", "compile", "forward", "backward"]
 
 
-class LedgerMoment(TypedDict):
-    """The bytes of NumPy data by class once a kernel has run."""
+class Moment(Struct, rename={"classes": "bytes"}):
+    """The bytes by class once a kernel has run, and those that it needed for itself, which are in `workspace`."""
 
-    phase: Literal["trace", "compile", "forward", "backward"]
-    bytes: dict[str, int]
+    phase: Phase
+    classes: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return sum(self.classes.values())
 
 
-class LedgerCount(TypedDict):
+class LedgerCount(Struct):
     """The bytes of a step once one more thing is as in the static engine."""
 
     cause: str
     bytes: int
 
 
-class LedgerArm(TypedDict):
+class LedgerArm(Arm):
     """The bytes of one step over time, and the same peak as others count it (`compare.instruments.ledger`).
 
     `peak` is the ledger's, `counted_peak` tracemalloc's in a step that nobody watched. `objects` are bytes of Python
     objects, `notes` say where the peaks do not agree.
     """
 
-    status: Status
-    reason: str | None
-    parameters: NotRequired[int]
-    objects: NotRequired[dict[str, int]]
-    moments: NotRequired[list[LedgerMoment]]
-    peak: NotRequired[int]
-    counted_peak: NotRequired[int]
-    resident_growth: NotRequired[int]
-    notes: NotRequired[list[str]]
-    counts: NotRequired[list[LedgerCount]]
+    parameters: int = 0
+    objects: dict[str, int] = {}
+    moments: list[Moment] = []
+    peak: int = 0
+    counted_peak: int = 0
+    resident_growth: int = 0
+    notes: list[str] = []
+    counts: list[LedgerCount] = []
 
 
-class Ledger(TypedDict):
+class Ledger(OfArms, tag="ledger"):
     """The ledger of a cell, each arm in a process of its own."""
 
-    workload: str
-    size: str
     arms: dict[str, LedgerArm]

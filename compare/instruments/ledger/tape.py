@@ -6,17 +6,19 @@ import gc
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import dynamic
 from compare.engines.arms import transformed
-from compare.instruments.ledger.timeline import Moment, Reading, Timeline, moment
-from compare.instruments.ledger.watching import watched
+from compare.instruments.ledger.schema import Moment
+from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
 from compare.workloads.base import Case
-from graphs import tree
+from dynamic import tapes
+from graphs import dispatch, tree
 
 WARM_STEPS = 2
 
@@ -37,7 +39,7 @@ class _Array:
 
 
 class _Watch:
-    """Is told of the arrays that kernels make, and holds none; `mark` is the first kernel of the backward pass."""
+    """Hears of the arrays that kernels make, and holds none; `mark` is the first kernel of the backward pass."""
 
     def __init__(self, given: Sequence[Any]) -> None:
         self.arrays: list[_Array] = []
@@ -53,7 +55,7 @@ class _Watch:
         self._read()
 
     def finish(self, given: Sequence[Any]) -> None:
-        """Tell what the step has handed out: gradients of what it did not use are made by no kernel."""
+        """Add what the step has handed out: gradients of what it did not use are made by no kernel."""
         for array in given:
             self._know(array)
         self._read()
@@ -71,7 +73,7 @@ class _Watch:
         tracemalloc.reset_peak()
 
     def forward(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which tells when it has returned."""
+        """The function, which marks where it has returned."""
 
         def marked(*args: Any) -> Any:
             output = f(*args)
@@ -104,6 +106,21 @@ class _Watch:
         if self._is_backward(array.born):
             return "workspace"
         return "saved" if array in self.saved else "activations"
+
+
+@contextmanager
+def watched(hear: Callable[[Any], None]) -> Iterator[None]:
+    """Inside, `hear` is called with each array that a kernel makes, which lives no longer for it.
+
+    `dispatch.observed` alone sends ops past the compiled tape, where operands live a little longer. Here that tape runs
+    as ever, and reports each array that it makes.
+    """
+    tapes.watchers.append(hear)
+    try:
+        with dispatch.observed(lambda _op, _arrays, _attrs, out: hear(out), detour=False):
+            yield
+    finally:
+        tapes.watchers.remove(hear)
 
 
 def timeline(case: Case) -> Timeline:

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from compare.instruments.ledger.schema import Moment, Phase
+
 PHASES = ("trace", "compile", "forward", "backward")
 MOMENTS = 240
 """More moments than this are thinned out where they are recorded."""
-
-
-class Moment(NamedTuple):
-    """The bytes by class once a kernel has run, and those that it needed for itself, which are in `workspace`."""
-
-    phase: str
-    classes: Mapping[str, int]
-
-    @property
-    def total(self) -> int:
-        """All bytes."""
-        return sum(self.classes.values())
 
 
 class Timeline(NamedTuple):
@@ -49,7 +39,7 @@ class Reading(NamedTuple):
         return max(0, self.peak - max(before, self.current))
 
 
-def moment(phase: str, known: Mapping[str, int], reading: Reading, before: int) -> Moment:
+def moment(phase: Phase, known: Mapping[str, int], reading: Reading, before: int) -> Moment:
     """A moment of known bytes by class, with what the kernel needed for itself, and what nobody knows about."""
     classes = dict(known)
     classes["workspace"] = classes.get("workspace", 0) + reading.beyond(before)

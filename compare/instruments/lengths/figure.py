@@ -6,8 +6,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.claims.base import SMALLEST_EFFECT, Record
-from compare.claims.evidence import DYNAMIC, Cell, steady
+from compare.claims.evidence import DYNAMIC, Evidence, steady
+from compare.instruments import drawing
+from compare.instruments.lengths.schema import StrategyArm
 from compare.instruments.lengths.table import ALIGN, HEADERS, computed, ordered, rows
 from compare.report import text
 from compare.report.page import Table
@@ -45,32 +46,29 @@ def draw(summary: Summary) -> Drawing:
     return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, Table(HEADERS, tuple(rows(tables)), ALIGN))
 
 
-def _panel(axes: Axes, cell: Cell, names: Sequence[str]) -> None:
+def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
     axes.set_title(style.clean(cell.name, 60))
     ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
     found = {name: interval for name, interval in ratios.items() if interval is not None}
     for name, interval in found.items():
         _dot(axes, names.index(name), name, interval, cell.of(name))
-    axes.set_yticks(range(len(names)), [style.clean(name) for name in names], fontsize=8)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+    drawing.rows(axes, names, fontsize=8)
     shown = [interval.estimate for interval in found.values()]  # whiskers may reach beyond the panel
     style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
-    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
-    axes.axvline(1, color=style.INK, linewidth=1)
+    drawing.tie_zone(axes)
 
 
-def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[Record]) -> None:
+def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyArm]) -> None:
     colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
-    marker = "o" if measured[0]["batching"] == "one by one" else "s"
+    marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    words = f"{measured[0]['compiles']} · {computed(measured):.2f}"
+    words = f"{measured[0].compiles} · {computed(measured):.2f}"
     axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)
 
 
-def _alt(tables: Sequence[Cell]) -> str:
+def _alt(tables: Sequence[Evidence]) -> str:
     parts = []
     for cell in tables:
         means = {name: mean for name in ordered([cell]) if (mean := cell.mean(name, steady)) is not None}

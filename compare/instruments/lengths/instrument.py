@@ -7,10 +7,10 @@ from itertools import product
 
 from compare.instruments.base import Instrument
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
-from compare.instruments.lengths.schema import Lengths
-from compare.records.kind import Kind
+from compare.instruments.lengths.schema import Lengths, LengthsProbe
+from compare.records.record import Cell, Kind
 from compare.run.job import Budget, Job
-from compare.run.settings import Cell, Settings
+from compare.run.settings import Settings
 
 
 def jobs(settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[None, Job]]:
@@ -46,8 +46,8 @@ def job(
 
 LENGTHS = Instrument(
     (
-        Kind("lengths", Lengths, "compare.instruments.lengths.measure:measure"),
-        Kind("lengths probe", measure="compare.instruments.lengths.probe:measure"),
+        Kind(Lengths, "compare.instruments.lengths.measure:measure"),
+        Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
     ),
     jobs,
     ("compare.instruments.lengths.figure",),

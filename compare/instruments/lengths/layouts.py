@@ -1,15 +1,15 @@
-"""What each strategy makes of a stream, from its lengths alone: groups, elements computed, graphs compiled."""
+"""What a stream becomes: groups, elements computed, graphs compiled; and the buckets that lengths are padded to."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import static
-from static.call.policies import Boundaries, power_of_two
+from static.call.policies import power_of_two
 
 Group = tuple[int, ...]
 Lengths = Sequence[int]
@@ -37,60 +37,15 @@ class Layout(NamedTuple):
 
     def compiles_of(self, kept: int) -> int:
         """The graphs that are compiled where so many are kept, those used last; 0 keeps all."""
-        return _misses(self.shapes, kept) if kept else self.compiles
+        graph = functools.lru_cache(kept or None)(lambda shape: shape)
+        for shape in self.shapes:
+            graph(shape)
+        return graph.cache_info().misses
 
     @property
     def hits(self) -> float:
         """The share of the calls that find their graph, where all are kept."""
         return 1 - self.compiles / len(self.groups)
-
-
-def eager(lengths: Lengths, _: int) -> Layout:
-    """One by one, without graphs."""
-    return Layout(_alone(lengths), tuple(lengths), ())
-
-
-def exact(lengths: Lengths, _: int) -> Layout:
-    """One by one, a graph for each length."""
-    return Layout(_alone(lengths), tuple(lengths), tuple(lengths))
-
-
-def symbolic(lengths: Lengths, _: int) -> Layout:
-    """One by one, a graph for all lengths."""
-    return Layout(_alone(lengths), tuple(lengths), (0,) * len(lengths))
-
-
-def powers(lengths: Lengths, _: int) -> Layout:
-    """One by one, padded to powers of two."""
-    return _padded(lengths, power_of_two)
-
-
-def optimal(lengths: Lengths, _: int) -> Layout:
-    """One by one, padded to the buckets that waste least."""
-    return _padded(lengths, Boundaries(buckets(lengths)))
-
-
-def maximum(lengths: Lengths, _: int) -> Layout:
-    """One by one, padded to the longest of all."""
-    return _padded(lengths, Boundaries([max(lengths)]))
-
-
-def batches(lengths: Lengths, batch: int) -> Layout:
-    """In batches padded to their longest, without graphs."""
-    groups = in_batches(len(lengths), batch)
-    return Layout(groups, tuple(len(group) * max(lengths[i] for i in group) for group in groups), ())
-
-
-def compiled_batches(lengths: Lengths, batch: int) -> Layout:
-    """In batches padded to their longest, a graph for all sizes."""
-    found = batches(lengths, batch)
-    return found._replace(shapes=(0,) * len(found.groups))
-
-
-def gathered(lengths: Lengths, batch: int) -> Layout:
-    """In batches that are gathered on the fly and padded nowhere."""
-    groups = in_batches(len(lengths), batch)
-    return Layout(groups, tuple(sum(lengths[i] for i in group) for group in groups), ())
 
 
 def combined(parts: Sequence[Layout], columns: Sequence[Lengths], pads: bool) -> Layout:
@@ -114,26 +69,3 @@ def buckets(lengths: Lengths) -> tuple[int, ...]:
 def in_batches(count: int, batch: int) -> tuple[Group, ...]:
     """The examples of each batch, in the order of the stream."""
     return tuple(tuple(range(start, min(start + batch, count))) for start in range(0, count, batch))
-
-
-def _alone(lengths: Lengths) -> tuple[Group, ...]:
-    return in_batches(len(lengths), 1)
-
-
-def _padded(lengths: Lengths, boundary: Callable[[str, int], int]) -> Layout:
-    known = {length: boundary("T", length) for length in set(lengths)}
-    sizes = tuple(known[length] for length in lengths)
-    return Layout(_alone(lengths), sizes, sizes)
-
-
-def _misses(shapes: Iterable[Hashable], kept: int) -> int:
-    held: OrderedDict[Hashable, None] = OrderedDict()
-    misses = 0
-    for shape in shapes:
-        if shape not in held:
-            misses += 1
-            if len(held) >= kept:
-                held.popitem(last=False)
-        held[shape] = None
-        held.move_to_end(shape)
-    return misses

@@ -21,11 +21,11 @@ from compare.engines import arms
 from compare.errors import described
 from compare.instruments.lengths.distributions import drawn
 from compare.instruments.lengths.models import Stream, stream
+from compare.instruments.lengths.schema import GroupCall, Lengths, StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, Arm, Strategy
 from compare.instruments.parity.measure import TOLERANCES, sample, tree_error
 from compare.instruments.time.measure import timed
-from compare.instruments.time.rounds import Rounds, collected, orders, paired_rounds
-from compare.records.results import Record
+from compare.instruments.time.rounds import collected, orders, paired_rounds
 from compare.run.job import Job
 from graphs import tree
 
@@ -52,30 +52,32 @@ SIZES: Mapping[str, Size] = {
 }
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Lengths:
     """The record of one process: a model, a distribution of lengths, every strategy."""
     size = SIZES[str(job.size)]
     lengths = job.examples or drawn(str(job.lengths), size.examples, job.seed, size.longest)
     given = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
     gc.freeze()  # what is loaded now is not walked by each collection below
-    return {**job.head, "examples": list(lengths), "arms": measure_strategies(given, job)}
+    return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(given, job))
 
 
-def measure_strategies(given: Stream, job: Job) -> dict[str, Record]:
+def measure_strategies(given: Stream, job: Job) -> dict[str, StrategyArm]:
     """What each strategy took, or why it did not."""
     rng = job.random()
     expected = reference(given)
     names = job.arms or tuple(STRATEGIES)
-    found, rows = {}, dict[str, Record]()
+    found, rows = {}, dict[str, StrategyArm]()
     for name in rng.sample(names, len(names)):
         with collected():
             found[name], rows[name] = first_epoch(STRATEGIES[name], given, expected)
-    usable = {name: arm for name, arm in found.items() if arm is not None and rows[name]["status"] == "ok"}
+    usable = {name: arm for name, arm in found.items() if arm is not None and rows[name].status == "ok"}
     if usable:
         rounds = paired_rounds({name: arm.epoch for name, arm in usable.items()}, job.budget, rng)
         latencies = steady_calls(usable, rng)
         for name, arm in usable.items():
-            rows[name] |= {"latency": latencies[name], **_steady_row(rounds, name, len(given.lengths)), **counts(arm)}
+            rows[name].latency, rows[name].steady = latencies[name], rounds.starts()[name] is not None
+            rows[name].blocks = [seconds / len(given.lengths) for seconds in rounds.steady()[name]]
+            count(rows[name], arm)
     return {name: rows[name] for name in names}
 
 
@@ -89,9 +91,9 @@ def reference(given: Stream) -> Results:
     return [step(params, *example) for example in given.examples]
 
 
-def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[Arm | None, Record]:
+def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[Arm | None, StrategyArm]:
     """The first epoch of a strategy from nothing, every call timed, and whether what it gave is right."""
-    row = {"compilation": strategy.compilation, "padding": strategy.padding, "batching": strategy.batching}
+    row = StrategyArm("ok", None, strategy.compilation, strategy.padding, strategy.batching)
     calls, results = [], []
     try:
         started = time.perf_counter()
@@ -100,16 +102,18 @@ def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[A
         for index, group in enumerate(arm.groups):
             before = arm.compiles
             seconds, result = timed(partial(arm, index))
-            calls.append({"examples": len(group), "seconds": seconds, "compiled": arm.compiles > before})
+            calls.append(GroupCall(len(group), seconds, arm.compiles > before))
             results.append(result)
     except Exception as error:  # noqa: BLE001  (whatever a strategy raises is its result)
-        status = "unsupported" if _refuses(strategy, error) else "failed"
-        return None, {"status": status, "reason": described(error), **row}
+        row.status, row.reason = "unsupported" if _refuses(strategy, error) else "failed", described(error)
+        return None, row
     off = worst(arm, results, expected)
-    told: Record = {"error": min(off, LARGEST), **row}
+    row.error = min(off, LARGEST)
     if off > TOLERANCES["float32"]:
-        return None, {"status": "disagree", "reason": f"off by {off:.3g}", **told}
-    return arm, {"status": "ok", "reason": None, "build": build, "stream": calls, **told}
+        row.status, row.reason = "disagree", f"off by {off:.3g}"
+        return None, row
+    row.build, row.stream = build, calls
+    return arm, row
 
 
 def worst(arm: Arm, results: Results, expected: Results) -> float:
@@ -124,8 +128,7 @@ def _error(result: tuple[Any, Any], expected: Results) -> float:
 
 
 def _refuses(strategy: Strategy, error: Exception) -> bool:
-    symbolic = strategy.engine == "static" and strategy.compilation == "once"
-    return arms.refuses("static-symbolic" if symbolic else strategy.engine, error)
+    return arms.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
 
 
 def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float]]:
@@ -139,19 +142,7 @@ def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float
     return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}
 
 
-def _steady_row(rounds: Rounds, name: str, examples: int) -> Record:
-    return {
-        "steady": rounds.starts()[name] is not None,
-        "blocks": [seconds / examples for seconds in rounds.steady()[name]],
-    }
-
-
-def counts(arm: Arm) -> Record:
-    """What does not depend on the clock: graphs compiled, elements asked for and computed in an epoch, bytes held."""
-    return {
-        "compiles": arm.compiles,
-        "useful": sum(arm.stream.lengths),
-        "computed": sum(arm.sizes),
-        "held": sum(arm.plans.values()),
-        "plans": [[size, held] for size, held in sorted(arm.plans.items())],
-    }
+def count(row: StrategyArm, arm: Arm) -> None:
+    """Note what does not depend on the clock: graphs compiled, elements asked for and computed, bytes held."""
+    row.compiles, row.useful, row.computed = arm.compiles, sum(arm.stream.lengths), sum(arm.sizes)
+    row.held, row.plans = sum(arm.plans.values()), [[size, held] for size, held in sorted(arm.plans.items())]

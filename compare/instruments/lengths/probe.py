@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log
-from typing import Any
+
+import numpy as np
 
 from compare.errors import NothingMeasuredError
 from compare.instruments.lengths.models import stream
 from compare.instruments.lengths.sampling import LEAST_SIZES, Sample, sample
+from compare.instruments.lengths.schema import LengthsProbe
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
-from compare.records.results import Record
+from compare.records.record import Record
+from compare.records.runs import Failure
 from compare.run.job import Job
 
 KEPT = (1, 0.99, 0.95, 0.9, 0.75, 0.5)
@@ -50,18 +53,18 @@ class Paces:
         return compiled + steps * (EPOCHS + rounds)
 
 
-def measure(job: Job) -> Record:
-    """The record of the worker: of each of the job's lengths as long as time lasts, `[length, compile, step]`."""
+def measure(job: Job) -> LengthsProbe:
+    """The record of the worker: of each of the job's lengths as long as time lasts."""
     from compare.instruments.lengths.measure import SIZES
 
     started, size = time.perf_counter(), SIZES[str(job.size)]
-    points: list[list[float]] = []
+    points: list[tuple[int, float, float]] = []
     for length in sorted(set(job.examples)):
         spent = time.perf_counter() - started
         if points and spent + sum(points[-1][1:]) * (length / points[-1][0]) ** 2 > job.budget.seconds:
             break
-        points.append([length, *_paces(str(job.workload), length, size.width, job.seed)])
-    return {**job.head, "points": points}
+        points.append((length, *_paces(str(job.workload), length, size.width, job.seed)))
+    return LengthsProbe(points)
 
 
 def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
@@ -72,15 +75,12 @@ def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float
     return max(0.0, first[1] - steps[1]), max(steps)
 
 
-def paces(record: Mapping[str, Any]) -> Paces:
+def paces(record: Record) -> Paces:
     """What a probe's record says. Raises NothingMeasuredError where it measured no length."""
-    points = record.get("points")
-    if not points:
-        raise NothingMeasuredError(
-            f"no length could be probed: {record.get('error', 'no time')}; see `graphduel doctor`"
-        )
-    lengths, compile, step = zip(*points, strict=True)
-    return Paces(tuple(map(int, lengths)), compile, step)
+    if not isinstance(record, LengthsProbe) or not record.points:
+        error = record.error if isinstance(record, Failure) else "no time"
+        raise NothingMeasuredError(f"no length could be probed: {error}; see `graphduel doctor`")
+    return Paces(*zip(*record.points, strict=True))
 
 
 def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, count: int, seed: int) -> Sample:
@@ -102,10 +102,6 @@ def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, coun
 
 def _between(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
     """The seconds of a length: a power law between those measured, and beyond the longest at least the square."""
-    known = [(log(x), log(max(y, 1e-9))) for x, y in zip(lengths, seconds, strict=True)]
-    if len(known) == 1 or length >= lengths[-1]:
+    if length >= lengths[-1]:
         return seconds[-1] * max(1.0, (length / lengths[-1]) ** 2)
-    at = log(max(length, lengths[0]))
-    right = next(i for i, (x, _) in enumerate(known) if x >= at) or 1
-    (x0, y0), (x1, y1) = known[right - 1], known[right]
-    return exp(y0 + (y1 - y0) * (at - x0) / (x1 - x0))
+    return exp(np.interp(log(length), np.log(lengths), np.log(np.maximum(seconds, 1e-9))))

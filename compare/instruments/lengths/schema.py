@@ -1,19 +1,21 @@
 """Strategies for inputs of varying length."""
 
-from typing import NotRequired, TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from msgspec import Struct
+
+from compare.records.record import Arm, Block, OfArms, Record, Seconds
 
 
-class GroupCall(TypedDict):
+class GroupCall(Struct):
     """One call of the first epoch of a strategy, over one example or a batch."""
 
     examples: int
-    seconds: float
+    seconds: Seconds
     compiled: bool
 
 
-class StrategyArm(TypedDict):
+class StrategyArm(Arm):
     """What a strategy for inputs of varying length took in one process (`compare.instruments.lengths.measure`).
 
     `blocks` are seconds per example, `latency` the seconds of each call once warm, in the order of `stream`. `error`
@@ -21,30 +23,32 @@ class StrategyArm(TypedDict):
     `plans` those of each by the size that it is for, 0 where that is symbolic.
     """
 
-    status: Status
-    reason: str | None
     compilation: str
     padding: str
     batching: str
-    error: NotRequired[float]
-    build: NotRequired[float]
-    stream: NotRequired[list[GroupCall]]
-    latency: NotRequired[list[float]]
-    steady: NotRequired[bool]
-    blocks: NotRequired[list[float]]
-    compiles: NotRequired[int]
-    useful: NotRequired[int]
-    computed: NotRequired[int]
-    held: NotRequired[int]
-    plans: NotRequired[list[list[int]]]
+    error: float = 0.0
+    build: Seconds = 0.0
+    stream: list[GroupCall] = []
+    latency: list[float] = []
+    steady: bool = True
+    blocks: list[Block] = []
+    compiles: int = 0
+    useful: int = 0
+    computed: int = 0
+    held: int = 0
+    plans: list[list[int]] = []
 
 
-class Lengths(TypedDict):
+class Lengths(OfArms, tag="lengths"):
     """Every strategy in one process, for a model and the lengths of its `examples`."""
 
-    workload: str
-    size: str
     lengths: str
     process: int
     examples: list[int]
     arms: dict[str, StrategyArm]
+
+
+class LengthsProbe(Record, tag="lengths probe"):
+    """For each length that a worker came to, the seconds to compile a graph of it, and to run a step."""
+
+    points: list[tuple[int, float, float]]

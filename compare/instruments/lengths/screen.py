@@ -1,26 +1,26 @@
-"""What `graphduel shapes` shows, in 80 columns: the trace, what is counted on all of it, and what was timed."""
+"""What `graphduel shapes` shows: the trace, what is counted on all of it, and what was timed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import mean, median
-from typing import Any
 
 import numpy as np
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes.length_table import CONTESTS, PHASES, best
-from compare.claims.evidence import Cell, first_run, steady
+from compare.claims.evidence import Evidence, steady
 from compare.instruments.lengths.layouts import KEPT, MOST_SIZES, Layout, combined
 from compare.instruments.lengths.sampling import Sample
+from compare.instruments.lengths.schema import StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy
-from compare.instruments.lengths.table import ordered, percentile
+from compare.instruments.lengths.table import HEADERS, rows
 from compare.instruments.lengths.trace import Trace
 from compare.report import text
 from compare.stats import Interval
 
-WIDTH = 79
 UNCLEAR = "too close to call"
 COUNTED = ("strategy", "compiles", f"{KEPT} kept", "hits", "padding", "useful")
 TIMED = ("strategy", "p50", "p99", "an example", "epoch 1", "plans")
@@ -29,11 +29,13 @@ CONTEST = ("contest", "static / dynamic", "verdict")
 Rows = list[tuple[str, ...]]
 
 
-def described(name: str, trace: Trace) -> Iterator[str]:
+def described(name: str, trace: Trace) -> str:
     """A line for each axis: how many lengths, their spread, and how many differ."""
-    for axis, column in zip(trace.axes, trace.columns, strict=True):
-        spread = f"{min(column):,} to {max(column):,}, median {median(column):,g}"
-        yield f"{name}, {axis}: {len(column):,} lengths, {spread}; {len(set(column)):,} different"
+    return "\n".join(
+        f"{name}, {axis}: {len(column):,} lengths, {min(column):,} to {max(column):,}, median {median(column):,g}; "
+        f"{len(set(column)):,} different"
+        for axis, column in zip(trace.axes, trace.columns, strict=True)
+    )
 
 
 def useful(trace: Trace) -> int:
@@ -70,72 +72,67 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def chosen(sample: Sample, trace: Trace, seed: int) -> Iterator[str]:
+def chosen(sample: Sample, trace: Trace, seed: int) -> str:
     """How the lengths were chosen that are timed, and how far they are like the whole."""
-    different = f"{sample.sizes} different lengths from {min(sample.lengths):,} to {max(sample.lengths):,}"
-    yield f"Timed: {len(sample.lengths):,} of {sample.total:,}, {different}, in an order by seed {seed}."
-    means = f"The mean is {mean(sample.lengths):,.1f}, of the whole {mean(trace.lengths):,.1f}"
     again = 1 - len(set(trace.lengths)) / len(trace.lengths)
-    share = f"{_share(sample.hits)} come again, of the whole {_share(again)}"
-    yield f"Each stands for an equal part of the whole, by quantiles. {means}; {share}."
-    if sample.cap is not None:
-        left = f"{sample.left_out:,} above {sample.cap:,} ({_share(sample.left_out / sample.total)})"
-        yield f"Not timed: {left}, for which the workers' time is too short; --full gives more."
-
-
-def timed(cell: Cell, laid: Mapping[str, Layout | None]) -> Rows:
-    """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
-    return [_times(cell, name, laid.get(name)) for name in ordered([cell])]
-
-
-def _times(cell: Cell, name: str, laid: Layout | None) -> tuple[str, ...]:
-    measured = cell.of(name)
-    examples = [call["examples"] for call in measured[0]["stream"]]
-    waits = [median(percentile(m["latency"], examples, share) for m in measured) for share in (0.5, 0.99)]
-    return (
-        name,
-        *map(text.seconds, waits),
-        text.seconds(cell.mean(name, steady) or 0.0),
-        text.seconds(cell.mean(name, first_run) or 0.0),
-        _plans(measured[0], laid),
+    found = (
+        f"Timed: {len(sample.lengths):,} of {sample.total:,}, {sample.sizes} different lengths from "
+        f"{min(sample.lengths):,} to {max(sample.lengths):,}, in an order by seed {seed}.\n"
+        "Each stands for an equal part of the whole, by quantiles. "
+        f"The mean is {mean(sample.lengths):,.1f}, of the whole {mean(trace.lengths):,.1f}; "
+        f"{_share(sample.hits)} come again, of the whole {_share(again)}."
     )
+    if sample.cap is None:
+        return found
+    left = f"{sample.left_out:,} above {sample.cap:,} ({_share(sample.left_out / sample.total)})"
+    return f"{found}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
 
 
-def _plans(measured: Mapping[str, Any], laid: Layout | None) -> str:
+def timed(cell: Evidence, laid: Mapping[str, Layout | None]) -> Rows:
+    """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
+    found = (dict(zip(HEADERS, row, strict=True)) for row in rows([cell]))
+    return [
+        (
+            *(row[name] for name in ("strategy", "p50", "p99", "an example", "first epoch")),
+            _plans(cell.of(row["strategy"])[0], laid.get(row["strategy"])),
+        )
+        for row in found
+    ]
+
+
+def _plans(measured: StrategyArm, laid: Layout | None) -> str:
     """The bytes of the plans that the whole trace needs.
 
     Those that were not made lie on a line between others, or grow with the size beyond the largest.
     """
-    known = measured.get("plans")
+    known = measured.plans
     if not known or laid is None:
         return ""
     sizes, held = zip(*known, strict=True)
-    if sizes == (0,):  # one plan, of the sizes that it met
+    if sizes == (0,):  # one plan, of all its sizes
         return ">" + text.size(held[0])
     wanted = np.array(list(set(laid.shapes)), np.int64)
     found = np.interp(wanted, sizes, held) * np.maximum(1, wanted / sizes[-1])
     return ("" if set(laid.shapes) <= set(sizes) else "~") + text.size(float(found.sum()))
 
 
-def fastest(cell: Cell) -> str:
+def fastest(cell: Evidence) -> str:
     """The fastest strategy of each engine once warm, and what it takes."""
     best_of = {engine: best(cell, engine, lambda _: True, steady) for engine in ("static", "dynamic")}
     means = {name: cell.mean(name, steady) or 0.0 for name in best_of.values() if name}
-    told = [f"{name}, {text.seconds(means[name])} an example" for name in sorted(means, key=means.__getitem__)]
-    return f"Fastest once warm: {'; then '.join(told)}."
+    parts = [f"{name}, {text.seconds(means[name])} an example" for name in sorted(means, key=means.__getitem__)]
+    return f"Fastest once warm: {'; then '.join(parts)}."
 
 
-def contests(cell: Cell, comparisons: int) -> Rows:
+def contests(cell: Evidence, comparisons: int) -> Rows:
     """The best strategy of each engine against the other's, in each way and phase, with what follows."""
-    rows: Rows = []
-    for how, counts in CONTESTS:
-        for phase, read in PHASES:
-            top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
-            if top and bottom:
-                found = cell.ratio(top, bottom, read, comparisons)
-                pair = f"{phase}, {how}: {top} / {bottom}"
-                rows.append((pair, _ratio(found), _verdict(found)))
-    return rows
+    found: Rows = []
+    for (how, counts), (phase, read) in product(CONTESTS, PHASES):
+        top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
+        if top and bottom:
+            ratio = cell.ratio(top, bottom, read, comparisons)
+            found.append((f"{phase}, {how}: {top} / {bottom}", _ratio(ratio), _verdict(ratio)))
+    return found
 
 
 def _ratio(found: Interval | None) -> str:

@@ -13,15 +13,14 @@ import dynamic
 import graphs
 import static
 from compare.errors import UnsupportedError
-from compare.instruments.lengths import layouts
-from compare.instruments.lengths.layouts import Group, Layout
-from compare.instruments.lengths.models import Stream
+from compare.instruments.lengths.layouts import Group, Layout, Lengths, buckets, in_batches
+from compare.instruments.lengths.models import Loss, Model, Stream
 from compare.workloads.base import Example
+from static.call.policies import Boundaries, power_of_two
 
 Compilation = Literal["never", "each shape", "once"]
 Padding = Literal["none", "powers of two", "optimal buckets", "the maximum", "the longest in the batch"]
 Batching = Literal["one by one", "padded", "on the fly"]
-Step = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,9 @@ class Arm:
 
     stream: Stream
     groups: tuple[Group, ...]
-    step: Step
     sizes: tuple[int, ...]
+    step: Callable[..., Any]
     given: Callable[[Sequence[Example]], tuple[Any, ...]]
-    jitted: static.Jitted | None = None
 
     def __call__(self, index: int) -> tuple[Any, Any]:
         """The mean loss of a group, and its gradients; padding and stacking belong to the call."""
@@ -53,16 +51,16 @@ class Arm:
     @property
     def compiles(self) -> int:
         """The graphs compiled so far."""
-        return self.jitted.stats.compiles if self.jitted else 0
+        return self.step.stats.compiles if isinstance(self.step, static.Jitted) else 0
 
     @property
     def plans(self) -> dict[int, int]:
         """The bytes of each graph in the cache, by the size it is for: structure, constants, arenas and results.
 
-        A graph of symbolic sizes has size 0, and arenas of all sizes that it met.
+        A graph of symbolic sizes has size 0, and arenas of all its sizes.
         """
         found = {}
-        for executable in self.jitted.executables.values() if self.jitted else ():
+        for executable in self.step.executables.values() if isinstance(self.step, static.Jitted) else ():
             size, report = executable.graph.inputs[-1].spec.shape[-1], executable.report()
             held = report.structure_bytes + report.constant_bytes + report.arena_bytes + report.result_bytes
             found[size if isinstance(size, int) else 0] = held
@@ -71,29 +69,65 @@ class Arm:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A combination of the factors, what makes an arm of it, and what it makes of any lengths in batches of a size."""
+    """A combination of the factors; `loss` is the function of a model that is run so."""
 
     name: str
     compilation: Compilation
     padding: Padding
     batching: Batching
-    build: Callable[[Stream], Arm]
-    layout: Callable[[Sequence[int], int], Layout] = layouts.eager
+    loss: Callable[[Model], Loss]
 
     @property
     def engine(self) -> str:
         """dynamic or static."""
         return "dynamic" if self.compilation == "never" else "static"
 
+    @property
+    def symbolic(self) -> bool:
+        """Whether one graph serves all sizes as they are."""
+        return self.compilation == "once" and self.padding != "the maximum"
 
-def _arm(
-    stream: Stream, layout: Callable[[Sequence[int], int], Layout], step: Step, given: Any, jitted: Any = None
-) -> Arm:
-    laid = layout(stream.lengths, stream.batch)
-    return Arm(stream, laid.groups, step, laid.sizes, given, jitted)
+    def build(self, stream: Stream) -> Arm:
+        """The arm over a stream. Raises UnsupportedError for a model without such a loss."""
+        loss, laid = self.loss(stream.model), self.layout(stream.lengths, stream.batch)
+        if self.engine == "dynamic":
+            step: Callable[..., Any] = dynamic.value_and_grad(loss)
+        else:
+            step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
+        alone = _one if self.padding == "none" else _with_mask
+        given: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
+        return Arm(stream, laid.groups, laid.sizes, step, given[self.batching])
 
+    def layout(self, lengths: Lengths, batch: int) -> Layout:
+        """What the strategy makes of a stream, in batches of a size."""
+        groups = in_batches(len(lengths), 1 if self.batching == "one by one" else batch)
+        if self.padding == "none":
+            sizes = tuple(sum(lengths[i] for i in group) for group in groups)
+        elif self.padding == "the longest in the batch":
+            sizes = tuple(len(group) * max(lengths[i] for i in group) for group in groups)
+        else:
+            places = self._buckets(lengths)
+            boundary = Boundaries(places) if places else power_of_two
+            padded = {length: boundary("T", length) for length in set(lengths)}
+            sizes = tuple(padded[length] for length in lengths)
+        shapes = (0,) * len(groups) if self.symbolic else sizes
+        return Layout(groups, sizes, () if self.engine == "dynamic" else shapes)
 
-# One by one -----------------------------------------------------------------------------------------------------
+    def _buckets(self, lengths: Lengths) -> tuple[int, ...] | None:
+        """The lengths that are padded to; None for powers of two."""
+        if self.padding == "the maximum":
+            return (max(lengths),)
+        return buckets(lengths) if self.padding == "optimal buckets" else None
+
+    def _policy(self, stream: Stream) -> dict[str, Any]:
+        """The options of `static.jit`."""
+        axes = ("B", "T") if self.batching == "padded" else ("T",)
+        dims = (None, *[axes] * (len(stream.examples[0]) + (self.padding != "none")))  # the mask is one more
+        if self.symbolic:
+            return {"shapes": "symbolic", "dims": dims}
+        if self.padding == "none":
+            return {"shapes": "exact"}
+        return {"shapes": "bucket", "dims": dims, "buckets": self._buckets(stream.lengths), "check": False}
 
 
 def _one(examples: Sequence[Example]) -> Example:
@@ -102,53 +136,6 @@ def _one(examples: Sequence[Example]) -> Example:
 
 def _with_mask(examples: Sequence[Example]) -> Example:
     return (*examples[0], np.ones(len(examples[0][0]), np.bool_))
-
-
-def _dynamic(stream: Stream) -> Arm:
-    return _arm(stream, layouts.eager, dynamic.value_and_grad(stream.model.loss), _one)
-
-
-def _exact(stream: Stream) -> Arm:
-    jitted = static.jit(static.value_and_grad(stream.model.loss), limit=None)
-    return _arm(stream, layouts.exact, jitted, _one, jitted)
-
-
-def _symbolic(stream: Stream) -> Arm:
-    return _any_length(stream, stream.model.loss)
-
-
-def _scanned(stream: Stream) -> Arm:
-    if stream.model.scanned is None:
-        raise UnsupportedError(f"{stream.model.name} has no loop over the length that could be one op")
-    return _any_length(stream, stream.model.scanned)
-
-
-def _any_length(stream: Stream, loss: Step) -> Arm:
-    dims = (None, *[("T",)] * len(stream.examples[0]))
-    jitted = static.jit(static.value_and_grad(loss), shapes="symbolic", dims=dims, limit=None)
-    return _arm(stream, layouts.symbolic, jitted, _one, jitted)
-
-
-def _padded(stream: Stream, layout: Callable[[Sequence[int], int], Layout], buckets: Sequence[int] | None) -> Arm:
-    dims = (None, *[("T",)] * (len(stream.examples[0]) + 1))
-    step = static.value_and_grad(stream.model.masked)
-    jitted = static.jit(step, shapes="bucket", dims=dims, buckets=buckets, limit=None, check=False)
-    return _arm(stream, layout, jitted, _with_mask, jitted)
-
-
-def _powers(stream: Stream) -> Arm:
-    return _padded(stream, layouts.powers, None)
-
-
-def _optimal(stream: Stream) -> Arm:
-    return _padded(stream, layouts.optimal, layouts.buckets(stream.lengths))
-
-
-def _maximum(stream: Stream) -> Arm:
-    return _padded(stream, layouts.maximum, (max(stream.lengths),))
-
-
-# In batches -----------------------------------------------------------------------------------------------------
 
 
 def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
@@ -163,54 +150,48 @@ def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
     return (*columns, mask)
 
 
-def _dynamic_batches(stream: Stream) -> Arm:
-    return _arm(stream, layouts.batches, dynamic.value_and_grad(stream.model.batched), collated)
+def _loss(model: Model) -> Loss:
+    return model.loss
 
 
-def _static_batches(stream: Stream) -> Arm:
-    dims = (None, *[("B", "T")] * (len(stream.examples[0]) + 1))
-    loss = stream.model.batched_scanned or stream.model.batched
-    jitted = static.jit(static.value_and_grad(loss), shapes="symbolic", dims=dims, limit=None)
-    return _arm(stream, layouts.compiled_batches, jitted, collated, jitted)
+def _masked(model: Model) -> Loss:
+    return model.masked
 
 
-def _on_the_fly(stream: Stream) -> Arm:
+def _scanned(model: Model) -> Loss:
+    if model.scanned is None:
+        raise UnsupportedError(f"{model.name} has no loop over the length that could be one op")
+    return model.scanned
+
+
+def _on_the_fly(model: Model) -> Loss:
     def loss(params: Any, *examples: Example) -> Any:
         with dynamic.batched():
-            return graphs.mean(graphs.stack([stream.model.loss(params, *example) for example in examples]))
+            return graphs.mean(graphs.stack([model.loss(params, *example) for example in examples]))
 
-    return _arm(stream, layouts.gathered, dynamic.value_and_grad(loss), tuple)
+    return loss
 
 
+_LONGEST: Padding = "the longest in the batch"
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         strategy.name: strategy
         for strategy in (
-            Strategy("dynamic", "never", "none", "one by one", _dynamic, layouts.eager),
-            Strategy(
-                "dynamic, padded batches",
-                "never",
-                "the longest in the batch",
-                "padded",
-                _dynamic_batches,
-                layouts.batches,
-            ),
-            Strategy("dynamic, batched on the fly", "never", "none", "on the fly", _on_the_fly, layouts.gathered),
-            Strategy("static, exact", "each shape", "none", "one by one", _exact, layouts.exact),
-            Strategy("static, symbolic", "once", "none", "one by one", _symbolic, layouts.symbolic),
-            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned, layouts.symbolic),
-            Strategy("static, powers of two", "each shape", "powers of two", "one by one", _powers, layouts.powers),
-            Strategy(
-                "static, optimal buckets", "each shape", "optimal buckets", "one by one", _optimal, layouts.optimal
-            ),
-            Strategy("static, the maximum", "once", "the maximum", "one by one", _maximum, layouts.maximum),
+            Strategy("dynamic", "never", "none", "one by one", _loss),
+            Strategy("dynamic, padded batches", "never", _LONGEST, "padded", lambda model: model.batched),
+            Strategy("dynamic, batched on the fly", "never", "none", "on the fly", _on_the_fly),
+            Strategy("static, exact", "each shape", "none", "one by one", _loss),
+            Strategy("static, symbolic", "once", "none", "one by one", _loss),
+            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned),
+            Strategy("static, powers of two", "each shape", "powers of two", "one by one", _masked),
+            Strategy("static, optimal buckets", "each shape", "optimal buckets", "one by one", _masked),
+            Strategy("static, the maximum", "once", "the maximum", "one by one", _masked),
             Strategy(
                 "static, padded batches",
                 "once",
-                "the longest in the batch",
+                _LONGEST,
                 "padded",
-                _static_batches,
-                layouts.compiled_batches,
+                lambda model: model.batched_scanned or model.batched,
             ),
         )
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
-from compare.claims.base import Record
-from compare.claims.evidence import DYNAMIC, Cell, first_run, steady
+from compare.claims.evidence import DYNAMIC, Evidence, first_run, steady
+from compare.instruments.lengths.schema import StrategyArm
 from compare.report import text
 
 _SHARES = (0.5, 0.95, 0.99)
@@ -17,13 +17,13 @@ HEADERS = (
 ALIGN = "lllll" + "r" * 11
 
 
-def ordered(tables: Sequence[Cell]) -> list[str]:
+def ordered(tables: Sequence[Evidence]) -> list[str]:
     """Every strategy that any table has: dynamic first, then one example at a time before batches."""
-    batched = {name: m["batching"] != "one by one" for cell in tables for p in cell.processes for name, m in p.items()}
+    batched = {name: m.batching != "one by one" for cell in tables for p in cell.processes for name, m in p.items()}
     return sorted(batched, key=lambda name: (not name.startswith(DYNAMIC), batched[name], name))
 
 
-def rows(tables: Sequence[Cell]) -> Iterator[tuple[str, ...]]:
+def rows(tables: Sequence[Evidence]) -> Iterator[tuple[str, ...]]:
     """A row for each table and strategy.
 
     Hits are the calls of the first epoch that found their graph, computed the elements for each one asked for, useful
@@ -32,9 +32,9 @@ def rows(tables: Sequence[Cell]) -> Iterator[tuple[str, ...]]:
     return (_row(cell, name, cell.of(name)) for cell in tables for name in ordered([cell]))
 
 
-def computed(measured: Sequence[Record]) -> float:
+def computed(measured: Sequence[StrategyArm]) -> float:
     """Elements computed for each one asked for: more than 1 where a strategy pads."""
-    return float(measured[0]["computed"] / measured[0]["useful"])
+    return measured[0].computed / measured[0].useful
 
 
 def percentile(latencies: Sequence[float], examples: Sequence[int], share: float) -> float:
@@ -48,23 +48,25 @@ def percentile(latencies: Sequence[float], examples: Sequence[int], share: float
     return ranked[-1][0]
 
 
-def _row(cell: Cell, name: str, measured: Sequence[Record]) -> tuple[str, ...]:
+def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> tuple[str, ...]:
     first = measured[0]
-    calls = first["stream"]
-    examples = [call["examples"] for call in calls]
-    found = sum(not call["compiled"] for call in calls) / len(calls)
-    waits = [geometric_mean(percentile(m["latency"], examples, share) for m in measured) for share in _SHARES]
+    calls = first.stream
+    examples = [call.examples for call in calls]
+    found = sum(not call.compiled for call in calls) / len(calls)
+    waits = [geometric_mean(percentile(m.latency, examples, share) for m in measured) for share in _SHARES]
     return (
         cell.name,
         name,
-        *(str(first[factor]) for factor in ("compilation", "padding", "batching")),
-        f"{first['compiles']:,}",
-        text.quantity(found, "share") if first["compiles"] else "",
+        first.compilation,
+        first.padding,
+        first.batching,
+        f"{first.compiles:,}",
+        text.quantity(found, "share") if first.compiles else "",
         f"{computed(measured):.2f}",
         text.quantity(1 / computed(measured), "share"),
-        text.seconds(geometric_mean(m["stream"][0]["seconds"] for m in measured)),
+        text.seconds(geometric_mean(m.stream[0].seconds for m in measured)),
         text.seconds(cell.mean(name, first_run) or 0.0),
         *map(text.seconds, waits),
         text.seconds(cell.mean(name, steady) or 0.0),
-        text.size(max(m["held"] for m in measured)),
+        text.size(max(m.held for m in measured)),
     )

@@ -1,14 +1,16 @@
 """Bytes of one steady training step, by class."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from compare.instruments import drawing
+from compare.instruments.memory.schema import MemoryArm
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
-from compare.report.records import Cell, Memory
 from compare.report.summary import Summary, largest
 
 _TITLE = "Memory of one step, by class"
@@ -19,24 +21,27 @@ _CAPTION = (
     "lengths within a panel only: every panel has its own scale and unit. The table below adds the peak "
     f"that was measured over the step and the growth of the resident set. {style.ONE_SIZE}"
 )
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def draw(summary: Summary) -> Drawing:
     """One panel a workload, one bar an arm."""
-    shown = [memory for memory in summary.memory if sum(memory.classes.values())]
-    cells = largest(memory.cell for memory in shown)
+    shown = {place: held for place, held in summary.memory.items() if sum(held.classes.values())}
+    cells = largest(cell for cell, _ in shown)
     table = _table(summary.memory)
     if not cells:
         return Drawing("memory", _TITLE, "No memory of this run can be shown.", table=table)
-    bars = {cell: _in_order(memory for memory in shown if memory.cell == cell) for cell in cells}
-    return Drawing("memory", _TITLE, _CAPTION, _alt(bars.values()), _figure(bars), table)
+    bars = {cell: _in_order({arm: held for (of, arm), held in shown.items() if of == cell}) for cell in cells}
+    return Drawing("memory", _TITLE, _CAPTION, _alt(bars), _figure(bars), table)
 
 
-def _figure(bars: Mapping[Cell, Sequence[Memory]]) -> Figure:
+Bars = Mapping[str, MemoryArm]
+"""What each arm of a cell holds."""
+
+
+def _figure(bars: Mapping[Cell, Bars]) -> Figure:
     """Panels whose heights follow their number of bars, so that all bars are equally thick."""
     heights = [len(of) + 0.6 for of in bars.values()]
-    classes = style.ordered_classes(name for of in bars.values() for bar in of for name in bar.classes)
+    classes = style.ordered_classes(name for of in bars.values() for held in of.values() for name in held.classes)
     figure = style.figure(0.8 + sum(0.45 + 0.27 * height for height in heights))
     panels = figure.subplots(len(bars), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, (cell, of) in zip(panels[:, 0], bars.items(), strict=True):
@@ -45,23 +50,19 @@ def _figure(bars: Mapping[Cell, Sequence[Memory]]) -> Figure:
     return figure
 
 
-def _in_order(memories: Iterable[Memory]) -> list[Memory]:
-    by_arm = {memory.arm: memory for memory in memories}
-    return [by_arm[arm] for arm in style.ordered_arms(by_arm)]
+def _in_order(by_arm: Bars) -> Bars:
+    return {arm: by_arm[arm] for arm in style.ordered_arms(by_arm)}
 
 
-def _panel(axes: Axes, cell: Cell, bars: Sequence[Memory], classes: Sequence[str]) -> None:
-    totals = [sum(bar.classes.values()) for bar in bars]
-    scale, unit = next((pair for pair in _UNITS if max(totals) >= pair[0]), (1, "B"))
-    for row, bar in enumerate(bars):
-        _stack(axes, row, [(name, bar.classes.get(name, 0) / scale) for name in classes])
+def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
+    totals = [sum(held.classes.values()) for held in bars.values()]
+    scale, unit = drawing.unit_of(max(totals))
+    for row, held in enumerate(bars.values()):
+        _stack(axes, row, [(name, held.classes.get(name, 0) / scale) for name in classes])
         label = f" {text.size(totals[row])}"
         axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
-    axes.set_yticks(range(len(bars)), [style.clean(bar.arm) for bar in bars])
-    axes.set_ylim(len(bars) - 0.45, -0.55)
+    drawing.rows(axes, list(bars))
     axes.set_xlim(0, 1.12 * max(totals) / scale)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
     axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
 
 
@@ -72,20 +73,21 @@ def _stack(axes: Axes, row: int, parts: Sequence[tuple[str, float]]) -> None:
         left += width
 
 
-def _alt(groups: Iterable[Sequence[Memory]]) -> str:
-    parts = (f"{m.cell.workload} {m.arm} {text.size(sum(m.classes.values()))}" for of in groups for m in of)
+def _alt(bars: Mapping[Cell, Bars]) -> str:
+    shown = ((cell, arm, held) for cell, of in bars.items() for arm, held in of.items())
+    parts = (f"{cell.workload} {arm} {text.size(sum(held.classes.values()))}" for cell, arm, held in shown)
     return "Memory held for one step, stacked by class. Totals: " + "; ".join(parts) + "."
 
 
-def _table(measured: Sequence[Memory]) -> Table | None:
-    classes = style.ordered_classes(name for memory in measured for name in memory.classes)
+def _table(measured: Mapping[tuple[Cell, str], MemoryArm]) -> Table | None:
+    classes = style.ordered_classes(name for held in measured.values() for name in held.classes)
     totals = ("all classes", "measured peak", "resident growth", "nodes")
     headers = ("workload", "size", "arm", *classes, *totals)
-    rows = tuple(_row(memory, classes) for memory in measured)
+    rows = tuple((*cell, arm, *_row(held, classes)) for (cell, arm), held in measured.items())
     return Table(headers, rows, "lll" + "r" * (len(headers) - 3)) if rows else None
 
 
-def _row(memory: Memory, classes: Sequence[str]) -> tuple[str, ...]:
-    parts = [memory.classes.get(name, 0) for name in classes]
-    sizes = (*parts, sum(parts), memory.peak, memory.resident_growth)
-    return (*memory.cell, memory.arm, *(text.size(value) for value in sizes), f"{memory.nodes:,}")
+def _row(held: MemoryArm, classes: Sequence[str]) -> tuple[str, ...]:
+    parts = [held.classes.get(name, 0) for name in classes]
+    sizes = (*parts, sum(parts), held.peak, held.resident_growth)
+    return (*(text.size(value) for value in sizes), f"{held.nodes:,}")

@@ -2,9 +2,9 @@
 
 from compare.instruments.base import Instrument
 from compare.instruments.memory.schema import Memory
-from compare.records.kind import Kind
+from compare.records.record import Kind
 
 MEMORY = Instrument(
-    (Kind("memory", Memory, "compare.instruments.memory.measure:measure", by_arm=True),),
+    (Kind(Memory, "compare.instruments.memory.measure:measure", by_arm=True),),
     figures=("compare.instruments.memory.figure",),
 )

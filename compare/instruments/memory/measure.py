@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -25,29 +25,29 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import optree
 
 import dynamic
 from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
+from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.memory.tracing import numpy_memory
-from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
+from graphs import tree
 
 WARM_EPOCHS = 2
 LEAK_EPOCHS = 3
 Build = Callable[[str, Case], Step]
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Memory:
     """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
     case = workloads.load(job.source).case(str(job.size))
-    return {**job.head, "arms": {arm: measure_arm(arm, case) for arm in job.arms}}
+    return Memory(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms})
 
 
-def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
+def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
     """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
     with numpy_memory():
         step, growth = _warmed(arm, case, build or arms.build)
@@ -58,19 +58,10 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> Record:
         peak = tracemalloc.get_traced_memory()[1] - held
     longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
     _, gradients = step(*step.examples[longest])
-    classes, nodes = _classes(step, case, longest, peak, held, _nbytes(gradients))
+    classes, nodes = _classes(step, case, longest, peak, held, nbytes_of(gradients))
     kept = kept_by_epoch(step)
     step.close()
-    return {
-        "status": "ok",
-        "reason": None,
-        "peak": peak,
-        "held": held,
-        "resident_growth": growth,
-        "kept": kept,
-        "classes": classes,
-        "nodes": nodes,
-    }
+    return MemoryArm("ok", None, peak, held, growth, kept, classes, nodes)
 
 
 def kept_by_epoch(step: Step) -> int:
@@ -140,7 +131,7 @@ def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients
         nodes, structure, saved = tape_stats(case, index)
         saved, plan, caches = min(saved, peak - gradients), 0, held
     classes = {
-        "parameters": _nbytes(case.params),
+        "parameters": nbytes_of(case.params),
         "gradients": gradients,
         "structure": structure,
         "plan": plan,
@@ -166,17 +157,12 @@ def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
     if case.argnum is None:
         return 0, 0, 0
     arguments: Any = (case.params, *case.examples[index])
-    args: list[Any] = list(optree.tree_map(_tensor, arguments))
-    args[case.argnum] = optree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
+    args: list[Any] = list(tree.tree_map(arms.tensor_of, arguments))
+    args[case.argnum] = tree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
     nodes, structure, saved = dynamic.tape_stats(dynamic.as_tensor(case.loss(*args)))
     return int(nodes), int(structure), int(saved)
 
 
-def _tensor(leaf: Any) -> Any:
-    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
-    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
-
-
-def _nbytes(tree: Any) -> int:
-    leaves: Iterable[Any] = optree.tree_leaves(tree)
-    return sum(int(leaf.nbytes) for leaf in leaves)
+def nbytes_of(container: Any) -> int:
+    """The bytes of all arrays in a container."""
+    return sum(leaf.nbytes for leaf in tree.leaves(container) if isinstance(leaf, (np.ndarray, np.generic)))

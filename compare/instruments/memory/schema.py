@@ -1,26 +1,22 @@
 """What the arms of a cell hold."""
 
-from typing import NotRequired, TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from compare.records.record import Arm, OfArms
 
 
-class MemoryArm(TypedDict):
+class MemoryArm(Arm):
     """What one arm held and reached, as `compare.instruments.memory.measure` defines it."""
 
-    status: Status
-    reason: str | None
-    peak: NotRequired[int]
-    held: NotRequired[int]
-    resident_growth: NotRequired[int]
-    kept: NotRequired[int]
-    classes: NotRequired[dict[str, int]]
-    nodes: NotRequired[int]
+    peak: int = 0
+    held: int = 0
+    resident_growth: int = 0
+    kept: int = 0
+    classes: dict[str, int] = {}
+    nodes: int = 0
 
 
-class Memory(TypedDict):
+class Memory(OfArms, tag="memory"):
     """The memory of a cell, each arm in a process of its own."""
 
-    workload: str
-    size: str
     arms: dict[str, MemoryArm]

@@ -2,9 +2,9 @@
 
 from compare.instruments.base import Instrument
 from compare.instruments.parity.schema import Parity
-from compare.records.kind import Kind
+from compare.records.record import Kind
 
 PARITY = Instrument(
-    (Kind("parity", Parity, "compare.instruments.parity.measure:measure"),),
+    (Kind(Parity, "compare.instruments.parity.measure:measure"),),
     figures=("compare.instruments.parity.figure",),
 )

@@ -27,7 +27,8 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
-from compare.records.results import Record
+from compare.instruments.parity.schema import Parity, ParityArm
+from compare.records.record import Status
 from compare.run.job import Job
 from compare.workloads.base import Case
 from graphs.errors import GraphError
@@ -47,36 +48,37 @@ class Expected(NamedTuple):
     dynamic: Result
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Parity:
     """The parity record of one workload at one size."""
     workload = workloads.load(job.source)
-    return {**job.head, **check(workload.case(str(job.size)), job.arms or workload.arms)}
+    return check(job, workload.case(str(job.size)), job.arms or workload.arms)
 
 
-def check(case: Case, names: Sequence[str]) -> Record:
+def check(job: Job, case: Case, names: Sequence[str]) -> Parity:
     """How each arm compares, whether all that ran agree, and whether tape and graph are the same."""
     tolerance = TOLERANCES[_dtype(case)]
     expected = expectations(case)
     rows = {arm: check_arm(arm, case, expected, tolerance) for arm in names}
     same, calls = same_graph(case)
-    agree = all(row["status"] in ("ok", "unsupported") for row in rows.values())
-    return {"agree": agree, "arms": rows, "same_graph": same, "kernel_calls": calls}
+    agree = all(row.status in ("ok", "unsupported") for row in rows.values())
+    return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)
 
 
-def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: float) -> Record:
+def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: float) -> ParityArm:
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
         step = arms.build(arm, case)
         errors = [_errors(step, e) for e in expected]
         step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
-        status = "unsupported" if arms.refuses(arm, error) else "failed"
-        return _row(status, None, None, tolerance, described(error))
+        status: Status = "unsupported" if arms.refuses(arm, error) else "failed"
+        return ParityArm(status, described(error), None, None, tolerance)
     output, gradient = (max(column) for column in zip(*errors, strict=True))
     if max(output, gradient) <= tolerance:
-        return _row("ok", output, gradient, tolerance, None)
+        return ParityArm("ok", None, output, gradient, tolerance)
     what, worst = ("the output", output) if output > tolerance else ("a gradient", gradient)
-    return _row("disagree", output, gradient, tolerance, f"{what} is off by {worst:.3g}, allowed {tolerance:g}")
+    reason = f"{what} is off by {worst:.3g}, allowed {tolerance:g}"
+    return ParityArm("disagree", reason, _finite(output), _finite(gradient), tolerance)
 
 
 def expectations(case: Case) -> list[Expected]:
@@ -153,19 +155,9 @@ def _errors(step: Step, expected: Expected) -> tuple[float, float]:
     )
 
 
-def _row(status: str, output: float | None, gradient: float | None, tolerance: float, reason: str | None) -> Record:
-    return {
-        "status": status,
-        "output_error": _json(output),
-        "gradient_error": _json(gradient),
-        "tolerance": tolerance,
-        "reason": reason,
-    }
-
-
-def _json(error: float | None) -> float | None:
+def _finite(error: float) -> float | None:
     """JSON has no infinity; an error without a size is null."""
-    return error if error is not None and math.isfinite(error) else None
+    return error if math.isfinite(error) else None
 
 
 def _largest(array: Any) -> float:

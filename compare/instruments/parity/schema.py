@@ -1,25 +1,21 @@
 """Whether the arms of a cell agree."""
 
-from typing import TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from compare.records.record import Arm, OfArms
 
 
-class ParityArm(TypedDict):
+class ParityArm(Arm):
     """How far an arm is from the references, scaled as in `compare.instruments.parity.measure`; null if not finite."""
 
-    status: Status
     output_error: float | None
     gradient_error: float | None
     tolerance: float
-    reason: str | None
 
 
-class Parity(TypedDict):
+class Parity(OfArms, tag="parity"):
     """The gate of a cell. `same_graph` is null where the function cannot be traced, or has branches or loops."""
 
-    workload: str
-    size: str
     agree: bool
     arms: dict[str, ParityArm]
     same_graph: bool | None

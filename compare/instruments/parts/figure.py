@@ -6,8 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from compare.instruments import drawing
 from compare.instruments.parts.programs import UNEXPLAINED
 from compare.instruments.parts.shares import LARGEST_UNEXPLAINED, Parted, parted, spread, stages
+from compare.records.record import Records
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -37,23 +39,20 @@ _LOOKS = {
 
 def draw(summary: Summary) -> Drawing:
     """One bar for each engine and cell."""
-    lines = [table.line for table in summary.results.tables]
-    found = parted(lines)
+    found = parted(summary.records)
     if not found:
         return Drawing("parts", _TITLE, "No step of this run was taken apart.")
     figure = style.figure(1.1 + 0.34 * len(found))
     axes = figure.subplots()
     for row, one in enumerate(found):
         _bar(axes, row, one)
-    axes.set_yticks(range(len(found)), [style.clean(f"{p.workload}, {p.size}: {p.engine}") for p in found])
-    axes.set_ylim(len(found) - 0.4, -0.6)
+    drawing.rows(axes, [f"{p.workload}, {p.size}: {p.engine}" for p in found])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
-    axes.grid(visible=False, axis="y")
     handles = [_patch(part) for part in _LOOKS]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8, handlelength=1.4)
-    told = " ".join(f"{one.told}." for one in found if one.told)
-    return Drawing("parts", _TITLE, f"{_CAPTION} {told}".strip(), _alt(found), figure, _table(found, lines))
+    notes = " ".join(f"{one.note}." for one in found if one.note)
+    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, summary.records))
 
 
 def _bar(axes: Axes, row: int, one: Parted) -> None:
@@ -80,7 +79,7 @@ def _alt(found: Sequence[Parted]) -> str:
     return "Shares of a step by part. " + "; ".join(parts) + "."
 
 
-def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
+def _table(found: Sequence[Parted], records: Records) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
         (one.workload, one.size, one.engine, part, f"{share.estimate:.1%}", spread(share),
@@ -92,9 +91,9 @@ def _table(found: Sequence[Parted], lines: Sequence[object]) -> Table:
         (one.workload, one.size, "compiling once", stage, "", "", text.seconds(seconds))
         for one in found
         if one.engine == "static"
-        for stage, seconds in stages(lines, one.workload, one.size).items()  # type: ignore[arg-type]
+        for stage, seconds in stages(records, one.workload, one.size).items()
     ]
-    rows += [(one.workload, one.size, one.engine, "check", one.told or _fine(), "", "") for one in found]
+    rows += [(one.workload, one.size, one.engine, "check", one.note or _fine(), "", "") for one in found]
     return Table(headers, tuple(rows), "llllrrr")
 
 

@@ -14,8 +14,8 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import transformed
 from compare.instruments.parts.programs import dynamic_programs, static_programs
+from compare.instruments.parts.schema import Parts
 from compare.instruments.time.rounds import own_rounds
-from compare.records.results import Record
 from compare.run.job import Job
 from compare.workloads.base import Case
 from static.call.executable import Executable
@@ -26,16 +26,16 @@ COMPILES = 3
 _PROGRAMS = {"dynamic": dynamic_programs, "static": static_programs}
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> Parts:
     """The parts record of one process, over the example of the median length.
 
     Raises UnsupportedError for a case without gradients.
     """
     case = arms.alone(workloads.load(job.source).case(str(job.size)))
-    return {**job.head, **measure_parts(job, case)}
+    return measure_parts(job, case)
 
 
-def measure_parts(job: Job, case: Case) -> Record:
+def measure_parts(job: Job, case: Case) -> Parts:
     """The blocks of every program of both engines, in seconds a call; and the stages of compilation."""
     programs = {f"{engine} {name}": one for engine, of in _PROGRAMS.items() for name, one in of(case).items()}
     for program in programs.values():
@@ -46,11 +46,9 @@ def measure_parts(job: Job, case: Case) -> Record:
         engine: {name.partition(" ")[2]: seconds for name, seconds in blocks.items() if name.startswith(f"{engine} ")}
         for engine in _PROGRAMS
     }
-    return {
-        "engines": engines,
-        "off_core": off_core,
-        "once": [compiled_by_stages(case) for _ in range(COMPILES)],
-    }
+    return Parts(
+        **job.head, engines=engines, off_core=off_core, once=[compiled_by_stages(case) for _ in range(COMPILES)]
+    )
 
 
 def compiled_by_stages(case: Case) -> dict[str, float]:

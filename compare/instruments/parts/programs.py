@@ -36,8 +36,9 @@ import numpy as np
 import dynamic
 import graphs
 import static
-from compare.engines.arms import transformed
+from compare.engines.arms import tensor_of, transformed
 from compare.errors import UnsupportedError
+from compare.instruments.time.rounds import Call
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
@@ -49,7 +50,6 @@ from static.codegen.lowering import lower
 from static.memory.schedule import Schedule
 from static.memory.sharing import in_arena, places, views
 
-Program = Callable[[], object]
 Parts = Mapping[str, Mapping[str, int]]
 UNEXPLAINED = "unexplained"
 
@@ -82,10 +82,10 @@ STATIC: Parts = {
 ENGINES: Mapping[str, Parts] = {"dynamic": DYNAMIC, "static": STATIC}
 
 
-def dynamic_programs(case: Case) -> dict[str, Program]:
+def dynamic_programs(case: Case) -> dict[str, Call]:
     """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
     arguments = (case.params, *case.examples[0])
-    plain = [tree.tree_map(_tensor, argument) for argument in arguments]
+    plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
     needing = [*plain]
     needing[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
     step = dynamic.value_and_grad(case.loss, _wanted(case))
@@ -110,7 +110,7 @@ def dynamic_programs(case: Case) -> dict[str, Program]:
     }
 
 
-def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> Program:
+def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> Call:
     """A loss on tensors, and backward from it; `unread` is called on each leaf that then has no gradient."""
     leaves = tree.leaves(tensors[wanted])
 
@@ -128,7 +128,7 @@ class _StoppedError(Exception):
     """Ends a step before its time."""
 
 
-def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> Program:
+def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> Call:
     """A step that is left once `f` has run: before any gradient is pulled back."""
 
     def leaves(*tensors: Any) -> Any:
@@ -169,15 +169,15 @@ def _up_to(graph: Graph, calls: int) -> Graph:
     return Graph("kept", graph.inputs, early, [*(node for node in read if node in inside and node is not last), last])
 
 
-def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Program:
+def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Call:
     """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
     seen = views(graph.nodes)
     placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
-    run = bind(lower(graph, Schedule(graph.nodes, seen, placed, {}), arena), {}).run
+    run = bind(lower(graph, Schedule.of(graph.nodes, seen, placed), arena), {}).run
     return lambda: run(*arrays)
 
 
-def static_programs(case: Case) -> dict[str, Program]:
+def static_programs(case: Case) -> dict[str, Call]:
     """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
     arguments = (case.params, *case.examples[0])
     jitted = static.jit(transformed(static, case.loss, case.argnum))
@@ -239,8 +239,3 @@ def _wanted(case: Case) -> int:
 def _needing(array: Any) -> Any:
     """A tensor that requires a gradient, over the memory of an array."""
     return dynamic.from_numpy(array).requires_grad_()
-
-
-def _tensor(leaf: Any) -> Any:
-    """An array as `value_and_grad` hands it to a function."""
-    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

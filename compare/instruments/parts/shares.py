@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
+from compare.instruments.parts.schema import Parts
+from compare.records.record import Cell, Records, of
 from compare.stats import Interval, geometric_mean, sum_interval
 
 LARGEST_UNEXPLAINED = 0.05
 """Parts that leave more of a step than this unexplained do not add up."""
-
-Line = Mapping[str, Any]
 
 
 class Parted(NamedTuple):
@@ -30,7 +30,7 @@ class Parted(NamedTuple):
         return abs(self.shares[UNEXPLAINED].estimate) <= LARGEST_UNEXPLAINED
 
     @property
-    def told(self) -> str | None:
+    def note(self) -> str | None:
         """A sentence where they do not; None where all is well."""
         if self.adds_up:
             return None
@@ -46,25 +46,23 @@ def spread(share: Interval) -> str:
     return f"[{share.low:.1%}, {share.high:.1%}]" if share.known else "(no interval)"
 
 
-def parted(records: Iterable[Line]) -> list[Parted]:
+def parted(records: Records) -> list[Parted]:
     """Both engines of each cell among the `parts` records, in their order."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for record in records:
-        if record.get("kind") == "parts":
-            groups.setdefault((record["workload"], record["size"]), []).append(record)
+    groups: dict[Cell, list[Parts]] = {}
+    for record in of(records, Parts):
+        groups.setdefault(record.cell, []).append(record)
     return [_parted(*cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
 
 
-def stages(records: Iterable[Line], workload: str, size: str) -> dict[str, float]:
+def stages(records: Records, workload: str, size: str) -> dict[str, float]:
     """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
-    once = [o for r in records if (r.get("kind"), r.get("workload"), r.get("size")) == ("parts", workload, size)
-            for o in r["once"]]  # fmt: skip
+    once = [stages for r in of(records, Parts) if r.cell == (workload, size) for stages in r.once]
     found = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
     return {**found, UNEXPLAINED: median(o["whole"] for o in once) - sum(found.values())}
 
 
-def _parted(workload: str, size: str, engine: str, group: Sequence[Line]) -> Parted:
-    blocks = [record["engines"][engine] for record in group]
+def _parted(workload: str, size: str, engine: str, group: Sequence[Parts]) -> Parted:
+    blocks = [record.engines[engine] for record in group]
     steps = [of["step"] for of in blocks]
     shares = {
         part: sum_interval([(weight, [of[name] for of in blocks]) for name, weight in weights.items()], steps)

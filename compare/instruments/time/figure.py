@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import DYNAMIC
+from compare.instruments import drawing
+from compare.records.record import Cell
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
-from compare.report.records import Cell
 from compare.report.summary import Ratio, Summary, size_order
 
 _TITLE = "Steady-state time, relative to dynamic"
@@ -60,7 +61,7 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    words = (text.ratio(interval.estimate), text.interval(interval.low, interval.high), ratio.words)
+    words = (*drawing.ratio_cells(interval), ratio.words)
     beside: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),
         "textcoords": "offset points",
@@ -74,17 +75,12 @@ def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
     ends = [end for ratio in rows for end in style.ends(ratio.interval)]
     low, high = min(0.9, *ends) / 1.15, max(1.1, *ends) * 1.15
     style.ratio_axis(axes, low, high)
-    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
-    axes.axvline(1, color=style.INK, linewidth=1.2)
+    drawing.tie_zone(axes)
 
 
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
     sizes = {ratio.cell.size for ratio in rows}
-    labels = [style.clean(_name(ratio.cell, sizes)) + f"  {style.clean(ratio.arm)}" for ratio in rows]
-    axes.set_yticks(range(len(rows)), labels)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
+    drawing.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
     axes.set_xlabel("seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)")
     above: dict[str, Any] = {
         "xycoords": axes.get_xaxis_transform(),
@@ -116,5 +112,5 @@ def _table(summary: Summary, rows: Sequence[Ratio]) -> Table:
 
 def _row(summary: Summary, ratio: Ratio) -> tuple[str, ...]:
     base, own = summary.courses[ratio.cell, DYNAMIC].steady, summary.courses[ratio.cell, ratio.arm].steady
-    factor = (text.ratio(ratio.interval.estimate), text.interval(ratio.interval.low, ratio.interval.high))
+    factor = drawing.ratio_cells(ratio.interval)
     return (*ratio.cell, ratio.arm, text.seconds(base), text.seconds(own), *factor, ratio.words)

@@ -2,9 +2,9 @@
 
 from compare.instruments.base import Instrument
 from compare.instruments.time.schema import Time
-from compare.records.kind import Kind
+from compare.records.record import Kind
 
 TIME = Instrument(
-    (Kind("time", Time, "compare.instruments.time.measure:measure"),),
+    (Kind(Time, "compare.instruments.time.measure:measure"),),
     figures=("compare.instruments.time.figure",),
 )

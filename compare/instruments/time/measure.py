@@ -12,69 +12,57 @@ from typing import Any
 from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
-from compare.instruments.time.rounds import Call, Clock, Rounds, collected, orders, paired_rounds
-from compare.records.results import Record
+from compare.instruments.time import schema
+from compare.instruments.time.rounds import Call, Clock, collected, orders, paired_rounds
 from compare.run.job import Budget, Job
 from compare.workloads.base import Case, Example
 
 Build = Callable[[str, Case], Step]
 
 
-def measure(job: Job) -> Record:
+def measure(job: Job) -> schema.Time:
     """The time record of one process: every arm built, called first, and timed in steady state."""
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
-    return measure_arms(job, case)
+    return schema.Time(**job.head, arms=measure_arms(job, case))
 
 
-def measure_arms(job: Job, case: Case, build: Build = arms.build) -> Record:
-    """The time record of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
+def measure_arms(job: Job, case: Case, build: Build = arms.build) -> dict[str, schema.TimeArm]:
+    """The times of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
     rng = job.random()
     steps = {arm: build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
     builds = {arm: step.compile_seconds for arm, step in steps.items()}
     first = first_epoch(steps, case, rng)
     calls = {arm: steady_call(step, case) for arm, step in steps.items()}
     rounds = paired_rounds(calls, job.budget, rng)
-    rows = {
-        arm: {
-            "status": "ok",
-            "reason": None,
-            "build": builds[arm],
-            "first": first[arm][0]["seconds"],
-            **_steady_row(rounds, arm, len(case.examples)),
-            "stream": first[arm] if case.varies else None,
-            **_counts(steps[arm], case),
-        }
+    starts, steady = rounds.starts(), rounds.steady()
+    examples = len(case.examples)
+    return {
+        arm: schema.TimeArm(
+            "ok",
+            None,
+            build=builds[arm],
+            first=first[arm][0].seconds,
+            calls_per_block=rounds.counts[arm] * examples,
+            warmup=[seconds / examples for seconds in rounds.warmup(arm)],
+            steady=starts[arm] is not None,
+            blocks=[seconds / examples for seconds in steady[arm]],
+            stream=first[arm] if case.varies else None,
+            compiles=steps[arm].compiles,
+            compile_seconds=steps[arm].compile_seconds,
+            useful=sum(case.lengths),
+            computed=steps[arm].computed(case.lengths),
+        )
         for arm in job.arms
     }
-    return {**job.head, "arms": rows}
 
 
-def _steady_row(rounds: Rounds, arm: str, examples: int) -> dict[str, Any]:
-    """Warm-up and blocks of an arm, in seconds per example."""
-    return {
-        "calls_per_block": rounds.counts[arm] * examples,
-        "warmup": [seconds / examples for seconds in rounds.warmup(arm)],
-        "steady": rounds.starts()[arm] is not None,
-        "blocks": [seconds / examples for seconds in rounds.steady()[arm]],
-    }
-
-
-def _counts(step: Step, case: Case) -> dict[str, Any]:
-    return {
-        "compiles": step.compiles,
-        "compile_seconds": step.compile_seconds,
-        "useful": sum(case.lengths),
-        "computed": step.computed(case.lengths),
-    }
-
-
-def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str, list[dict[str, Any]]]:
+def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str, list[schema.Call]]:
     """Every first call over the stream, one by one, arms interleaved per example.
 
-    `new` marks a shape or structure that the arm had not met before, `compiled` a call that compiled.
+    `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
     """
-    calls: dict[str, list[dict[str, Any]]] = {arm: [] for arm in steps}
+    calls: dict[str, list[schema.Call]] = {arm: [] for arm in steps}
     seen: set[Any] = set()
     for index, order in zip(range(len(case.examples)), orders(tuple(steps), rng), strict=False):
         signature = arms.signature(case.examples[index])
@@ -85,10 +73,10 @@ def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str,
     return calls
 
 
-def _first_call(step: Step, index: int, length: int, new: bool) -> dict[str, Any]:
+def _first_call(step: Step, index: int, length: int, new: bool) -> schema.Call:
     before, example = step.compiles, step.examples[index]
     seconds, _ = timed(partial(step, *example))
-    return {"length": length, "seconds": seconds, "new": new, "compiled": step.compiles > before}
+    return schema.Call(length, seconds, new, step.compiles > before)
 
 
 def steady_call(step: Step, case: Case) -> Call:

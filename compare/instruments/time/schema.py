@@ -1,20 +1,22 @@
 """How long the arms of a cell take."""
 
-from typing import NotRequired, TypedDict
+from __future__ import annotations
 
-from compare.records.kind import Status
+from msgspec import Struct
+
+from compare.records.record import Arm, Block, OfArms, Seconds
 
 
-class Call(TypedDict):
+class Call(Struct):
     """One call of the first epoch: `new` marks a shape or structure not met before, `compiled` a call that compiled."""
 
     length: int
-    seconds: float
+    seconds: Seconds
     new: bool
-    compiled: NotRequired[bool]
+    compiled: bool = False
 
 
-class TimeArm(TypedDict):
+class TimeArm(Arm):
     """What one arm took in one process; only `status` and `reason` where it was refused at the gate.
 
     `blocks` are seconds per call, or per example of a stream, from where all arms are steady; block i of every arm
@@ -23,25 +25,21 @@ class TimeArm(TypedDict):
     count the elements asked for and computed in an epoch, which differ where an arm pads.
     """
 
-    status: Status
-    reason: str | None
-    build: NotRequired[float]
-    first: NotRequired[float]
-    calls_per_block: NotRequired[int]
-    warmup: NotRequired[list[float]]
-    steady: NotRequired[bool]
-    blocks: NotRequired[list[float]]
-    stream: NotRequired[list[Call] | None]
-    compiles: NotRequired[int]
-    compile_seconds: NotRequired[float]
-    useful: NotRequired[int]
-    computed: NotRequired[int]
+    build: Seconds = 0.0
+    first: Seconds = 0.0
+    calls_per_block: int = 0
+    warmup: list[float] = []
+    steady: bool = True
+    blocks: list[Block] = []
+    stream: list[Call] | None = None
+    compiles: int = 0
+    compile_seconds: float = 0.0
+    useful: int = 0
+    computed: int = 0
 
 
-class Time(TypedDict):
+class Time(OfArms, tag="time"):
     """The times of a cell in one worker process."""
 
-    workload: str
-    size: str
     process: int
     arms: dict[str, TimeArm]

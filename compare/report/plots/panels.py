@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from compare.records.record import Cell
 from compare.report.plots import style
-from compare.report.records import Cell
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,15 @@ def load_digits() -> tuple[Images, Labels, Images, Labels]:
     return images[:-TEST_SIZE], classes[:-TEST_SIZE], images[-TEST_SIZE:], classes[-TEST_SIZE:]
 
 
+def minibatches(rng: np.random.Generator, batch: int, batches: int) -> tuple[tuple[Images, Labels], ...]:
+    """Disjoint minibatches of the training digits. Raises ValueError when these do not suffice."""
+    x, y, _, _ = load_digits()
+    if batch * batches > len(x):
+        raise ValueError(f"{batches} batches of {batch} need {batch * batches} digits, there are {len(x)}")
+    order = rng.permutation(len(x))[: batch * batches].reshape(batches, batch)
+    return tuple((x[rows], y[rows]) for rows in order)
+
+
 def _split_order(count: int) -> npt.NDArray[np.intp]:
     # NumPy keeps the raw stream of a bit generator for ever; that of Generator.permutation may change.
     return np.argsort(np.random.PCG64(_SPLIT_SEED).random_raw(count), kind="stable")

@@ -1,0 +1,174 @@
+"""What several commands share: options, the folder of a run and how to go on with it, and text on a terminal."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from compare.report.terminal import echo
+from compare.run import ending
+
+Command = Callable[..., Any]
+WIDTH = 100
+"""Columns of sentences, where the terminal has as many."""
+KINDS = ("local", "thread", "process", "dask")
+FOLDER = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, which is neither NaN nor infinite."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Fails for what is none."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return number
+
+
+def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command]:
+    """An option whose help shows its default."""
+    return click.option(*names, help=help, show_default=True, **given)
+
+
+ONLY = click.option("--only", metavar="GLOB", help="Only the cells whose workload or workload/size matches this glob.")
+SEED = default("--seed", type=click.IntRange(0), default=0, help="Orders the measurements.")
+JSON = click.option("--json", "path", type=FILE, help="Write the result here too.")
+RESUME = click.option("--resume", is_flag=True, help="Go on in --out: what is measured is not measured again.")
+GRADIENT = click.option(
+    "--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]"
+)
+INPUTS = click.option(
+    "--inputs", metavar="FILE.py:NAME", help="A list of calls, each a tuple of arguments, or what makes it."
+)
+DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+
+
+def out(help: str, kind: click.Path = FOLDER) -> Callable[[Command], Command]:
+    """The option for where results go."""
+    return click.option("--out", type=kind, help=help)
+
+
+def quick(default: str, help: str) -> Callable[[Command], Command]:
+    """The option that chooses between the two presets; it arrives as `quick`."""
+    words = f"{help}  [default: {default}]"
+    return click.option("--quick/--full", "quick", default=default == "quick", help=words)
+
+
+def say(text: str, *, first: str = "", rest: str = "  ", err: bool = False) -> None:
+    """Sentences, a line each, wrapped for the terminal: `first` stands before each, `rest` before its further lines."""
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    for line in text.splitlines():
+        echo(fill(line, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False), err=err)
+
+
+# Runs that are stopped and gone on with -------------------------------------------------------------------------
+
+
+def folder(out: Path | None, resume: bool, kind: str, name: str) -> Path:
+    """The folder of a run, a new one in reports/ by default. Raises UsageError for one to go on with and no `out`."""
+    if resume and out is None:
+        raise click.UsageError(f"--resume needs --out: the folder of the {kind} to go on with")
+    return out or Path("reports") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def resumed(
+    ctx: click.Context, directory: Path, asked: Mapping[str, Any], options: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """What was asked for, with the settings that the run in a directory began with in their place.
+
+    `options` are, for each setting, the parameters that choose it. Raises UsageError for one that asks for another
+    value.
+    """
+    from compare.records import journal
+
+    began = journal.settings(directory)
+    earlier = {name: began[name] for name in options if name in began}
+    for name, value in earlier.items():
+        given = any(ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE for one in options[name])
+        if given and value != asked[name]:
+            had, wanted = ("none" if one is None else str(one) for one in (value, asked[name]))
+            raise click.UsageError(
+                f"the run in {directory} has {name} {had}, and {wanted} was asked for; "
+                "leave that option out to go on with it, or choose another --out"
+            )
+    return {**asked, **earlier}
+
+
+@contextmanager
+def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Iterator[None]:
+    """Ends the command where the block is stopped, with what has been done and the command that goes on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        echo(f"\nStopped; {what}." + (f" Go on with:\n  {shlex.join(again)}" if again else ""), err=True)
+        ctx.exit(ending.exit_code(stop))
+
+
+def results_in(directory: Path) -> list[Any]:
+    """The records of a run. Raises UsageError for a folder that holds none."""
+    from compare.records import results
+
+    path = directory / results.RESULTS
+    if not path.exists():
+        raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
+    return results.read(path, lambda text: echo(text, err=True))
+
+
+# Where jobs run -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where jobs run. Raises UsageError for options that do not go together."""
+
+    executor: Any
+    at_once: int
+    scheduler: str | None
+
+    def __post_init__(self) -> None:
+        if (self.executor == "dask") != (self.scheduler is not None):
+            raise click.UsageError("--executor dask and --scheduler ADDRESS go together")
+        if self.at_once > 1 and self.executor not in ("thread", "process"):
+            raise click.UsageError(
+                f"--at-once is for --executor thread and process; {self.executor} has one job a host"
+            )
+
+    def words(self) -> list[str]:
+        """The options again, for the command that goes on with a run."""
+        if self.executor == "local":
+            return []
+        scheduler = ["--scheduler", self.scheduler] if self.scheduler else []
+        at_once = ["--at-once", str(self.at_once)] if self.at_once > 1 else []
+        return ["--executor", self.executor, *scheduler, *at_once]
+
+
+def executor(command: Command) -> Command:
+    """The options of `Where`."""
+    for option in (
+        click.option("--scheduler", metavar="ADDRESS", help="Of the dask cluster, as tcp://HOST:PORT."),
+        default(
+            "--at-once", type=click.IntRange(1), default=1,
+            help="Jobs at a time of thread and process, on cores of their own; they share caches and memory.",
+        ),
+        default(
+            "--executor", type=click.Choice(KINDS), default="local",
+            help="Where jobs run: here one by one, from threads or processes, or on the hosts of a dask cluster.",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command

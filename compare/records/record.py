@@ -1,0 +1,161 @@
+"""What a record is: what a job has left, of one kind, as a line of a results file holds it; times in s, sizes in bytes.
+
+Each claim and instrument has the types of its own kinds in its `schema.py`. A field that is at its default is not
+written, and a field may be added with a default without a new version of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from msgspec import Meta, Struct
+
+Status = Literal["ok", "unsupported", "disagree", "failed"]
+"""How an arm came out."""
+Seconds = Annotated[float, Meta(ge=0, le=1e300)]
+Block = Annotated[float, Meta(gt=0, le=1e300)]
+"""Seconds of which ratios are taken."""
+
+
+class Cell(NamedTuple):
+    """One workload at one size."""
+
+    workload: str
+    size: str
+
+    def __str__(self) -> str:
+        return f"{self.workload}/{self.size}"
+
+
+class JobName(Struct, frozen=True, omit_defaults=True):
+    """What tells one job from another."""
+
+    kind: str
+    workload: str | None = None
+    size: str | None = None
+    lengths: str | None = None
+    comparison: int | None = None
+    process: int | None = None
+    claim: str | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Those that the job has but for its kind: with them the record of the job begins."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.kind, *self.fields.values())))
+
+
+class Blas(Struct):
+    """The linear algebra that NumPy was built with, and the libraries of it that are loaded."""
+
+    name: str | None = None
+    version: str | None = None
+    loaded: list[dict[str, str | int | None]] = []
+
+
+class Environment(Struct):
+    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell."""
+
+    cpu: str | None = None
+    cores: int | None = None
+    logical_cores: int | None = None
+    governor: str | None = None
+    memory: int | None = None
+    system: str | None = None
+    machine: str | None = None
+    python: str | None = None
+    numpy: str | None = None
+    blas: Blas | None = None
+    versions: dict[str, str] = {}
+    commit: str | None = None
+    affinity: list[int] | None = None
+    threads: dict[str, str] = {}
+    malloc: dict[str, str] = {}
+    hash_seed: str | None = None
+    gc: str | None = None
+    tape: Literal["compiled", "python"] | None = None
+    load: float | None = None
+
+
+class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """What every line may have beside the fields of its kind.
+
+    What a worker measured has the `seed` of its orders, the `environment` of the worker, and `startup`: from its start
+    until it and both engines were loaded. `host` is the same for all that was measured on one host
+    (`compare.records.machines.label`).
+    """
+
+    host: str | None = None
+    seed: int | None = None
+    environment: Environment | None = None
+    startup: float | None = None
+
+    @property
+    def job(self) -> JobName:
+        """The job that has left it."""
+        named = {name: getattr(self, name, None) for name in JobName.__struct_fields__[1:]}
+        return JobName(kind_of(type(self)), **named)
+
+
+class Arm(Struct, omit_defaults=True):
+    """An arm: how it came out, and why where that is not well."""
+
+    status: Status
+    reason: str | None
+
+
+class OfCell(Record):
+    """A record of a cell."""
+
+    workload: str
+    size: str
+
+    @property
+    def cell(self) -> Cell:
+        """What was measured."""
+        return Cell(self.workload, self.size)
+
+
+class OfArms(OfCell):
+    """A record of the arms of a cell."""
+
+    arms: Mapping[str, Any]
+
+    def add(self, refused: Mapping[str, Arm]) -> None:
+        """Add a row for each arm that was refused at the gate."""
+        self.arms = {**self.arms, **refused}
+
+
+Records = Sequence[Record]
+R = TypeVar("R", bound=Record)
+
+
+def kind_of(type: type[Record]) -> str:
+    """The name of a kind, as lines have it."""
+    return str(type.__struct_config__.tag)
+
+
+def of(records: Iterable[Record], type: type[R]) -> list[R]:
+    """The records of one kind."""
+    return [record for record in records if isinstance(record, type)]
+
+
+class Kind(NamedTuple):
+    """A kind of record, as the claim or instrument that it belongs to registers it.
+
+    `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
+    `by_arm` each arm has a process of its own.
+    """
+
+    type: type[Record]
+    measure: str = ""
+    by_arm: bool = False
+
+    @property
+    def name(self) -> str:
+        """As lines have it."""
+        return kind_of(self.type)

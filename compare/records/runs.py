@@ -1,0 +1,46 @@
+"""The start of a run, a job that left no result, and what is asked of a worker beside what it measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compare.records.record import JobName, Record
+
+Setting = str | int | float | bool | list[str] | None
+
+
+class Run(Record, tag="run"):
+    """The start of a run, or of a resumed one; `at` is ISO 8601, in UTC."""
+
+    run: str
+    at: str
+    settings: dict[str, Setting]
+
+
+class Failure(Record, tag="failure"):
+    """A job that left no result."""
+
+    job: JobName
+    error: str
+
+
+def error_of(record: Record) -> str | None:
+    """What went wrong, where a job left no result."""
+    return record.error if isinstance(record, Failure) else None
+
+
+class Bare(Record, tag="environment"):
+    """The environment of a worker, and nothing that it has measured."""
+
+
+class ReturnedMemory(Record, tag="returned memory"):
+    """For the bytes held at once, the seconds that a step takes more (`compare.advice.returned`)."""
+
+    points: list[tuple[float, float]]
+
+
+class Calibration(Record, tag="calibration"):
+    """The costs of a machine, and programs that a prediction by them is checked on (`compare.advice.calibration`)."""
+
+    larger: list[dict[str, float]]
+    costs: dict[str, Any]

@@ -1,0 +1,83 @@
+"""What the selftest measures of each comparison, and what it publishes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.instruments.memory.schema import MemoryArm
+from compare.instruments.time.schema import TimeArm
+from compare.records.record import OfArms, Record
+from compare.records.runs import Setting
+
+Outcome = Literal["met", "missed", "too noisy"]
+
+
+class TrialArm(TimeArm):
+    """An engine, as it is or slowed down: the calls that were made, and the runs of its work in them."""
+
+    calls: int = 0
+    runs: int = 0
+
+
+class TrialTime(OfArms, tag="selftest time"):
+    """The times of a comparison of an engine with itself, in one worker process."""
+
+    comparison: int
+    process: int
+    arms: dict[str, TrialArm]
+
+
+class TrialMemory(OfArms, tag="selftest memory"):
+    """The memory of one arm of a comparison of an engine with itself, which may leak."""
+
+    comparison: int
+    process: int
+    arms: dict[str, MemoryArm]
+
+
+class Rate(Struct, kw_only=True):
+    """How many of the `comparisons` in which a size was injected found it; `met` is null where there is no target."""
+
+    injected: float
+    comparisons: int
+    found: int
+    rate: float
+    interval: list[float]
+    met: bool | None
+
+
+class SpeedRate(Rate, kw_only=True):
+    """Of a slowdown by a share, whose size by the calls made is `counted`.
+
+    `slower` and `faster` say how many intervals of the ratio lie wholly above and below 1, `sides` where they lie by
+    the smallest effect of interest. `estimate` and `half_width` are medians.
+    """
+
+    counted: float
+    slower: int
+    faster: int
+    interval_holds_truth: int
+    estimate: float
+    half_width: float
+    sides: dict[str, int]
+
+
+class LeakRate(Rate, kw_only=True):
+    """Of a leak of bytes with each epoch: `kept` is the median that was measured."""
+
+    kept: float
+
+
+class Selftest(Record, tag="selftest", kw_only=True):
+    """What `graphduel selftest --json` writes, as the one value of its file. `whole` is false of few comparisons."""
+
+    at: str
+    seconds: float
+    settings: dict[str, Setting]
+    whole: bool
+    outcome: Outcome
+    speed: list[SpeedRate]
+    leaks: list[LeakRate]
+    failures: list[str]

@@ -1,0 +1,125 @@
+"""The nodes of the tape: recorded ops, and the leaves where gradients end."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from graphs.dims import Shape
+from graphs.errors import NotDifferentiableError, located
+from graphs.op import Attrs, Op
+from graphs.pullback import Pullback
+from graphs.torch.printing import grad_fn_name
+
+if TYPE_CHECKING:
+    from dynamic.tensor import Tensor
+
+Edge = Union["Node", "Leaf", None]
+Hook = Callable[[Any], Any]
+
+
+class Node:
+    """One recorded op.
+
+    pullback     the op, and how a cotangent passes back through it
+    attrs        its attributes
+    edges        for each input, the node that made it, the leaf that it is, or None where no gradient flows
+    saved        what the VJP rules need; None once backward has used and freed it
+    shape, dtype of the result, and so of its cotangent
+    sequence     when it was recorded
+    """
+
+    __slots__ = ("__weakref__", "attrs", "dtype", "edges", "hooks", "pullback", "saved", "sequence", "shape")
+
+    pullback: Pullback
+    attrs: Attrs
+    edges: Sequence[Edge]
+    saved: tuple[Any, ...] | None
+    shape: Shape
+    dtype: np.dtype[Any]
+    sequence: int
+    hooks: list[Hook] | None
+
+    @property
+    def op(self) -> Op:
+        """The op."""
+        return self.pullback.op
+
+    def taken(self, keep: bool) -> tuple[Sequence[Edge], tuple[Any, ...]]:
+        """The edges, and what was saved; both are released unless they are to be kept.
+
+        Raises NotDifferentiableError when they were before, or are meanwhile by a backward in another thread.
+        """
+        edges, saved = self.edges, self.saved  # in this order: what is saved is released first
+        if saved is None:
+            raise self.freed()
+        if not keep:
+            self.saved = None
+            self.edges = ()
+        return edges, saved
+
+    def freed(self) -> NotDifferentiableError:
+        """The error of a backward that comes too late."""
+        return NotDifferentiableError(
+            located(
+                f"{self.op.name}: backward a second time through a graph that was freed; "
+                "pass retain_graph=True the first time"
+            )
+        )
+
+    def name(self) -> str:
+        """PyTorch's name for the op's backward: `MulBackward0`."""
+        ndims = {} if self.pullback.ndims is None else {"ndims": self.pullback.ndims}
+        return grad_fn_name(self.op.name, {**self.attrs, **ndims})
+
+    @property
+    def next_functions(self) -> Sequence[Edge]:
+        """What the inputs came from."""
+        return self.edges
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class Leaf:
+    """Where gradients of a leaf arrive; as long as it requires one, the leaf holds this, and so does the tape.
+
+    tensor       the leaf, as long as somebody holds it
+    shape, dtype of the leaf, and so of its gradient
+    closed       whether a gradient that arrives here cannot be asked for in any further graph
+    """
+
+    __slots__ = ("__weakref__", "closed", "dtype", "hooks", "shape", "tensor")
+
+    edges: tuple[Edge, ...] = ()
+    saved: tuple[Any, ...] = ()
+    attrs: Attrs = {}  # noqa: RUF012  (nobody writes to it)
+    sequence = 0  # before every node
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.shape: Shape = tensor._data.shape
+        self.dtype: np.dtype[Any] = tensor._data.dtype
+        self.hooks: list[Hook] | None = None
+        self.closed = False
+
+    def renewed(self, tensor: Tensor) -> Leaf:
+        """The leaf for the same tensor with other data."""
+        leaf = Leaf(tensor)
+        leaf.hooks = self.hooks
+        return leaf
+
+    def name(self) -> str:
+        """PyTorch's name for it."""
+        return "AccumulateGrad"
+
+    @property
+    def next_functions(self) -> Sequence[Edge]:
+        """Nothing: here a gradient stays."""
+        return self.edges
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"

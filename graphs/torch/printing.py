@@ -1,0 +1,306 @@
+"""How a tensor shows itself: the text that PyTorch prints, for the same values.
+
+`format_tensor` follows PyTorch's default print options: four decimals, lines of 80 columns, and above 1000
+elements a summary with three at each edge. `grad_fn_name` gives the name PyTorch shows for the op that made a
+tensor. Both were checked against PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.errors import DTypeError
+
+_DIGITS = 4
+_THRESHOLD = 1000
+_EDGE = 3
+_LINE = 80
+_PREFIX = "tensor("
+_DEFAULT_DTYPES = ("float32", "int64", "bool")
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Attrs = Mapping[str, Any]
+
+
+def format_tensor(array: Array, *, requires_grad: bool = False, grad_fn: str | None = None) -> str:
+    """The text `repr` gives in PyTorch for a CPU tensor of these values, of any shape.
+
+    `grad_fn` names the backward op of a result, and then stands in place of `requires_grad`.
+    Raises DTypeError for a dtype that is not a bool, an int or a float.
+    """
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"tensors hold bools, ints or floats, not {array.dtype}")
+    return _with_suffixes(_PREFIX + _body(array), _suffixes(array, requires_grad, grad_fn)) + ")"
+
+
+def _suffixes(array: Array, requires_grad: bool, grad_fn: str | None) -> list[str]:
+    suffixes = []
+    if not array.size and array.ndim != 1:  # `[]` alone already says shape (0,)
+        suffixes.append(f"size={array.shape}")
+    # `[]` shows no value, so nothing in it tells an int or a bool from the default float.
+    if array.dtype.name not in (_DEFAULT_DTYPES if array.size else ("float32",)):
+        suffixes.append(f"dtype=torch.{array.dtype.name}")
+    if grad_fn is not None:
+        suffixes.append(f"grad_fn=<{grad_fn}>")
+    elif requires_grad:
+        suffixes.append("requires_grad=True")
+    return suffixes
+
+
+def _with_suffixes(text: str, suffixes: list[str]) -> str:
+    # PyTorch counts two columns more than the last line has; kept, so that lines break at the same place.
+    column = len(text) - (text.rfind("\n") + 1) + 2
+    for suffix in suffixes:
+        if column + len(suffix) + 2 > _LINE:
+            text += ",\n" + " " * len(_PREFIX) + suffix
+            column = len(_PREFIX) + len(suffix)
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text
+
+
+# ---- the values ----
+
+
+class _Style(NamedTuple):
+    write: Callable[[Any], str]
+    width: int
+
+
+def _body(array: Array) -> str:
+    if not array.size:
+        return "[]"
+    gaps = [array.size > _THRESHOLD and length > 2 * _EDGE for length in array.shape]
+    shown = _corners(array, gaps)
+    style = _style(shown)
+    return _nested(shown, gaps, style, len(_PREFIX)) if array.ndim else style.write(array.item())
+
+
+def _corners(array: Array, gaps: Sequence[bool]) -> Array:
+    """The elements that a summary shows; they alone decide how all of them are written."""
+    for axis in (axis for axis, gap in enumerate(gaps) if gap):
+        array = array.take([*range(_EDGE), *range(-_EDGE, 0)], axis)
+    return array
+
+
+def _nested(array: Array, gaps: Sequence[bool], style: _Style, indent: int) -> str:
+    if array.ndim == 1:
+        words = [style.write(value).rjust(style.width) for value in array.tolist()]
+        return _row(words, gaps[0], style, indent)
+    blocks = [_nested(block, gaps[1:], style, indent + 1) for block in array]
+    if gaps[0]:
+        blocks.insert(_EDGE, "...")
+    separator = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+    return f"[{separator.join(blocks)}]"
+
+
+def _row(words: list[str], gap: bool, style: _Style, indent: int) -> str:
+    if gap:
+        words.insert(_EDGE, " ...")
+    per_line = max(1, (_LINE - indent) // (style.width + len(", ")))
+    lines = [", ".join(words[start : start + per_line]) for start in range(0, len(words), per_line)]
+    separator = ",\n" + " " * (indent + 1)
+    return f"[{separator.join(lines)}]"
+
+
+def _style(shown: Array) -> _Style:
+    if shown.dtype.kind != "f":
+        return _Style(str, max(len(str(value)) for value in shown.flat))
+    counted = shown[np.isfinite(shown) & (shown != 0)].astype(np.float64)
+    if not counted.size:
+        return _Style(_integral, 1)
+    write = _float_writer(counted)
+    return _Style(write, max(len(write(value)) for value in counted.tolist()))
+
+
+def _float_writer(counted: Array) -> Callable[[float], str]:
+    magnitudes = np.abs(counted)
+    smallest, largest = float(magnitudes.min()), float(magnitudes.max())
+    integral = bool(np.all(counted == np.floor(counted)))
+    if largest / smallest > 1000 or largest > 1e8 or (smallest < 1e-4 and not integral):
+        return _scientific
+    return _integral if integral else _fixed
+
+
+def _scientific(value: float) -> str:
+    return f"{value:.{_DIGITS}e}"
+
+
+def _fixed(value: float) -> str:
+    return f"{value:.{_DIGITS}f}"
+
+
+def _integral(value: float) -> str:
+    return f"{value:.0f}." if math.isfinite(value) else str(value)
+
+
+# ---- the names of backward ops ----
+
+
+def grad_fn_name(op_name: str, attrs: Attrs) -> str:
+    """PyTorch's name for the backward of an op, such as `SumBackward1` for `sum` with `axis=0`.
+
+    `attrs` are the op's attributes. Where PyTorch's choice depends on the inputs, `attrs["ndims"]` may give one
+    entry per input: its number of axes, or None for a Python number. An op without a name of its own gets
+    `<Name>Backward0`.
+    """
+    if op_name in _BY_ATTRS:
+        return _BY_ATTRS[op_name](attrs)
+    return _NAMES.get(op_name) or _camel_case(op_name) + "Backward0"
+
+
+def _camel_case(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def _by_axis(whole: str, along: str) -> Callable[[Attrs], str]:
+    return lambda attrs: whole if _reduces_all(attrs) else along
+
+
+def _reduces_all(attrs: Attrs) -> bool:
+    """Whether no axis was named; an op that spells out all axes needs `ndims` to tell."""
+    axis = attrs.get("axis")
+    if axis is None:
+        return True
+    return not attrs.get("keepdims") and isinstance(axis, tuple) and attrs.get("ndims") == (len(axis),)
+
+
+def _by_numbers(tensors: str, *numbers: str) -> Callable[[Attrs], str]:
+    """Chooses by which input is a Python number: `numbers[i]` when input i is, else `tensors`."""
+
+    def choose(attrs: Attrs) -> str:
+        ndims = attrs.get("ndims", ())
+        return next((name for name, ndim in zip(numbers, ndims, strict=False) if ndim is None), tensors)
+
+    return choose
+
+
+def _power(attrs: Attrs) -> str:
+    # An input without axes is nearly always a Python number that has taken the other's dtype.
+    base, exponent = attrs.get("ndims", (1, None))
+    if not exponent:
+        return "PowBackward0" if base is not None else "PowBackward2"
+    return "PowBackward1" if base else "PowBackward2"
+
+
+def _clip(attrs: Attrs) -> str:
+    bounds = attrs.get("ndims", ())[1:]
+    return "ClampBackward0" if any(ndim is not None for ndim in bounds) else "ClampBackward1"
+
+
+def _squeeze(attrs: Attrs) -> str:
+    axis = attrs.get("axis")
+    if axis is None:
+        return "SqueezeBackward0"
+    return "SqueezeBackward2" if isinstance(axis, tuple) and len(axis) > 1 else "SqueezeBackward1"
+
+
+def _matmul(attrs: Attrs) -> str:
+    left, right = attrs.get("ndims", (2, 2))
+    # Batches go through bmm, but the last thing PyTorch's matmul does to them is a view or a copy.
+    return _MATMULS.get((left, right)) or ("CloneBackward0" if left == 2 else "UnsafeViewBackward0")
+
+
+def _getitem(attrs: Attrs) -> str:
+    """The last view that the key makes, reading left to right; arrays are looked up after all views."""
+    key = attrs.get("key", attrs.get("index", ()))
+    items = key if isinstance(key, tuple) else (key,)
+    views = [view for view in map(_view, items) if view]
+    if "IndexBackward0" in views:
+        return "IndexBackward0"
+    if not views:
+        return "SliceBackward0" if isinstance(key, slice) else "AliasBackward0"
+    return views[-1]
+
+
+def _view(item: object) -> str:
+    if item is Ellipsis or (isinstance(item, slice) and _is_whole(item)):
+        return ""
+    if item is None:
+        return "UnsqueezeBackward0"
+    if isinstance(item, slice):
+        return "SliceBackward0"
+    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
+    return "SelectBackward0" if is_integer else "IndexBackward0"
+
+
+def _is_whole(item: slice) -> bool:
+    return item.start in (None, 0) and item.stop is None and item.step in (None, 1)
+
+
+_MATMULS: Mapping[tuple[int, int], str] = {
+    (1, 1): "DotBackward0",
+    (1, 2): "SqueezeBackward4",
+    (2, 1): "MvBackward0",
+    (2, 2): "MmBackward0",
+}
+
+_BY_ATTRS: Mapping[str, Callable[[Attrs], str]] = {
+    "clip": _clip,
+    "divide": _by_numbers("DivBackward0", "MulBackward0"),  # 1 / x is x.reciprocal() * 1
+    "getitem": _getitem,
+    "matmul": _matmul,
+    "max": _by_axis("MaxBackward1", "AmaxBackward0"),
+    "mean": _by_axis("MeanBackward0", "MeanBackward1"),
+    "min": _by_axis("MinBackward1", "AminBackward0"),
+    "pow": _power,
+    "power": _power,
+    "prod": _by_axis("ProdBackward0", "ProdBackward1"),
+    "remainder": _by_numbers("RemainderBackward1", "RemainderBackward1", "RemainderBackward0"),
+    "squeeze": _squeeze,
+    "subtract": _by_numbers("SubBackward0", "RsubBackward1"),
+    "sum": _by_axis("SumBackward0", "SumBackward1"),
+    "take": _by_axis("TakeBackward0", "IndexSelectBackward0"),
+}
+
+# Only the ops whose name is not the default's, so `exp` and `log_softmax` are not here.
+_NAMES: Mapping[str, str] = {
+    "astype": "ToCopyBackward0",
+    "avg_pool2d": "AvgPool2DBackward0",
+    "batch_norm": "NativeBatchNormBackward0",
+    "broadcast_to": "ExpandBackward0",
+    "cholesky": "LinalgCholeskyExBackward0",
+    "concat": "CatBackward0",
+    "conv1d": "ConvolutionBackward0",
+    "conv2d": "ConvolutionBackward0",
+    "copy": "CloneBackward0",
+    "cumulative_prod": "CumprodBackward0",
+    "cumulative_sum": "CumsumBackward0",
+    "det": "LinalgDetBackward0",
+    "dropout": "MulBackward0",
+    "einsum": "ViewBackward0",
+    "expand_dims": "UnsqueezeBackward0",
+    "flatten": "ViewBackward0",
+    "identity": "CloneBackward0",
+    "inv": "LinalgInvExBackward0",
+    "layer_norm": "NativeLayerNormBackward0",
+    "linear": "AddmmBackward0",
+    "log1p": "Log1PBackward0",
+    "matrix_transpose": "TransposeBackward0",
+    "max_pool2d": "MaxPool2DWithIndicesBackward0",
+    "moveaxis": "PermuteBackward0",
+    "multiply": "MulBackward0",
+    "negative": "NegBackward0",
+    "outer": "MulBackward0",
+    "pad": "ConstantPadNdBackward0",
+    "permute_dims": "PermuteBackward0",  # and `.T`, which was TBackward0 in older releases
+    "repeat": "ViewBackward0",
+    "reshape": "ViewBackward0",
+    "setitem": "CopySlices",
+    "slogdet": "LinalgSlogdetBackward0",
+    "softmax_gradient": "SoftmaxBackwardDataBackward0",
+    "solve": "LinalgSolveExBackward0",
+    "square": "PowBackward0",
+    "swapaxes": "TransposeBackward0",
+    "take_along_axis": "GatherBackward0",
+    "tensordot": "ViewBackward0",
+    "tile": "RepeatBackward0",
+    "unstack": "UnbindBackward0",
+    "vecdot": "SumBackward1",
+    "vector_norm": "LinalgVectorNormBackward0",
+}

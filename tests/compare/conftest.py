@@ -1,0 +1,25 @@
+"""What several tests of compare share."""
+
+import pytest
+
+from compare import report, workloads
+from compare.advice.costs import Overhead, save
+from compare.records import machines
+from compare.run.environment import environment
+from tests.helpers.prices import US, costs
+
+
+@pytest.fixture
+def two_workloads(monkeypatch):
+    """Two small workloads stand for all, and no report is written."""
+    sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
+    monkeypatch.setattr(workloads, "_sources", sources)
+    monkeypatch.setattr(report, "write", lambda *_: [])
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A file of prices for this machine."""
+    path = tmp_path / "costs.json"
+    save(costs(machine=machines.fingerprint(environment()), dynamic=Overhead(0.0, 0.0, US)), path)
+    return path

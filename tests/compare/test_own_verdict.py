@@ -1,0 +1,197 @@
+"""Comparing a function of one's own: refusals, disagreement and the verdict."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+import compare
+from compare.claims.base import SMALLEST_EFFECT
+from compare.instruments.time.schema import Time
+from compare.own import bundle, measure, show
+from compare.own.case import case_of
+from compare.own.claims import judge
+from compare.own.result import Result
+from compare.own.verdict import verdict
+from compare.records.record import of
+from compare.records.runs import Failure, Run
+from compare.report import tables
+from compare.run.job import Budget, Job
+from tests.helpers import own_functions as own
+from tests.helpers.claim_records import BASE, KEYS, cell, memory
+from tests.helpers.own_functions import MASKS, QUICK, STREAM
+from tests.helpers.records import typed
+
+# Refusals and disagreement
+
+
+def test_a_refusal_is_a_result_with_its_reason():
+    found = compare.compare(own.branch, own.inputs, **QUICK)
+    assert list(found.verdict.refused) == ["static-exact"]
+    assert "ControlFlowError" in found.verdict.refused["static-exact"]
+    assert "own_functions.py" in found.verdict.refused["static-exact"]
+    assert found.verdict.steady.outcome == "alone"
+    assert "Only dynamic was measured; not timed: static-exact (unsupported)." in repr(found)
+    assert found.exit_code == 0
+    assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
+
+
+@pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
+def test_padding_needs_axes_that_vary(mode):
+    found = compare.compare(own.loss, own.inputs, ["dynamic", mode], **QUICK)
+    assert "which axes vary" in found.verdict.refused[mode]
+
+
+def test_what_disagrees_is_marked_and_not_timed():
+    found = compare.compare(own.unmasked, [(s, x) for s, x, _ in MASKS], ["dynamic", "static-pad"], **QUICK)
+    assert found.verdict.disagree
+    assert found.exit_code == 4
+    assert "bool mask" in found.verdict.refused["static-pad"]
+    timings = of(found.records, Time)
+    assert timings
+    assert all(record.arms["static-pad"].status == "disagree" for record in timings)
+
+
+def test_nothing_is_timed_when_the_reference_is_not_right():
+    found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
+    assert found.verdict.disagree
+    assert [record.job.kind for record in found.records] == ["run", "parity"]
+    assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
+    assert found.exit_code == 4
+
+
+def test_what_the_function_raises_is_raised():
+    with pytest.raises(KeyError, match="nothing"):
+        compare.compare(own.wrong, own.inputs, **QUICK)
+
+
+def test_a_measurement_that_fails_is_a_record(monkeypatch):
+    monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
+    found = compare.compare(own.loss, own.inputs, **QUICK)
+    assert [failure.error for failure in of(found.records, Failure)]
+    assert found.verdict.memory.outcome == "not measured"
+    assert "failed: ZeroDivisionError" in repr(found)
+    assert found.exit_code == 1
+
+
+# The verdict, from made-up records
+
+
+def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
+    arms = {
+        "dynamic": {"seconds": BASE * dynamic, "noise": noise},
+        "static-exact": {"seconds": BASE * static, "build": build, "noise": noise},
+    }
+    arms |= {
+        arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
+    }
+    return verdict(typed(cell("mine", arms, "given")))
+
+
+def test_a_winner_is_beyond_the_smallest_effect():
+    found = judged(2, 1)
+    assert (found.steady.outcome, found.steady.leaders) == ("wins", ("static-exact",))
+    assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
+    assert found.of_dynamic["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
+    assert "Once warm, static-exact wins: dynamic takes 2" in found.sentence
+
+
+def test_a_tie_and_what_cannot_be_told():
+    assert judged(1 + SMALLEST_EFFECT / 3, 1).steady.outcome == "tie"
+    noisy = judged(1 + SMALLEST_EFFECT, 1, noise=0.6)
+    assert noisy.steady.outcome == "cannot tell"
+    assert noisy.break_even.verdict == "cannot tell"
+    assert "cannot be told apart" in noisy.sentence
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_name_no_winner_and_end_with_3(processes):
+    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
+    records = typed(cell("mine", arms, "given", processes=processes))
+    found = verdict(records)
+    assert found.steady.outcome == found.first.outcome == "cannot tell"
+    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
+    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
+    json.dumps(found.to_dict(), allow_nan=False)
+    settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
+    result = Result("mine", tuple(arms), (Run("r", "2030-01-02", settings), *records))
+    assert result.exit_code == 3
+    assert "0.2× (no interval)" in repr(result)
+    judged = judge(records)[0]
+    entry = judged.to_dict()
+    assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
+    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
+    assert tables.value(judged.finding).endswith(" (no interval)")
+    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
+
+
+def test_two_modes_may_lead_together():
+    found = judged(3, 1, static_symbolic=1.01)
+    assert found.steady.outcome == "tie"
+    assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
+    assert "tie within 5%, and dynamic takes 3" in found.sentence
+    assert found.break_even.verdict == "after"
+
+
+def test_break_even_is_the_build_over_the_gain():
+    found = judged(2, 1, build=0.1)
+    assert found.first.leaders == ("dynamic",)
+    assert found.break_even.runs == pytest.approx(0.1 / BASE, rel=0.02)
+    assert "static-exact has paid back after" in found.sentence
+
+
+def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
+    found = judged(1, 2)
+    assert found.break_even.verdict == "at once"
+    assert found.steady.leaders == found.first.leaders == ("dynamic",)
+    assert "paid back" not in found.sentence
+
+
+def test_memory_is_counted_so_a_ratio_is_enough():
+    records = [*cell("mine", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, "given")]
+    records = typed(records + memory("mine", 1000, 2000, size="given")[1:])
+    found = verdict(records)
+    assert found.memory.leaders == ("dynamic",)
+    assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
+    assert "in memory, dynamic wins: static-exact takes 2× as much." in found.sentence
+    entries = {found.claim.id: found.to_dict() for found in judge(records)}
+    assert all(set(entry) == KEYS for entry in entries.values())
+    assert entries["F3"]["verdict"] == "supported"
+    assert entries["F3"]["interval"] is None
+    assert entries["F1"]["verdict"] == "refuted"
+
+
+def test_no_records_no_verdict():
+    found = verdict([])
+    assert found.steady.outcome == found.memory.outcome == "not measured"
+    assert found.sentence == "Nothing was measured."
+    assert {found.finding.verdict for found in judge([])} == {"not measured yet"}
+
+
+def test_a_run_with_no_time_left_still_has_its_rounds():
+    job = Job("time", "mine", bundle.SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
+    record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
+    assert len(record["dynamic"].blocks) == 2
+
+
+def test_compare_is_a_function_of_the_package():
+    assert compare.compare.__module__ == "compare.own"
+    with pytest.raises(AttributeError, match="no attribute 'contrast'"):
+        compare.contrast  # noqa: B018
+
+
+def test_a_result_by_a_tape_in_python_says_so():
+    found = compare.compare(own.square, [(own.X,)], **QUICK)
+    assert "in Python" not in repr(replace_tape(found, "compiled"))
+    slow = replace_tape(found, "python")
+    assert repr(slow).startswith(show.heading(slow) + "\n")
+    assert show.heading(slow).endswith("; with the tape in Python")
+    for told in (repr(slow), slow._repr_html_()):
+        assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
+
+
+def replace_tape(found, tape):
+    start, *rest = found.records
+    there = structs.replace(start.environment, tape=tape)
+    return replace(found, records=(structs.replace(start, environment=there), *rest))

@@ -1,0 +1,65 @@
+"""Many cases in one test: what a test costs beside its work is paid once, and every case that fails is named."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def check_each(cases: Iterable[Any], check: Callable[[Any], Any], name: Callable[[Any], Any] = str) -> None:
+    """Run a check on every case, and raise what failed together, each error with a note that names its case.
+
+    That there is no case is a failure too, and so is a case that skips the test for all of them.
+    """
+    count, failures = 0, []
+    for case in cases:
+        count += 1
+        try:
+            check(case)
+        except pytest.skip.Exception as error:
+            failures.append(AssertionError(f"{name(case)} would skip every case: {error}"))
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (raised below, with those of other cases)
+            error.add_note(f"case: {name(case)}")
+            failures.append(error)
+    assert count, "there is no case to check"
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        raise BaseExceptionGroup(f"{len(failures)} of {count} cases fail", failures)
+
+
+def together(names: str | Sequence[str], cases: Iterable[Any], ids: Any = None) -> Callable[..., Any]:
+    """As `pytest.mark.parametrize`, in one test; for checks that are quick, and change nothing that the next one sees.
+
+    `ids` are names in the order of the cases, or what makes a name of a case.
+    """
+    names = names.split(",") if isinstance(names, str) else list(names)
+    rows = [(case,) if len(names) == 1 else tuple(case) for case in cases]
+    titles = _titles(rows, ids)
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            def check(at: int) -> None:
+                test(**fixtures, **dict(zip(names, rows[at], strict=True)))
+
+            check_each(range(len(rows)), check, lambda at: titles[at])
+
+        signature = inspect.signature(test)
+        kept = [parameter for name, parameter in signature.parameters.items() if name not in names]
+        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _titles(rows: Sequence[tuple[Any, ...]], ids: Any) -> list[str]:
+    if ids is None or callable(ids):
+        return ["-".join(str((ids or str)(value)) for value in row) for row in rows]
+    titles = [str(title) for title in ids]
+    assert len(titles) == len(rows)
+    return titles
