@@ -21,13 +21,15 @@ Function = Callable[..., Any]
 class Mode:
     """A way for a framework to run a function: as it goes, or compiled.
 
-    `rewritten` modes take the loss without Python control flow on values, where a workload has one.
+    `rewritten` modes take the loss without Python control flow on values, where a workload has one; `usual` ones are
+    those that a user's function is compared in unless others are asked for.
     """
 
     name: str
     compiles: bool
     what: str
     rewritten: bool = False
+    usual: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class Framework(ABC):
         return version(self.package.split(">")[0])
 
     @staticmethod
-    def environment(cache: Path, *, cold: bool) -> dict[str, str]:
-        """Variables for a process that runs this framework: one thread, its cache of compiled code in a folder."""
+    def environment(cache: Path) -> dict[str, str]:
+        """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
         return {}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:

@@ -34,7 +34,9 @@ def library(folder: Path) -> Path | None:
     if not built.exists():
         folder.mkdir(parents=True, exist_ok=True)
         partial = built.with_suffix(".partial")
-        done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", str(SOURCE), "-o", str(partial)], check=False, capture_output=True)
+        done = subprocess.run(
+            [compiler, "-O2", "-shared", "-fPIC", str(SOURCE), "-o", str(partial)], check=False, capture_output=True
+        )
         if done.returncode != 0:
             return None
         partial.replace(built)

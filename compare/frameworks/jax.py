@@ -24,15 +24,15 @@ class Jax(Framework):
     modes = (EAGER, JIT)
 
     @staticmethod
-    def environment(cache: Path, *, cold: bool) -> dict[str, str]:
-        """One thread, which flags alone do not hold; a warm process reads what others have compiled."""
-        flags = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
-        kept = {
+    def environment(cache: Path) -> dict[str, str]:
+        """One thread, which flags alone do not hold, and the persistent cache in the folder."""
+        return {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
             "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
-        return flags if cold else {**flags, **kept}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """Listen to what compiles, from now on."""
@@ -100,7 +100,12 @@ class Jax(Framework):
         """What a trace cannot do with a value, and what has no derivative."""
         import jax
 
-        refusals = (NotImplementedError, jax.errors.JAXTypeError, jax.errors.JAXIndexError, jax.errors.UnexpectedTracerError)
+        refusals = (
+            NotImplementedError,
+            jax.errors.JAXTypeError,
+            jax.errors.JAXIndexError,
+            jax.errors.UnexpectedTracerError,
+        )
         return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
 
 

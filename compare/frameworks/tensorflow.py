@@ -26,8 +26,8 @@ class TensorFlow(Framework):
     modes = (EAGER, FUNCTION, RELAXED, XLA)
 
     @staticmethod
-    def environment(cache: Path, *, cold: bool) -> dict[str, str]:
-        """One thread, and no log of the devices that are not there."""
+    def environment(cache: Path) -> dict[str, str]:
+        """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
         return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:

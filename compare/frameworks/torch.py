@@ -17,7 +17,7 @@ from compare.frameworks.composed import composed, looped
 EAGER = Mode("eager", compiles=False, what="op by op, on a tape")
 COMPILE = Mode("compile", compiles=True, what="torch.compile(loss)")
 DYNAMIC = Mode("compile-dynamic", compiles=True, what="torch.compile(loss, dynamic=True)")
-EXPORT = Mode("export", compiles=True, rewritten=True, what="torch.export.export(loss, strict=True), a program for each shape")
+EXPORT = Mode("export", compiles=True, rewritten=True, usual=False, what="torch.export.export(loss), one for each shape")
 
 
 class Torch(Framework):
@@ -27,11 +27,10 @@ class Torch(Framework):
     modes = (EAGER, COMPILE, DYNAMIC, EXPORT)
 
     @staticmethod
-    def environment(cache: Path, *, cold: bool) -> dict[str, str]:
-        """One thread, and Inductor's cache in the folder; a cold process does not read it."""
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        folder = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        return {**threads, **folder, **({"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} if cold else {})}
+    def environment(cache: Path) -> dict[str, str]:
+        """One thread, for compiling too, and the caches of Inductor in the folder."""
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
+        return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """One thread; as many compilations of one function as a workload has shapes."""
@@ -51,13 +50,17 @@ class Torch(Framework):
         """Tensors that share memory with the arrays."""
         import torch
 
-        return optree.tree_map(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        return optree.tree_map(
+            lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True
+        )
 
     def numpy(self, tree: Any) -> Any:
         """Arrays that share memory with the tensors."""
         import torch
 
-        return optree.tree_map(lambda x: x.detach().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True)
+        return optree.tree_map(
+            lambda x: x.detach().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
+        )
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
@@ -133,7 +136,9 @@ class Torch(Framework):
         import torch._dynamo.exc as dynamo
 
         refusals = (NotImplementedError, dynamo.TorchDynamoException)
-        return isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
+        return (
+            isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
+        )
 
 
 def _made(mode: Mode, loss: Function) -> Function:

@@ -42,5 +42,5 @@ def test_functions_mean_what_ours_of_that_name_mean(name):
     functions = framework.functions()
     for op in sorted(set(functions) & set(registry.registered()) - CONTROL):
         found = list(outcomes(framework, functions, op))
-        assert not [str(sample) for outcome, sample in found if outcome == "wrong"], (op)
+        assert not [str(sample) for outcome, sample in found if outcome == "wrong"], op
         assert "right" in {outcome for outcome, _ in found}, op

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +10,9 @@ from compare.errors import InputsError
 from compare.frameworks import Framework, named
 from compare.own import origin
 from compare.workloads import nearest
+
+Function = Callable[..., Any]
+Calls = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,16 @@ class Asked:
         """The framework."""
         return named(self.framework)
 
-    def load(self) -> tuple[Any, list[tuple[Any, ...]]]:
+    def load(self) -> tuple[Function, Calls]:
         """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""
         function, calls = origin.named(self.function), origin.named(self.inputs)
         found = list(calls() if callable(calls) else calls)
         for number, call in enumerate(found):
             if not isinstance(call, tuple) or not call:
                 kind = type(call).__name__
-                raise InputsError(f"{self.inputs}: call {number} is a {kind}; each is the tuple of the function's arguments")
+                raise InputsError(
+                    f"{self.inputs}: call {number} is a {kind}; each is the tuple of the function's arguments"
+                )
         if not found:
             raise InputsError(f"{self.inputs} holds no call; give at least one tuple of arguments")
         return function, [self.adapter.arrays(call) for call in found]
@@ -57,9 +62,10 @@ class Asked:
 
 def arms_of(framework: Framework, modes: tuple[str, ...]) -> tuple[str, ...]:
     """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError."""
-    by_name = {mode.name or "eager": arm for mode, arm in zip(framework.modes, framework.arms, strict=True)}
+    by_name = {mode.name or "eager": mode for mode in framework.modes}
     for mode in modes:
         if mode not in by_name:
             raise InputsError(f"{framework.title} has no mode {mode!r}; {nearest(mode, tuple(by_name))}")
-    eager, *others = by_name
-    return (by_name[eager], *(by_name[mode] for mode in others if mode in modes or not modes))
+    eager, *others = framework.arms
+    wanted = [mode.usual if not modes else mode.name in modes for mode in framework.modes[1:]]
+    return (eager, *(arm for arm, is_wanted in zip(others, wanted, strict=True) if is_wanted))

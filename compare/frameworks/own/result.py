@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import ceil
+from math import ceil, fsum
 from statistics import median
 from typing import Any
 
+from msgspec import to_builtins
+
 from compare.claims.base import SMALLEST_EFFECT
+from compare.frameworks.own import show
 from compare.frameworks.own.asked import Asked
+from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 SCHEMA = 1
@@ -55,13 +59,14 @@ class Mode:
         return "unclear" if self.ratio is None else self.ratio.side(SMALLEST_EFFECT)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """`gate` and `processes` are the records of `compare.frameworks.own.measure`."""
+    """What comparing a function gave: the gate, the times of each process, and what went wrong in others."""
 
     asked: Asked
-    gate: Mapping[str, Any]
-    processes: Sequence[Mapping[str, Any]]
+    gate: FrameworkGate
+    processes: tuple[FrameworkTime, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
@@ -72,7 +77,7 @@ class Result:
     @property
     def calls(self) -> int:
         """The calls of a pass."""
-        return max((int(p["calls"]) for p in self.processes), default=0)
+        return max((process.calls for process in self.processes), default=0)
 
     @property
     def exit_code(self) -> int:
@@ -82,47 +87,43 @@ class Result:
             return 4
         if all(mode.call is None for mode in self.modes):
             return 5
-        if "failed" in statuses:
+        if self.lost or "failed" in statuses:
             return 1
         return 3 if any(mode.call and mode.ratio and mode.side == "unclear" for mode in self.modes) else 0
 
     def _mode(self, arm: str, eager: Mode | None) -> Mode:
-        row = self.gate["arms"][arm]
-        timed = [p["arms"][arm] for p in self.processes if arm in p["arms"]]
-        ended = next((t for t in timed if t["status"] != "ok"), None) if row["status"] == "ok" else row
-        found = Mode(arm, *((ended["status"], ended["reason"]) if ended else ("ok", None)), row["ulp"])
+        row, timed = self.gate.modes[arm], [p.modes[arm] for p in self.processes if arm in p.modes]
+        ended = row if row.status != "ok" else next((mode for mode in timed if mode.status != "ok"), row)
+        found = Mode(arm, ended.status, ended.reason, row.ulp)
         if not timed:
             return found
         cold, *warm = timed
-        made = Counter(c["reason"] for c in cold["compilations"])
-        known = {
-            **vars(found),
-            "first": _first(cold),
-            "first_warm": _median([_first(t) for t in warm]),
-            "epoch": sum(cold["first"]),
-            "epoch_warm": _median([sum(t["first"]) for t in warm]),
-            "compiles": made.total(),
-            "reasons": dict(made),
-            "breaks": cold["breaks"],
-            "peak": _median([t.get("peak") for t in timed]),
-        }
-        blocks = [t["blocks"] for t in timed if "blocks" in t]
+        made = Counter(one.reason for one in cold.compilations)
+        peaks = [mode.peak for mode in timed if mode.peak is not None]
+        found = replace(
+            found,
+            first=cold.first[0] if cold.first else None,
+            first_warm=median(mode.first[0] for mode in warm if mode.first) if warm else None,
+            epoch=fsum(cold.first),
+            epoch_warm=median(fsum(mode.first) for mode in warm) if warm else None,
+            compiles=made.total(),
+            reasons=dict(made),
+            breaks=cold.breaks,
+            peak=round(median(peaks)) if peaks else None,
+        )
+        blocks = [mode.blocks for mode in timed if mode.blocks]
         if not blocks:
-            return Mode(**known)
-        known["call"] = geometric_mean(seconds for process in blocks for seconds in process)
-        if eager is not None and eager.call is not None:
-            known["ratio"] = self._ratio(arm)
-            for end in ("", "_warm"):
-                known[f"pays_from{end}"] = _pays_from(known, eager, self.calls, end)
-        return Mode(**known)
+            return found
+        found = replace(found, call=geometric_mean(seconds for process in blocks for seconds in process))
+        if eager is None or eager.call is None:
+            return found
+        found = replace(found, ratio=self._ratio(arm))
+        cold_pays, warm_pays = (_pays_from(found, eager, self.calls, end) for end in ("", "_warm"))
+        return replace(found, pays_from=cold_pays, pays_from_warm=warm_pays)
 
     def _ratio(self, arm: str) -> Interval:
-        both = [
-            (p["arms"][arm]["blocks"], p["arms"][self.asked.arms[0]]["blocks"])
-            for p in self.processes
-            if {"blocks"} <= p["arms"].get(arm, {}).keys() & p["arms"][self.asked.arms[0]].keys()
-        ]
-        tops, bottoms = zip(*both, strict=True)
+        pairs = [(p.modes[arm].blocks, p.modes[self.asked.arms[0]].blocks) for p in self.processes]
+        tops, bottoms = zip(*(pair for pair in pairs if all(pair)), strict=True)
         return ratio_interval(tops, bottoms)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,24 +132,18 @@ class Result:
             "schema": SCHEMA,
             "kind": "framework comparison",
             "asked": self.asked.to_dict(),
-            "gate": dict(self.gate),
-            "processes": [dict(p) for p in self.processes],
+            "modes": [{**asdict(mode), "ratio": mode.ratio and mode.ratio.bounds()} for mode in self.modes],
+            "records": to_builtins([self.gate, *self.processes]),
+            "lost": list(self.lost),
         }
 
-
-def _first(row: Mapping[str, Any]) -> float | None:
-    return row["first"][0] if row["first"] else None
-
-
-def _median(values: Sequence[Any]) -> Any:
-    there = [value for value in values if value is not None]
-    return median(there) if there else None
+    def __repr__(self) -> str:
+        return show.plain(self)
 
 
-def _pays_from(mode: Mapping[str, Any], eager: Mode, calls: int, end: str) -> int | None:
-    """The first call after which the mode has cost less than eager; None if it never does, or nobody can tell."""
-    ratio, epoch = mode["ratio"], mode[f"epoch{end}"]
-    before = getattr(eager, f"epoch{end}")
-    if ratio.side(SMALLEST_EFFECT) != "below" or epoch is None or before is None or eager.call is None:
+def _pays_from(mode: Mode, eager: Mode, calls: int, end: str) -> int | None:
+    """The call from which on the mode has cost less than eager; None if it never does, or nobody can tell."""
+    spent, base = getattr(mode, f"epoch{end}"), getattr(eager, f"epoch{end}")
+    if mode.side != "below" or None in (spent, base, mode.call, eager.call):
         return None
-    return calls + max(0, ceil((epoch - before) / (eager.call - mode["call"])))
+    return calls + max(0, ceil((spent - base) / (eager.call - mode.call)))  # type: ignore[operator]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from compare.frameworks.own.result import Mode, Result
 from compare.own.show import WIDTH, aligned
 from compare.report import text
+
+if TYPE_CHECKING:
+    from compare.frameworks.own.result import Mode, Result
 
 COLUMNS = ("mode", "a call, warm", "of eager's time", "first call", "first pass", "compiles", "breaks", "peak")
 MOST_REASONS = 4
@@ -23,7 +26,7 @@ def plain(result: Result) -> str:
 def heading(result: Result) -> str:
     """`train.py:loss in PyTorch 2.13.0, value and gradients over 5 calls; 3 processes of one thread each, on the cpu`."""
     asked = result.asked
-    title = f"{asked.adapter.title} {result.gate['version']}"
+    title = f"{asked.adapter.title} {result.gate.version}"
     processes = f"{text.counted(len(result.processes), 'process')}, one thread, {asked.device}"
     return f"{asked.function} in {title}: value and gradients over {text.counted(result.calls, 'call')}; {processes}"
 
@@ -54,6 +57,7 @@ def sentences(result: Result) -> Iterator[str]:
     for mode in compiled:
         yield from _reasons(mode, "compiled", mode.reasons)
         yield from _reasons(mode, "broke the graph", mode.breaks)
+    yield from (f"failed: {error}" for error in result.lost)
 
 
 def _answer(mode: Mode, eager: Mode) -> str:
@@ -76,15 +80,15 @@ def _answer(mode: Mode, eager: Mode) -> str:
 def _gate(result: Result) -> str:
     there = [mode for mode in result.modes if mode.ulp is not None]
     worst = max((mode.ulp or 0.0 for mode in there), default=0.0)
-    against = "eager with the same random numbers" if result.gate["random"] else "float64 and eager"
+    against = "eager with the same random numbers" if result.gate.random else "float64 and eager"
     wrong = [f"{mode.name}: {mode.reason}" for mode in there if mode.status == "disagree"]
     if wrong:
         return f"Outputs or gradients disagree with {against}: {text.listed(wrong)}."
     return f"Outputs and gradients agree with {against} to {worst:.1f} units in the last place of float32."
 
 
-def _reasons(mode: Mode, what: str, reasons: object) -> Iterator[str]:
-    found = sorted(dict(reasons or {}).items(), key=lambda item: -item[1])  # type: ignore[call-overload]
+def _reasons(mode: Mode, what: str, reasons: Mapping[str, int] | None) -> Iterator[str]:
+    found = sorted((reasons or {}).items(), key=lambda item: -item[1])
     for reason, count in found[:MOST_REASONS]:
         said = reason.split("\n")[0].strip()
         yield f"{mode.name} {what} {text.counted(count, 'time')}: {said}"
