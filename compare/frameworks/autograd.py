@@ -53,8 +53,8 @@ def _functions() -> dict[str, Function]:
     from autograd.tracer import getval
 
     same = (
-        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod any all "
-        "argmax argmin squeeze broadcast_to moveaxis sort roll repeat logical_and logical_not logical_or"
+        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod "
+        "any all argmax argmin squeeze broadcast_to moveaxis sort roll repeat logical_and logical_not logical_or"
     )
 
     def log_softmax(x: Any, axis: int = -1) -> Any:

@@ -52,9 +52,9 @@ def environment(folder: Path) -> dict[str, str]:
 def read() -> Heap | None:
     """The counts of this process; None where it does not count."""
     counter = _counter()
-    return counter and Heap(
-        counter.graphduel_heap_live(), counter.graphduel_heap_peak(), counter.graphduel_heap_blocks()
-    )
+    if counter is None:
+        return None
+    return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_peak(), counter.graphduel_heap_blocks())
 
 
 def restart() -> None:

@@ -123,9 +123,9 @@ def _functions() -> dict[str, Function]:
     from jax import lax
 
     same = (
-        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod any all "
-        "argmax argmin concat unstack squeeze matrix_transpose broadcast_to take_along_axis argsort sort cumulative_sum "
-        "roll repeat zeros logical_and logical_not logical_or permute_dims moveaxis"
+        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod "
+        "any all argmax argmin concat unstack squeeze matrix_transpose broadcast_to take_along_axis argsort sort "
+        "cumulative_sum roll repeat zeros logical_and logical_not logical_or permute_dims moveaxis"
     )
 
     def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:

@@ -19,7 +19,8 @@ class Specialised:
 
     def __call__(self, *args: Any) -> Any:
         """What the function returns."""
-        leaves, structure = optree.tree_flatten(args, none_is_leaf=True)
+        given: Any = args
+        leaves, structure = optree.tree_flatten(given, none_is_leaf=True)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self.array)]
         static = [None if isinstance(leaf, self.array) else leaf for leaf in leaves]
         key = (structure, tuple(at), tuple(map(repr, static)))

@@ -17,7 +17,9 @@ from compare.frameworks.composed import composed, looped
 EAGER = Mode("eager", compiles=False, what="op by op, on a tape")
 COMPILE = Mode("compile", compiles=True, what="torch.compile(loss)")
 DYNAMIC = Mode("compile-dynamic", compiles=True, what="torch.compile(loss, dynamic=True)")
-EXPORT = Mode("export", compiles=True, rewritten=True, usual=False, what="torch.export.export(loss), one for each shape")
+EXPORT = Mode(
+    "export", compiles=True, rewritten=True, usual=False, what="torch.export.export(loss), one for each shape"
+)
 
 
 class Torch(Framework):
@@ -172,7 +174,8 @@ def _exported(loss: Function) -> Function:
     programs: dict[Any, Any] = {}
 
     def run(*args: Any) -> Any:
-        leaves, structure = optree.tree_flatten(args)
+        given: Any = args
+        leaves, structure = optree.tree_flatten(given)
         key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
         if key not in programs:
             programs[key] = torch.export.export(Module(), args, strict=True).module()
@@ -228,7 +231,7 @@ def _functions() -> dict[str, Function]:
         "unstack": lambda x, axis=0: torch.unbind(x, dim=axis),
         "expand_dims": lambda x, axis=0: torch.unsqueeze(tensor(x), axis),
         "squeeze": torch.squeeze,
-        "broadcast_to": lambda x, shape: torch.broadcast_to(x, shape),
+        "broadcast_to": lambda x, shape: torch.broadcast_to(x, tuple(shape)),
         "permute_dims": lambda x, axes=None: torch.permute(x, axes or tuple(reversed(range(x.dim())))),
         "matrix_transpose": lambda x: x.mT,
         "where": lambda test, x, y: torch.where(tensor(test), x, y),

@@ -84,7 +84,7 @@ class Job:
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"
-        return f"{self.kind} {cell}{process}".strip()
+        return f"{self.kind} {cell}{process}".strip().replace(" ,", ",")
 
     def random(self) -> Random:
         """The job's own generator: the same job draws the same orders in every run of one seed."""

@@ -28,7 +28,7 @@ def outcomes(framework, functions, name):
     for sample in samples(name):
         try:
             found = framework.numpy(functions[name](*framework.arrays(list(sample.args)), **sample.attrs))
-        except Exception:
+        except Exception:  # noqa: BLE001  (an adapter may refuse what no workload asks for)
             yield "refused", sample
             continue
         leaves = g.tree.leaves(sample(*sample.arrays)), g.tree.leaves(found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import ceil, fsum
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,6 +18,8 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.frameworks.own import show
 from compare.frameworks.own.asked import Asked
 from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
+from compare.own.result import empty
+from compare.records import files
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 SCHEMA = 1
@@ -137,6 +141,13 @@ class Result:
             "lost": list(self.lost),
         }
 
+    def save(self, directory: Path) -> Path:
+        """Write comparison.json and answer.txt into an empty folder; the path of the answer. Raises CompareError."""
+        folder = empty(directory)
+        document = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        files.write_atomic(folder / "comparison.json", f"{document}\n".encode())
+        return files.write_atomic(folder / "answer.txt", f"{self}\n".encode())
+
     def __repr__(self) -> str:
         return show.plain(self)
 
@@ -144,6 +155,7 @@ class Result:
 def _pays_from(mode: Mode, eager: Mode, calls: int, end: str) -> int | None:
     """The call from which on the mode has cost less than eager; None if it never does, or nobody can tell."""
     spent, base = getattr(mode, f"epoch{end}"), getattr(eager, f"epoch{end}")
-    if mode.side != "below" or None in (spent, base, mode.call, eager.call):
+    gain = (eager.call or 0.0) - (mode.call or 0.0)
+    if mode.side != "below" or gain <= 0 or spent is None or base is None:
         return None
-    return calls + max(0, ceil((spent - base) / (eager.call - mode.call)))  # type: ignore[operator]
+    return calls + max(0, ceil((spent - base) / gain))

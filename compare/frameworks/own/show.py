@@ -24,11 +24,12 @@ def plain(result: Result) -> str:
 
 
 def heading(result: Result) -> str:
-    """`train.py:loss in PyTorch 2.13.0, value and gradients over 5 calls; 3 processes of one thread each, on the cpu`."""
+    """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls; 3 × fresh processes, one thread, cpu`."""
     asked = result.asked
     title = f"{asked.adapter.title} {result.gate.version}"
-    processes = f"{text.counted(len(result.processes), 'process')}, one thread, {asked.device}"
-    return f"{asked.function} in {title}: value and gradients over {text.counted(result.calls, 'call')}; {processes}"
+    processes = f"{len(result.processes)} × {'fresh processes' if asked.function else 'this process'}, {asked.device}"
+    step = f"value and gradients over {text.counted(result.calls, 'call')}"
+    return f"{asked.function or 'a function'} in {title}: {step}; {processes}"
 
 
 def row(mode: Mode) -> tuple[str, ...]:
@@ -39,7 +40,7 @@ def row(mode: Mode) -> tuple[str, ...]:
     return (
         mode.name,
         text.seconds(mode.call),
-        "" if mode.ratio is None else _ratio(mode),
+        _ratio(mode),
         first,
         epoch,
         f"{mode.compiles:,}" if mode.compiles else "",
@@ -103,9 +104,9 @@ def _cold(cold: float | None, warm: float | None, mode: Mode) -> str:
 
 
 def _ratio(mode: Mode) -> str:
-    assert mode.ratio is not None
-    spread = f" {text.interval(mode.ratio.low, mode.ratio.high)}" if mode.ratio.known else ""
-    return f"{text.ratio(mode.ratio.estimate)}{spread}"
+    if mode.ratio is None:
+        return ""
+    return f"{text.ratio(mode.ratio.estimate)} {text.interval(mode.ratio.low, mode.ratio.high)}"
 
 
 def _wrapped(line: str) -> list[str]:
