@@ -128,7 +128,10 @@ class Torch(Framework):
 
         by_id = {str(m.compile_id): m for m in get_compilation_metrics() if m.graph_op_count is not None}
         made = [
-            Compilation(" ".join((m.recompile_reason or "first call").split()), m.entire_frame_compile_time_s)
+            Compilation(
+                " ".join((m.recompile_reason or "the first call of a piece of the graph").split()),
+                m.entire_frame_compile_time_s,
+            )
             for m in by_id.values()
         ]
         return Observed(made, dict(counters["graph_break"]))

@@ -88,6 +88,18 @@ def test_the_call_from_which_compiling_pays_is_counted_from_nothing_and_with_a_c
     assert result(0.5e-3).exit_code == 0
 
 
+def test_each_compiled_mode_shares_its_process_with_eager_alone():
+    assert run.alone_beside_eager("e", ["e", "a", "b"]) == [("e", "a"), ("e", "b")]
+    assert run.alone_beside_eager("e", ["e"]) == [("e",)]
+    assert run.alone_beside_eager("e", ["a"]) == [("a",)]
+    found = here("jit", "slow")
+    assert [set(record.modes) for record in found.processes] == [{"toy-eager", "toy-jit"}, {"toy-eager", "toy-slow"}]
+    assert {mode.name: mode.side for mode in found.modes} == dict.fromkeys(
+        ("toy-eager", "toy-jit", "toy-slow"), "unclear"
+    )
+    assert found.modes[2].ratio.estimate > 1.5
+
+
 def test_a_mode_that_is_slower_never_pays():
     slow = result(2e-3)
     assert slow.modes[1].pays_from is None

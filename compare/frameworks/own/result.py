@@ -126,7 +126,8 @@ class Result:
         return replace(found, pays_from=cold_pays, pays_from_warm=warm_pays)
 
     def _ratio(self, arm: str) -> Interval:
-        pairs = [(p.modes[arm].blocks, p.modes[self.asked.arms[0]].blocks) for p in self.processes]
+        beside = [p.modes for p in self.processes if {arm, self.asked.arms[0]} <= p.modes.keys()]
+        pairs = [(modes[arm].blocks, modes[self.asked.arms[0]].blocks) for modes in beside]
         tops, bottoms = zip(*(pair for pair in pairs if all(pair)), strict=True)
         return ratio_interval(tops, bottoms)
 

@@ -32,7 +32,7 @@ def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], *
 
 
 def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
-    """The answer by fresh processes, of which the first meets an empty cache of compiled code, and all others its own.
+    """The answer by fresh processes: for each compiled mode so many, of which the first meets an empty cache.
 
     Raises WorkerError where the gate gives no answer: then nothing can be timed.
     """
@@ -41,8 +41,12 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
         first = ask(_job(GATE, asked, Path(folder, "gate"), asked.arms), timeout)
         if not isinstance(first, FrameworkGate):
             raise WorkerError(f"{asked.function}: {error_of(first)}")
-        right = tuple(arm for arm, mode in first.modes.items() if mode.status == "ok")
-        jobs = [_job(TIMES, asked, Path(folder, "times"), right, process) for process in range(processes) if right]
+        right = [arm for arm, mode in first.modes.items() if mode.status == "ok"]
+        jobs = [
+            _job(TIMES, asked, Path(folder, arms[-1]), arms, process)
+            for process in range(processes)
+            for arms in alone_beside_eager(asked.arms[0], right)
+        ]
         reporter.pace.total = len(jobs)
         found = []
         with reporter:
@@ -62,7 +66,16 @@ def here(asked: Asked, function: Function, calls: Calls) -> Result:
     arrays = [adapter.arrays(call) for call in calls]
     first = gate(asked, function, arrays)
     right = [arm for arm, mode in first.modes.items() if mode.status == "ok"]
-    return Result(asked, first, (times(asked, function, arrays, right, 0),) if right else ())
+    pairs = alone_beside_eager(asked.arms[0], right)
+    return Result(asked, first, tuple(times(asked, function, arrays, arms, 0) for arms in pairs))
+
+
+def alone_beside_eager(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
+    """The modes that share a process: each with eager alone, since what one has compiled may change another."""
+    others = [arm for arm in arms if arm != eager]
+    if eager not in arms:
+        return [(arm,) for arm in others]
+    return [(eager, arm) for arm in others] or [(eager,)]
 
 
 def _job(kind: str, asked: Asked, folder: Path, arms: Sequence[str], process: int | None = None) -> Job:

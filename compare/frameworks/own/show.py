@@ -27,7 +27,8 @@ def heading(result: Result) -> str:
     """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls; 3 × fresh processes, one thread, cpu`."""
     asked = result.asked
     title = f"{asked.adapter.title} {result.gate.version}"
-    processes = f"{len(result.processes)} × {'fresh processes' if asked.function else 'this process'}, {asked.device}"
+    count = 1 + max((record.process for record in result.processes), default=-1)
+    processes = f"{count} × {'fresh processes' if asked.function else 'this process'}, {asked.device}"
     step = f"value and gradients over {text.counted(result.calls, 'call')}"
     return f"{asked.function or 'a function'} in {title}: {step}; {processes}"
 
