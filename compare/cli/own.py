@@ -17,8 +17,10 @@ from compare.errors import CompareError, FunctionError, InputsError
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
+    from compare.frameworks.own.result import Result as FrameworkResult
     from compare.own import Result
 
+FRAMEWORK = click.Choice(("torch", "tensorflow", "jax", "autograd"))
 INPUTS = "inputs"
 """The name looked for beside the function where --inputs is not given."""
 
@@ -26,7 +28,9 @@ INPUTS = "inputs"
 @click.command()
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.INPUTS
-@options.default("--modes", default="dynamic,static", help="Also static-symbolic, -bucket and -pad.")
+@click.option("--framework", type=FRAMEWORK, help="The function is written in this framework, and not over graphs.")
+@click.option("--modes", help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.")
+@options.default("--limit", type=Seconds(1), default=300.0, help="For the first pass of a framework's mode.")
 @options.GRADIENT
 @click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
 @options.out("A new folder for results, verdicts and a report.")
@@ -35,17 +39,19 @@ INPUTS = "inputs"
 @options.SEED
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
-    """Compare a function of your own in both engines.
+    """Compare a function of your own in both engines, or in the modes of a framework: eager and compiled.
 
-    FUNCTION is plain Python over graphs ops. FILE.py is imported, so what it runs belongs under
-    `if __name__ == "__main__":`. Without --inputs, the calls are the list `inputs` in the same file.
+    FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework, and its first argument is
+    what it is differentiated in: arrays in containers, or a module of PyTorch. FILE.py is imported, so what it runs
+    belongs under `if __name__ == "__main__":`. Without --inputs, the calls are the list `inputs` in the same file.
     """
     from compare.own.result import empty
 
     if out is not None:
         empty(out)
+    framework, limit = asked.pop("framework"), asked.pop("limit")
     with options.stoppable(ctx, "nothing was written"):
-        found = _measured(function, **asked)
+        found = _in_framework(framework, function, limit, **asked) if framework else _measured(function, **asked)
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
@@ -73,9 +79,27 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
     echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
-def _measured(function: str, *, inputs: str | None, modes: str, **asked: Any) -> Result:
+def _in_framework(
+    framework: str, function: str, limit: float, *, inputs: str | None, modes: str | None, **asked: Any
+) -> FrameworkResult:
+    from compare.frameworks.own import run
+    from compare.run import progress
+
+    names = modes.replace(" ", "").split(",") if modes else ()
+    place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"
+    chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit}
+    question = run.asked_of(framework, function, place, names, **chosen)
+    if asked["processes"]:
+        return run.in_workers(question, asked["processes"], progress.reporter())
+    with explained(function):
+        return run.here(question, *question.load())
+
+
+def _measured(function: str, *, inputs: str | None, modes: str | None, **asked: Any) -> Result:
     from compare import own
     from compare.run import progress
+
+    modes = modes or "dynamic,static"
 
     allowed = ["--allow-effects"] if asked["allow_effects"] else []
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]

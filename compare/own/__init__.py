@@ -18,8 +18,9 @@ __all__ = ["Result", "compare"]
 def compare(
     f: Callable[..., Any],
     inputs: Sequence[tuple[Any, ...]],
-    modes: Sequence[str] = ("dynamic", "static"),
+    modes: Sequence[str] | None = None,
     *,
+    framework: str | None = None,
     gradient: bool | None = None,
     dims: Sequence[Any] | None = None,
     processes: int | None = None,
@@ -29,8 +30,14 @@ def compare(
     command: str | None = None,
     allow_effects: bool = False,
     reporter: Reporter | None = None,
-) -> Result:
-    """Measure `f`, a plain function over graphs ops, in each mode.
+) -> Any:
+    """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
+
+    With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
+    0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled;
+    f runs in this process, of the options `seconds` and `seed` hold, and what is returned is a
+    `compare.frameworks.own.result.Result`. `graphduel compare --framework` uses fresh processes, which tell cold caches
+    from warm ones, and has intervals.
 
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
     gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.
@@ -46,9 +53,13 @@ def compare(
     A mode that refuses f, or whose outputs or gradients disagree, is not timed: the result says why. What f raises
     by itself is raised. Raises InputsError for inputs or modes that cannot be used.
     """
+    if framework is not None:
+        from compare.frameworks.own import run
+
+        return run.here(run.asked_of(framework, "", "", modes or (), seconds=seconds, seed=seed), f, inputs)
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
-    arms = arms_of(modes)
+    arms = arms_of(("dynamic", "static") if modes is None else modes)
     title = str(name or getattr(f, "__name__", type(f).__name__))
     found = effects.effects_of(f, checked(inputs)[0])
     if not allow_effects:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compare.claims import CLAIMS
+from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
 from compare.instruments import INSTRUMENTS
 from compare.records.record import Kind
 from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
@@ -19,8 +20,10 @@ OTHERS = (
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),
+    Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
+    Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
 )
-"""What a run writes of itself, what the advice asks a worker for, and the selftest."""
+"""What a run writes of itself, what the advice asks a worker for, the selftest, and functions in frameworks."""
 
 
 def _registered() -> Iterator[Kind]:

@@ -35,7 +35,8 @@ class Job:
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
     chooses them (`compare.instruments.lengths.distributions`), and `examples` are lengths that it is given.
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
-    cores.
+    cores. `asked` is what a user asks about a function in a framework (`compare.frameworks.own`), and `variables` are
+    those of the environment that its worker starts with.
     """
 
     kind: str
@@ -52,6 +53,8 @@ class Job:
     memory: int = 0
     lane: int = 0
     examples: tuple[int, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -81,7 +84,7 @@ class Job:
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"
-        return f"{self.kind} {cell}{process}".strip()
+        return f"{self.kind} {cell}{process}".strip().replace(" ,", ",")
 
     def random(self) -> Random:
         """The job's own generator: the same job draws the same orders in every run of one seed."""

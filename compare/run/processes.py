@@ -55,11 +55,12 @@ def ask(job: Job, timeout: float) -> Record:
 
 
 def worker_environment(job: Job) -> dict[str, str]:
-    """This process's variables, with one thread for BLAS and a fixed hash seed."""
+    """This process's variables, with one thread for BLAS and a fixed hash seed, and those of the job."""
     return {
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, "1"),
         "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
+        **job.variables,
     }
 
 

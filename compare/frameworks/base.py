@@ -1,0 +1,155 @@
+"""What an adapter says of its framework: its arms, its functions, how a step is built, and what it tells of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from compare.frameworks.source import Loader
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way for a framework to run a function: as it goes, or compiled.
+
+    `rewritten` modes take the loss without Python control flow on values, where a workload has one; `usual` ones are
+    those that a user's function is compared in unless others are asked for.
+    """
+
+    name: str
+    compiles: bool
+    what: str
+    rewritten: bool = False
+    usual: bool = True
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation: why there was one, and the seconds it took where the framework says so."""
+
+    reason: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason."""
+
+    compilations: Sequence[Compilation] = ()
+    breaks: Mapping[str, int] = field(default_factory=dict)
+
+    def since(self, before: Observed) -> Observed:
+        """What came after an earlier look."""
+        added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
+        return Observed(
+            self.compilations[len(before.compilations) :], {reason: count for reason, count in added.items() if count}
+        )
+
+
+class Framework(ABC):
+    """An adapter. One process runs one framework, and `start` comes before all else in it.
+
+    name     what a user says, and how arms begin, unless `prefix` is another
+    title    what the framework calls itself
+    module   what is imported
+    package  what is installed, as a requirement
+    """
+
+    name: str
+    title: str
+    module: str
+    package: str
+    modes: tuple[Mode, ...]
+    prefix: str = ""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms, the eager one first."""
+        return tuple(f"{self.prefix or self.name}-{mode.name}" if mode.name else self.name for mode in self.modes)
+
+    def mode(self, arm: str) -> Mode:
+        """The mode that an arm runs in."""
+        return self.modes[self.arms.index(arm)]
+
+    @property
+    def missing(self) -> str | None:
+        """What to install before this framework can run here; None where it is installed."""
+        if find_spec(self.module) is not None:
+            return None
+        return f"{self.title} is not installed; pip install '{self.package}'"
+
+    @property
+    def version(self) -> str:
+        """The installed version."""
+        return version(self.package.split(">")[0])
+
+    @staticmethod
+    def environment(cache: Path) -> dict[str, str]:
+        """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
+        return {}
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    @abstractmethod
+    def functions(self) -> dict[str, Function]:
+        """The framework's functions by the names that `graphs` has for them."""
+
+    def load(self, module: str) -> ModuleType:
+        """A module over `graphs`, executed once more over this framework's functions."""
+        if self._loader is None:
+            self._loader = Loader(self.name, self.functions())
+        return self._loader.load(module)
+
+    _loader: Loader | None = None
+
+    @abstractmethod
+    def arrays(self, tree: Any) -> Any:
+        """A container of NumPy arrays as one of the framework's; what is no array stays as it is."""
+
+    @abstractmethod
+    def numpy(self, tree: Any) -> Any:
+        """A container of the framework's arrays as one of NumPy's."""
+
+    @abstractmethod
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+
+    def wait(self, result: Any) -> None:
+        """Return when a result is computed."""
+
+    def reset(self, seed: int) -> None:
+        """Bring the framework's random numbers back to a seed."""
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """What brings back the state that arguments hold now, such as a module's running statistics."""
+        return lambda: None
+
+    def doubled(self, tree: Any) -> Any:
+        """A copy of arguments with every float in float64."""
+        raise NotImplementedError
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where float64 is allowed."""
+        return nullcontext()
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Where a compiled function draws the random numbers that the eager one draws, if it can."""
+        return nullcontext()
+
+    def observed(self, step: Function) -> Observed:
+        """What compiling a step has meant so far."""
+        return Observed()
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether an error is the framework saying that it does not do this, rather than a fault."""
+        return isinstance(error, NotImplementedError)

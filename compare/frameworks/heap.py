@@ -1,0 +1,73 @@
+"""Bytes from malloc, counted alike for every framework by a preloaded library; built where there is a C compiler.
+
+The frameworks' own counters do not count the same things: PyTorch's profiler sees tensors, XLA its buffers, and
+TensorFlow has none for the CPU. Nearly all that they allocate on the CPU comes from malloc.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).with_name("heap.c")
+
+
+class Heap(NamedTuple):
+    """Bytes that are in use now, the most there were since `restart`, and the blocks taken since then."""
+
+    live: int
+    peak: int
+    blocks: int
+
+
+def library(folder: Path) -> Path | None:
+    """The library, built in a folder when it is not there; None without glibc or a C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    built = folder / "heap.so"
+    if not built.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = built.with_suffix(".partial")
+        done = subprocess.run(
+            [compiler, "-O2", "-shared", "-fPIC", str(SOURCE), "-o", str(partial)], check=False, capture_output=True
+        )
+        if done.returncode != 0:
+            return None
+        partial.replace(built)
+    return built
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variable that makes a process count; empty where it cannot."""
+    built = library(folder)
+    return {"LD_PRELOAD": str(built)} if built else {}
+
+
+def read() -> Heap | None:
+    """The counts of this process; None where it does not count."""
+    counter = _counter()
+    if counter is None:
+        return None
+    return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_peak(), counter.graphduel_heap_blocks())
+
+
+def restart() -> None:
+    """Count peak and blocks from now on."""
+    if counter := _counter():
+        counter.graphduel_heap_restart()
+
+
+@cache
+def _counter() -> ctypes.CDLL | None:
+    found = ctypes.CDLL(None)
+    if not hasattr(found, "graphduel_heap_live"):
+        return None
+    for name in ("live", "peak", "blocks"):
+        getattr(found, f"graphduel_heap_{name}").restype = ctypes.c_long
+    return found

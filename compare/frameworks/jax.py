@@ -1,0 +1,155 @@
+"""JAX: op by op, and compiled whole by XLA."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks.composed import composed
+from compare.frameworks.leaves import Specialised
+
+EAGER = Mode("eager", compiles=False, what="op by op, each primitive compiled when it is first met")
+JIT = Mode("jit", compiles=True, rewritten=True, what="jax.jit(jax.value_and_grad(loss)); what is no array is static")
+
+
+class Jax(Framework):
+    """Gradients come from `jax.value_and_grad`; loops and branches are those of `jax.lax` where the loss has them."""
+
+    name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
+    modes = (EAGER, JIT)
+
+    @staticmethod
+    def environment(cache: Path) -> dict[str, str]:
+        """One thread, which flags alone do not hold, and the persistent cache in the folder."""
+        return {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+            "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """Listen to what compiles, from now on."""
+        import jax
+
+        jax.config.update("jax_enable_x64", doubles)
+        if not _compiled:
+            jax.monitoring.register_event_duration_secs_listener(_heard)
+            _compiled.append(0.0)
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(_functions())
+
+    def arrays(self, tree: Any) -> Any:
+        """Arrays of JAX, copied."""
+        import jax.numpy as jnp
+
+        return optree.tree_map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays of NumPy."""
+        import jax
+
+        return optree.tree_map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, tree, none_is_leaf=True)
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The whole step, compiled for each structure of arguments and each value in them that is no array."""
+        import jax
+
+        step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
+        return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
+
+    def wait(self, result: Any) -> None:
+        """Return when every array is computed."""
+        import jax
+
+        jax.block_until_ready(result)
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        import jax
+        import jax.numpy as jnp
+
+        def double(leaf: Any) -> Any:
+            floats = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+            return leaf.astype(np.float64) if floats else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where `jax_enable_x64` is on."""
+        import jax
+
+        return jax.enable_x64(True)
+
+    def observed(self, step: Function) -> Observed:
+        """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""
+        if not isinstance(step, Specialised):
+            return Observed()
+        count = sum(f._cache_size() for f in step.made.values())
+        return Observed([Compilation("a new structure, shape or static value", None) for _ in range(count)])
+
+    def refuses(self, error: BaseException) -> bool:
+        """What a trace cannot do with a value, and what has no derivative."""
+        import jax
+
+        refusals = (
+            NotImplementedError,
+            jax.errors.JAXTypeError,
+            jax.errors.JAXIndexError,
+            jax.errors.UnexpectedTracerError,
+        )
+        return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
+
+
+_compiled: list[float] = []
+
+
+def _heard(event: str, seconds: float, **_: Any) -> None:
+    if event == "/jax/core/compile/backend_compile_duration":
+        _compiled.append(seconds)
+
+
+def _functions() -> dict[str, Function]:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+
+    same = (
+        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod "
+        "any all argmax argmin concat unstack squeeze matrix_transpose broadcast_to take_along_axis argsort sort "
+        "cumulative_sum roll repeat zeros logical_and logical_not logical_or permute_dims moveaxis"
+    )
+
+    def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:
+        y = lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2)
+        return y if bias is None else y + bias[:, None, None]
+
+    def max_pool2d(x: Any, size: int) -> Any:
+        window = (1, 1, size, size)
+        return lax.reduce_window(x, -jnp.inf, lax.max, window, window, "VALID")
+
+    return {
+        **{name: getattr(jnp, name) for name in same.split()},
+        **{name: getattr(jax.nn, name) for name in ("sigmoid", "relu", "softmax", "log_softmax", "logsumexp")},
+        "astype": lambda x, dtype: jnp.asarray(x).astype(dtype),
+        "stack": lambda xs, axis=0: jnp.stack([jnp.asarray(x) for x in xs], axis=axis),
+        "expand_dims": lambda x, axis=0: jnp.expand_dims(x, axis),
+        "take": lambda x, indices, axis=0: jnp.take(x, jnp.asarray(indices), axis=axis),
+        "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+        "stop_gradient": lax.stop_gradient,
+        "conv2d": conv2d,
+        "max_pool2d": max_pool2d,
+        "cond": lax.cond,
+        "switch": lax.switch,
+        "while_loop": lax.while_loop,
+        "fori_loop": lax.fori_loop,
+        "scan": lax.scan,
+    }

@@ -1,0 +1,64 @@
+"""What the processes answer that look at a user's function in a framework."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Block, Record, Seconds
+
+Outcome = Literal["ok", "disagree", "refused", "failed", "limit"]
+"""How a mode came out; "limit" did not end its first pass in the seconds it may take."""
+
+
+class GateMode(Struct, omit_defaults=True):
+    """Whether a mode's outputs and gradients are right: the largest scaled error, and that in ulp of float32."""
+
+    status: Outcome
+    reason: str | None = None
+    error: float | None = None
+
+    @property
+    def ulp(self) -> float | None:
+        """The error in units in the last place of float32."""
+        return None if self.error is None else self.error / 2**-23
+
+
+class FrameworkGate(Record, tag="framework gate"):
+    """Whether all modes agree. The function is `random` where another seed gives another result."""
+
+    version: str
+    random: bool
+    modes: dict[str, GateMode]
+
+
+class Made(Struct):
+    """One compilation: why there was one, and its seconds where the framework says them."""
+
+    reason: str
+    seconds: Seconds | None
+
+
+class TimedMode(Struct, omit_defaults=True):
+    """What a mode took in one process.
+
+    `first` are the seconds of each first call, `blocks` those of a call once warm, and `peak` the bytes from malloc
+    that a pass over the calls reaches above what was there, null where the process does not count them.
+    """
+
+    status: Outcome
+    reason: str | None
+    first: list[Seconds]
+    compilations: list[Made] = []
+    breaks: dict[str, int] = {}
+    blocks: list[Block] = []
+    peak: int | None = None
+
+
+class FrameworkTime(Record, tag="framework time"):
+    """What modes took in one process, over so many calls of the function."""
+
+    process: int
+    calls: int
+    modes: dict[str, TimedMode]

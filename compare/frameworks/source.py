@@ -1,0 +1,106 @@
+"""One source for every framework: a module over `graphs`, executed once more with other functions in that name.
+
+Compilers that read source (AutoGraph) or bytecode (Dynamo) then see plain calls of their own framework. Modules that it
+imports are executed again as well, if they compute with `graphs`; all others are shared.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import graphs
+
+OURS = ("graphs", "static", "dynamic")
+
+
+class Loader:
+    """Executes modules over the functions of one framework; each module once."""
+
+    def __init__(self, framework: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self.prefix = f"graphduel_{framework}"
+        self.graphs = namespace(framework, functions)
+        self.loaded: dict[str, ModuleType] = {}
+
+    def load(self, name: str) -> ModuleType:
+        """The module of that name over the framework. Raises ModuleNotFoundError, and what executing it raises."""
+        if name not in self.loaded:
+            self.loaded[name] = self._execute(name, _file(name))
+        return self.loaded[name]
+
+    def _execute(self, name: str, path: Path) -> ModuleType:
+        tree = ast.parse(path.read_text("utf-8"), str(path))
+        again = {other: self.load(other) for other in imports(tree) if related(other, name) and computes(other)}
+        module = ModuleType(f"{self.prefix}.{name}")
+        module.__file__ = str(path)
+        sys.modules[module.__name__] = module  # where inspect looks for the source of a function
+        with _instead({"graphs": self.graphs, **again}):
+            exec(compile(tree, str(path), "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
+        return module
+
+
+def namespace(framework: str, functions: Mapping[str, Callable[..., Any]]) -> ModuleType:
+    """A module that stands for `graphs`: a framework's functions, and what our own has for containers.
+
+    A name that a framework has no function for raises NotImplementedError when it is read.
+    """
+    module = ModuleType(f"graphduel_{framework}.graphs")
+    vars(module).update(functions, tree=graphs.tree, tree_map=graphs.tree_map)
+
+    def missing(name: str) -> Any:
+        if name.startswith("__") or not hasattr(graphs, name):
+            raise AttributeError(f"module 'graphs' has no attribute {name!r}")
+        raise NotImplementedError(f"{framework} has no counterpart of graphs.{name} here")
+
+    vars(module)["__getattr__"] = missing
+    sys.modules[module.__name__] = module
+    return module
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """The modules that a module imports at its top level."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def computes(name: str) -> bool:
+    """Whether a module computes with `graphs`, itself or through another of its package."""
+    found = list(imports(ast.parse(_file(name).read_text("utf-8"))))
+    return "graphs" in found or any(computes(other) for other in found if related(other, name))
+
+
+def related(one: str, other: str) -> bool:
+    """Whether two modules are of one package that is none of the engines."""
+    package = one.partition(".")[0]
+    return package == other.partition(".")[0] and package not in OURS
+
+
+def _file(name: str) -> Path:
+    spec = find_spec(name)
+    if spec is None or not spec.origin:
+        raise ModuleNotFoundError(f"no source of the module {name} is there", name=name)
+    return Path(spec.origin)
+
+
+@contextmanager
+def _instead(modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    """These modules in the place of those of their names, while a module is executed."""
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module

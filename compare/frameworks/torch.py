@@ -1,0 +1,259 @@
+"""PyTorch: eager, compiled by Dynamo and Inductor, and exported."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks.composed import composed, looped
+
+EAGER = Mode("eager", compiles=False, what="op by op, on a tape")
+COMPILE = Mode("compile", compiles=True, what="torch.compile(loss)")
+DYNAMIC = Mode("compile-dynamic", compiles=True, what="torch.compile(loss, dynamic=True)")
+EXPORT = Mode(
+    "export", compiles=True, rewritten=True, usual=False, what="torch.export.export(loss), one for each shape"
+)
+
+
+class Torch(Framework):
+    """Gradients come from `torch.autograd.grad` over the parameters alone."""
+
+    name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
+    modes = (EAGER, COMPILE, DYNAMIC, EXPORT)
+
+    @staticmethod
+    def environment(cache: Path) -> dict[str, str]:
+        """One thread, for compiling too, and the caches of Inductor in the folder."""
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
+        return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """One thread; as many compilations of one function as a workload has shapes."""
+        import torch
+        import torch._dynamo
+
+        torch.set_num_threads(1)
+        torch.manual_seed(seed)
+        torch._dynamo.config.recompile_limit = 1000
+        torch._dynamo.config.accumulated_recompile_limit = 10_000
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(_functions())
+
+    def arrays(self, tree: Any) -> Any:
+        """Tensors that share memory with the arrays."""
+        import torch
+
+        return optree.tree_map(
+            lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True
+        )
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays that share memory with the tensors."""
+        import torch
+
+        return optree.tree_map(
+            lambda x: x.detach().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
+        )
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The loss as the arm runs it, and the gradients of the leaves of one argument."""
+        import torch
+
+        run = _made(self.mode(arm), loss)
+        if argnum is None:
+            return lambda *args: (torch.no_grad()(run)(*args), ())
+
+        def step(*args: Any) -> tuple[Any, Any]:
+            if isinstance(args[argnum], torch.nn.Module):
+                return _of_module(run(*args), args[argnum])
+            leaves, structure = optree.tree_flatten(args[argnum])
+            leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+            value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
+            found = torch.autograd.grad(value, leaves, materialize_grads=True)
+            return value.detach(), optree.tree_unflatten(structure, found)
+
+        return step
+
+    def reset(self, seed: int) -> None:
+        """The seed of every generator."""
+        import torch
+
+        torch.manual_seed(seed)
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """The buffers of modules: running statistics change in every call."""
+        import torch
+
+        modules = [leaf for leaf in optree.tree_leaves(tree) if isinstance(leaf, torch.nn.Module)]
+        kept = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+
+        def restore() -> None:
+            with torch.no_grad():
+                for buffer, value in kept:
+                    buffer.copy_(value)
+
+        return restore
+
+    def doubled(self, tree: Any) -> Any:
+        """Modules copied whole."""
+        import torch
+
+        def double(leaf: Any) -> Any:
+            if isinstance(leaf, torch.nn.Module):
+                return copy.deepcopy(leaf).double()
+            return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    @contextmanager
+    def repeatable(self) -> Iterator[None]:
+        """Inductor draws as eager does."""
+        import torch._inductor.config as inductor
+
+        with inductor.patch(fallback_random=True):
+            yield
+
+    def observed(self, step: Function) -> Observed:
+        """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
+        from torch._dynamo.utils import counters, get_compilation_metrics
+
+        by_id = {str(m.compile_id): m for m in get_compilation_metrics() if m.graph_op_count is not None}
+        made = [
+            Compilation(
+                " ".join((m.recompile_reason or "the first call of a piece of the graph").split()),
+                m.entire_frame_compile_time_s,
+            )
+            for m in by_id.values()
+        ]
+        return Observed(made, dict(counters["graph_break"]))
+
+    def refuses(self, error: BaseException) -> bool:
+        """What Dynamo and export say they do not take."""
+        import torch._dynamo.exc as dynamo
+
+        refusals = (NotImplementedError, dynamo.TorchDynamoException)
+        return (
+            isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
+        )
+
+
+def _made(mode: Mode, loss: Function) -> Function:
+    import torch
+
+    if mode is EAGER:
+        return loss
+    if mode is EXPORT:
+        return _exported(loss)
+    made: Function = torch.compile(loss, dynamic=True) if mode is DYNAMIC else torch.compile(loss)
+    return made
+
+
+def _of_module(value: Any, module: Any) -> tuple[Any, Any]:
+    """A loss, and its gradients in the parameters of a module, by their names."""
+    import torch
+
+    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    found = torch.autograd.grad(value, list(named.values()), materialize_grads=True)
+    return value.detach(), dict(zip(named, found, strict=True))
+
+
+def _exported(loss: Function) -> Function:
+    """A program for each structure and shapes of the arguments, exported when it is first needed."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return loss(*args)
+
+    programs: dict[Any, Any] = {}
+
+    def run(*args: Any) -> Any:
+        given: Any = args
+        leaves, structure = optree.tree_flatten(given)
+        key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
+        if key not in programs:
+            programs[key] = torch.export.export(Module(), args, strict=True).module()
+        return programs[key](*args)
+
+    return run
+
+
+def _functions() -> dict[str, Function]:
+    import torch
+    import torch.nn.functional as F  # noqa: N812  (PyTorch's own way to say it)
+
+    def tensor(x: Any) -> Any:
+        return x if isinstance(x, torch.Tensor) else torch.as_tensor(x)
+
+    def as_dtype(of: Any) -> Any:
+        return of if isinstance(of, torch.dtype) else getattr(torch, np.dtype(of).name)
+
+    def reduction(f: Function) -> Function:
+        def reduced(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+            axes = tuple(range(x.dim())) if axis is None else axis
+            return x if axes == () else f(x, dim=axes, keepdim=keepdims)
+
+        return reduced
+
+    def along(f: Function, last: int | None = None) -> Function:
+        return lambda x, axis=last: f(x) if axis is None else f(x, dim=axis)
+
+    def joined(f: Function) -> Function:
+        return lambda xs, axis=0: f([tensor(x) for x in xs], dim=axis)
+
+    def both(f: Function) -> Function:
+        return lambda x, y: f(tensor(x), tensor(y))
+
+    def take(x: Any, indices: Any, axis: int = 0) -> Any:
+        at = tensor(indices)
+        return torch.index_select(x, axis, at.reshape(-1)).reshape(*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+
+    def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
+        return torch.sort(x, dim=axis, descending=descending, stable=True)
+
+    same = "tanh exp log sin cos sqrt abs sigmoid relu square floor round reshape moveaxis logical_not"
+    return {
+        **{name: getattr(torch, name) for name in same.split()},
+        **{name: both(getattr(torch, name)) for name in ("maximum", "minimum", "logical_and", "logical_or")},
+        **{name: reduction(getattr(torch, name)) for name in ("sum", "mean", "logsumexp")},
+        **{name: reduction(getattr(torch, f"a{name}")) for name in ("max", "min")},
+        **{name: along(getattr(torch, name)) for name in ("argmax", "argmin", "any", "all", "prod")},
+        **{name: along(getattr(torch, name), -1) for name in ("softmax", "log_softmax")},
+        "cumulative_sum": lambda x, axis=0: torch.cumsum(x, dim=axis),
+        "stack": joined(torch.stack),
+        "concat": joined(torch.cat),
+        "unstack": lambda x, axis=0: torch.unbind(x, dim=axis),
+        "expand_dims": lambda x, axis=0: torch.unsqueeze(tensor(x), axis),
+        "squeeze": torch.squeeze,
+        "broadcast_to": lambda x, shape: torch.broadcast_to(x, tuple(shape)),
+        "permute_dims": lambda x, axes=None: torch.permute(x, axes or tuple(reversed(range(x.dim())))),
+        "matrix_transpose": lambda x: x.mT,
+        "where": lambda test, x, y: torch.where(tensor(test), x, y),
+        "clip": lambda x, min=None, max=None: torch.clamp(x, min, max),
+        "take": take,
+        "take_along_axis": lambda x, indices, axis=-1: torch.take_along_dim(x, tensor(indices), dim=axis),
+        "sort": lambda x, **options: sort(x, **options).values,
+        "argsort": lambda x, **options: sort(x, **options).indices,
+        "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
+        "repeat": lambda x, repeats, axis=None: torch.repeat_interleave(x, repeats, dim=axis),
+        "astype": lambda x, dtype: tensor(x).to(as_dtype(dtype)),
+        "zeros": lambda shape, dtype=np.float64: torch.zeros(shape, dtype=as_dtype(dtype)),
+        "stop_gradient": lambda x: x.detach(),
+        "gelu": F.gelu,
+        "cross_entropy": lambda logits, labels: F.cross_entropy(logits, tensor(labels)),
+        "embedding": lambda table, ids: F.embedding(tensor(ids), table),
+        "layer_norm": lambda x, scale, shift, eps=1e-5: F.layer_norm(x, x.shape[-1:], scale, shift, eps),
+        "conv2d": F.conv2d,
+        "max_pool2d": F.max_pool2d,
+        "attention": lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
+        "scan": looped(torch.stack),
+    }

@@ -1,0 +1,77 @@
+"""A framework made of our own engines, for tests of functions in frameworks: nothing need be installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import graphs as g
+import static
+from compare.frameworks.base import Compilation, Framework, Mode, Observed
+
+SLOWER = 3
+
+
+class Toy(Framework):
+    """Eager is the tape, compiled is `static.jit`; `slow` does the work several times, `wrong` adds to it."""
+
+    name, title, module, package = "toy", "Toy", "numpy", "numpy>=1"
+    modes = (
+        Mode("eager", compiles=False, what="the tape"),
+        Mode("jit", compiles=True, what="static.jit"),
+        Mode("slow", compiles=False, what="the tape, again and again", usual=False),
+        Mode("wrong", compiles=False, what="the tape, and more", usual=False),
+        Mode("refusing", compiles=True, what="nothing", usual=False),
+    )
+
+    def functions(self) -> dict[str, Any]:
+        """Ours."""
+        return {name: getattr(g, name) for name in ("sum", "tanh", "mean")}
+
+    def arrays(self, tree: Any) -> Any:
+        """NumPy's."""
+        return tree
+
+    def numpy(self, tree: Any) -> Any:
+        """NumPy's."""
+        return tree
+
+    def doubled(self, tree: Any) -> Any:
+        """In float64."""
+        return g.tree.tree_map(lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) else x, tree)
+
+    def build(self, arm: str, loss: Any, argnum: int | None) -> Any:
+        """See the modes."""
+        step = dynamic.value_and_grad(loss, argnum or 0)
+        mode = self.mode(arm).name
+        if mode == "jit":
+            return static.jit(static.value_and_grad(loss, argnum or 0))
+        if mode == "slow":
+            return lambda *args: [step(*args) for _ in range(SLOWER)][-1]
+        if mode == "wrong":
+            return lambda *args: (step(*args)[0] + 1, step(*args)[1])
+        if mode == "refusing":
+            return refuse
+        return step
+
+    def observed(self, step: Any) -> Observed:
+        """The compilations of `static.jit`."""
+        count = step.stats.compiles if isinstance(step, static.Jitted) else 0
+        return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
+
+
+def refuse(*args: Any) -> Any:
+    raise NotImplementedError("cannot be compiled: it prints")
+
+
+def loss(w: Any, x: Any) -> Any:
+    for _ in range(30):
+        x = g.tanh(x * w)
+    return g.sum(x)
+
+
+def calls() -> list[tuple[Any, Any]]:
+    w = np.linspace(0.5, 1, 4, dtype=np.float32)
+    return [(w, np.full((n, 4), 0.5, np.float32)) for n in (2, 3, 2)]

@@ -1,0 +1,86 @@
+"""Adapters: each function of a framework means what ours of that name means, and each workload gives our results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphs as g
+from compare import frameworks, workloads
+from compare.frameworks.own import run
+from compare.frameworks.own.measure import gate
+from compare.instruments.parity import measure as parity
+from graphs import op as registry
+from graphs.testing import samples
+
+pytestmark = pytest.mark.peers
+CONTROL = {"cond", "switch", "while_loop", "scan"}  # which have no samples: workloads try them
+each_framework = pytest.mark.parametrize("name", frameworks.names())
+
+
+def started(name):
+    framework = frameworks.named(name)
+    if framework.missing:
+        pytest.skip(framework.missing)
+    framework.start(0, doubles=True)
+    return framework
+
+
+def outcomes(framework, functions, name):
+    """Of each sample call of an op: "right", "wrong" with what is wrong, or "refused"."""
+    for sample in samples(name):
+        try:
+            found = framework.numpy(functions[name](*framework.arrays(list(sample.args)), **sample.attrs))
+        except Exception:  # noqa: BLE001  (an adapter may refuse what no workload asks for)
+            yield "refused", sample
+            continue
+        leaves = g.tree.leaves(sample(*sample.arrays)), g.tree.leaves(found)
+        same = all(np.shape(a) == np.shape(b) and np.allclose(a, b, 1e-6, 1e-6) for a, b in zip(*leaves, strict=True))
+        yield "right" if same else "wrong", sample
+
+
+@each_framework
+def test_functions_mean_what_ours_of_that_name_mean(name):
+    framework = started(name)
+    functions = framework.functions()
+    for op in sorted(set(functions) & set(registry.registered()) - CONTROL):
+        found = list(outcomes(framework, functions, op))
+        assert not [str(sample) for outcome, sample in found if outcome == "wrong"], op
+        assert "right" in {outcome for outcome, _ in found}, op
+
+
+@each_framework
+@pytest.mark.parametrize(
+    "workload", ["tiny_mlp", "mlp_digits", "rnn_text", "branch_on_sum", "early_exit", "moe_digits"]
+)
+def test_workloads_give_our_results(name, workload):
+    framework = started(name)
+    ours = workloads.get(workload).case("small")
+    theirs = framework.load(f"compare.workloads.{workload}").WORKLOAD.case("small")
+    (expected, *_) = parity.expectations(ours)
+    step = framework.build(framework.arms[0], theirs.loss, theirs.argnum)
+    example = framework.arrays(theirs.examples[expected.example])
+    loss, gradients = framework.numpy(step(framework.arrays(theirs.params), *example))
+    assert parity.tree_error(loss, expected.reference[0]) < 1e-5
+    assert parity.tree_error(gradients, expected.reference[1]) < 1e-5
+
+
+def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_state():
+    framework = started("torch")
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
+    asked = run.asked_of("torch", "", "", ("eager",), seconds=0.01)
+    found = gate(asked, lambda model, x: (model(x) ** 2).sum(), calls)
+    assert found.random
+    assert found.modes["torch-eager"].error == 0
+    assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
+    value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
+    assert not value.requires_grad
+    assert gradients.keys() == dict(model.named_parameters()).keys()
+    exact = gate(asked, lambda model, x: (model[0](x) ** 2).sum(), calls)
+    assert not exact.random
+    assert 0 < exact.modes["torch-eager"].error < 1e-5
