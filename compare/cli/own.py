@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from compare.frameworks.own.result import Result as FrameworkResult
     from compare.own import Result
 
-FRAMEWORK = click.Choice(("torch", "tensorflow", "jax", "autograd"))
 INPUTS = "inputs"
 """The name looked for beside the function where --inputs is not given."""
 
@@ -28,7 +27,9 @@ INPUTS = "inputs"
 @click.command()
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.INPUTS
-@click.option("--framework", type=FRAMEWORK, help="The function is written in this framework, and not over graphs.")
+@click.option(
+    "--framework", metavar="NAME", help="torch, tensorflow, jax or autograd, which the function is written in."
+)
 @click.option("--modes", help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.")
 @options.default("--limit", type=Seconds(1), default=300.0, help="For the first pass of a framework's mode.")
 @options.GRADIENT

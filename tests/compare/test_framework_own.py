@@ -158,9 +158,26 @@ def test_compare_takes_a_framework():
 
 
 def test_the_command_refuses_frameworks_that_it_does_not_know():
-    done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "theano"])
+    done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "tou"])
     assert done.exit_code == 2
-    assert "'theano' is not one of" in done.output
+    assert "no framework is named 'tou'; did you mean 'toy'?" in done.output
+
+
+def test_the_command_answers_in_workers(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    file = tmp_path / "mine.py"
+    file.write_text("""
+import numpy as np, autograd.numpy as anp
+def loss(w, x): return anp.sum(anp.tanh(x * w))
+inputs = [(np.ones(3), np.ones((2, 3)))]
+""")
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.frameworks.autograd:Autograd"})
+    asked = ["compare", f"{file}:loss", "--framework", "autograd", "--processes", "1", "--seconds", "0.05"]
+    done = CliRunner().invoke(graphduel, [*asked, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "loss in HIPS autograd" in done.output
+    assert "agree with float64 and eager to 0.0 units" in done.output
+    assert (tmp_path / "out" / "comparison.json").exists()
 
 
 def test_a_module_runs_again_over_the_functions_of_a_framework():
