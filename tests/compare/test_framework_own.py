@@ -17,6 +17,7 @@ from compare.frameworks.own.asked import Asked, arms_of
 from compare.frameworks.own.result import Mode, Result
 from compare.frameworks.own.schema import FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.frameworks.source import Loader
+from compare.stats import Interval
 from tests.helpers import toy_framework
 
 ARMS = ("toy-eager", "toy-jit")
@@ -104,6 +105,20 @@ def test_a_mode_that_is_slower_never_pays():
     slow = result(2e-3)
     assert slow.modes[1].pays_from is None
     assert "toy-jit: compiling never pays, it is slower: 2" in show.plain(slow)
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        (Interval(1.06, 1.01, 1.14), "compiling never pays, it is no faster"),
+        (Interval(1.0, 0.99, 1.01), "compiling never pays, it is no faster"),
+        (Interval(1.2, 1.1, 1.3), "compiling never pays, it is slower"),
+        (Interval(1.0, 0.8, 1.2), "cannot tell whether compiling pays"),
+    ],
+)
+def test_what_is_no_faster_does_not_pay_even_where_it_may_be_slower(interval, said):
+    eager, jit = (Mode(name, "ok", None, 1.0, call=1e-3, epoch=1.0) for name in ARMS)
+    assert show._answer(replace(jit, ratio=interval), eager).startswith(said)
 
 
 @pytest.mark.parametrize(("side", "code"), [("below", 0), ("unclear", 3)])

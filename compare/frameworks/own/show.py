@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from compare.claims.base import SMALLEST_EFFECT
 from compare.own.show import WIDTH, aligned
 from compare.report import text
 
@@ -75,8 +76,14 @@ def _answer(mode: Mode, eager: Mode) -> str:
         warm = f", {mode.pays_from_warm:,} with that cache" if mode.pays_from_warm is not None else ""
         paid = f"{mode.pays_from:,} calls{warm}" if mode.pays_from is not None else "no number of calls seen here"
         return f"compiling pays after {paid}: {said}; {cost}."
-    slower = {"above": "compiling never pays, it is slower", "tie": "compiling never pays, as it is no faster"}
-    return f"{slower.get(mode.side, 'cannot tell whether compiling pays')}: {said}; {cost}."
+    return f"{_not_paid(mode)}: {said}; {cost}."
+
+
+def _not_paid(mode: Mode) -> str:
+    if mode.side == "above":
+        return "compiling never pays, it is slower"
+    no_faster = mode.ratio is not None and mode.ratio.low >= 1 / (1 + SMALLEST_EFFECT)
+    return "compiling never pays, it is no faster" if no_faster else "cannot tell whether compiling pays"
 
 
 def _gate(result: Result) -> str:
