@@ -1,7 +1,6 @@
 """The command: exit codes, messages and what is printed where."""
 
 import errno
-import io
 import json
 import subprocess
 import sys
@@ -12,16 +11,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from compare import claims, report, workloads
-from compare.claims import Effect, Finding
 from compare.cli.command import graphduel
 from compare.records import results
-from compare.report import tables, terminal
-from compare.run import progress
+from compare.report import terminal
 from compare.run import stages as runs
-from compare.stats import Interval
 from dynamic import tapes
 from tests.helpers.fake_run import Machine, parity_with, raw
 from tests.helpers.records import lines
@@ -363,63 +358,3 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
 def test_a_file_that_cannot_be_written_is_named(call):
     done = call("schema", "--out", "/dev/full")
     assert (done.exit_code, done.stderr) == (2, "Error: a file: No space left on device\n")
-
-
-# Progress and tables
-
-
-def test_the_bar_shows_what_is_running_and_the_time_left():
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with progress.Bar(console) as bar:
-        bar.pace.total = 2
-        bar.start("time tiny/small, process 0")
-        bar.progress.refresh()
-        bar.finish()
-        bar.start("time [tiny]/small, process 1")
-        bar.finish("it [broke]")
-        bar.progress.refresh()
-    shown = console.file.getvalue()
-    assert "time tiny/small, process 0" in shown
-    assert "time [tiny]/small, process 1 failed after" in shown
-    assert "it [broke]" in shown
-    assert "0/2" in shown
-    assert "left" in shown
-
-
-def test_no_color_takes_the_colors_off_the_bar(monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with progress.Bar(console) as bar:
-        bar.start("time")
-        bar.progress.refresh()
-    assert f"{ESCAPE}[3" not in console.file.getvalue()
-
-
-def test_time_left_is_the_mean_of_jobs_that_ran():
-    pace = progress.Pace()
-    assert pace.left == ""
-    pace.total = 10
-    pace.skip()
-    pace.done, pace.timed, pace.seconds = 4, 2, 6.0
-    assert pace.left == "about 18 s left"
-
-
-def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
-    tables.show(("name", "value"), [("a", "[bold]1"), ("longer", "2")])
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["name    value", "a       [bold]1", "longer  2"]
-
-
-@pytest.mark.parametrize(
-    ("unit", "interval", "verdict", "text"),
-    [
-        ("ratio", [1.2, 1.3], "supported", "1.23 (1.2 to 1.3)"),
-        ("share", [1, 2], "inconclusive", "1.23 share (1 to 2)"),
-        ("s", None, "supported", "1.23 s"),
-        ("ratio", None, "inconclusive", "1.23 (no interval)"),
-    ],
-)
-def test_an_effect_in_words(unit, interval, verdict, text):
-    effect = Effect("static / dynamic", 1.23456, unit)
-    assert tables.value(Finding(verdict, (), effect, interval and Interval(1.23456, *interval))) == text
-    assert tables.value(Finding("not measured yet", ())) == ""
