@@ -4,7 +4,7 @@
 with one, the ratio, and what the pool held. Times are of the processor, the operating system's part included, which
 other processes disturb less. NAME is a number of floats in the chain, or a row of `benchmarks.programs`.
 
-Whether the C library returns freed memory to the operating system, to fault it in again, hangs on what was freed
+Whether the C library returns freed memory to the operating system, to fault it in again, depends on what was freed
 before: glibc raises its thresholds to twice the largest array that it has unmapped (`M_MMAP_THRESHOLD` in mallopt(3)).
 So each row is measured in two processes of its own: a `fresh` one, and one that is `warm`, since it has freed an array
 of 32 MB, the most that counts, as a program that reads its data may have. There small arrays need no pool.

@@ -55,7 +55,7 @@ def parsed(line: bytes) -> Record | None:
         head = msgspec.convert(value, _Head)
         if head.schema == VERSION:
             return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
-    except (ValueError, RecursionError) as error:  # those of msgspec are of the first kind
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ResultsError(
             f"not a line of graphduel results ({error}); move the file away, or choose another folder with --out"
         ) from None

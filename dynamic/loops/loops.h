@@ -10,7 +10,7 @@
      step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
-     module.c      the module, and what Python lends it         dynamic/fast/connect.py
+     module.c      the module, and what Python lends it         dynamic/fast/__init__.py
 
    Without a C compiler at installation the tape in Python runs, and there is no pool, which NumPy can ask in C alone.
    Tensors and entries stay Python classes with slots; where in the object a slot lies is read off its member

@@ -251,7 +251,7 @@ def test_a_padded_batch_is_the_mean_of_its_lines(batched: Callable[..., Any]) ->
     assert batched(params, *collated(stream.examples)) == pytest.approx(alone)
 
 
-# Structure that hangs on values -----------------------------------------------------------------------------
+# Structure that depends on values -----------------------------------------------------------------------------
 
 
 def test_each_digit_goes_to_one_expert_and_several_experts_get_some() -> None:

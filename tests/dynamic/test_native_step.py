@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "float32": (lambda x: g.mean(x * x), (_HALF.astype(np.float32),)),
     "a dict, and constants": (lambda p, c, n: g.sum(p["a"] * c @ p["b"]) * n, ({"a": _HALF, "b": np.eye(3)}, _HALF, 2)),
     "dict and array": (lambda p, c: g.sum(p["a"] * c), ({"a": _HALF}, np.arange(3))),
-    "an argument that nothing hangs on": (lambda p: g.sum(p["a"]), ({"a": _HALF, "b": np.ones(4)},)),
+    "an argument that nothing depends on": (lambda p: g.sum(p["a"]), ({"a": _HALF, "b": np.ones(4)},)),
     "one array twice": (lambda p: g.sum(p["a"] * p["b"]), ({"a": _HALF, "b": _HALF},)),
     "a gradient that is a view": (lambda p: g.sum(p["a"] + p["b"]), ({"a": _HALF, "b": np.ones((2, 3))},)),
     "read-only": (lambda x: g.sum(x * x), (_FIXED,)),

@@ -30,7 +30,7 @@ def parameters(seed=0):
 
 
 def summed(params, x, states):
-    """What each child passes on hangs on the parent, as in a Child-Sum Tree-LSTM."""
+    """What each child passes on depends on the parent, as in a Child-Sum Tree-LSTM."""
     if not states:
         return g.tanh(x * params["b"])
     rows = g.stack(states)

@@ -175,7 +175,7 @@ def of_another_graph(graph):
 BROKEN = {
     "a shape": lambda graph: remade(graph, exp={"spec": TensorSpec((3, 2))}),
     "a dtype": lambda graph: remade(graph, tanh={"spec": TensorSpec((2, 3), "float64")}),
-    "a shape that the next node's hangs on": lambda graph: remade(graph, sum={"spec": TensorSpec((2,))}),
+    "a shape that the next node's depends on": lambda graph: remade(graph, sum={"spec": TensorSpec((2,))}),
     "options": lambda graph: remade(graph, sum={"attrs": {"axis": (1,), "keepdims": False}}),
     "missing options": lambda graph: remade(graph, sum={"attrs": {}}),
     "an op of more inputs": lambda graph: remade(graph, exp={"op": g.multiply}),
