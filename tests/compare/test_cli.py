@@ -324,7 +324,8 @@ def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
     assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
 
 
-@pytest.mark.parametrize(("depth", "code"), [(66, 0), (500, 0), (5_000, 2), (100_000, 2)])
+# how deep Python's reader goes depends on its version: 3.11 gives up before 5,000, 3.13 does not
+@pytest.mark.parametrize(("depth", "code"), [(66, 0), (500, 0), (100_000, 2)])
 def test_deeply_nested_json_is_left_alone_or_no_line_of_ours(call, machine, tmp_path, depth, code):
     assert call("run", "--out", tmp_path, "--only", "tiny").exit_code == 0
     nested = "[" * depth + "]" * depth
