@@ -15,7 +15,7 @@ class Autograd(Framework):
     """Gradients come from `autograd.value_and_grad`."""
 
     name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
-    modes = (Mode("", compiles=False, what="op by op, on a tape"),)
+    modes = (Mode(""),)
 
     def functions(self) -> dict[str, Function]:
         """See the class."""

@@ -19,16 +19,9 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Mode:
-    """A way for a framework to run a function: as it goes, or compiled.
-
-    `rewritten` modes take the loss without Python control flow on values, where a workload has one; `usual` ones are
-    those that a user's function is compared in unless others are asked for.
-    """
+    """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for."""
 
     name: str
-    compiles: bool
-    what: str
-    rewritten: bool = False
     usual: bool = True
 
 
@@ -134,9 +127,9 @@ class Framework(ABC):
         """What brings back the state that arguments hold now, such as a module's running statistics."""
         return lambda: None
 
+    @abstractmethod
     def doubled(self, tree: Any) -> Any:
         """A copy of arguments with every float in float64."""
-        raise NotImplementedError
 
     def doubles(self) -> AbstractContextManager[None]:
         """Where float64 is allowed."""

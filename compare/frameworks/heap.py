@@ -7,6 +7,7 @@ TensorFlow has none for the CPU. Nearly all that they allocate on the CPU comes 
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def library(folder: Path) -> Path | None:
 def environment(folder: Path) -> dict[str, str]:
     """The variable that makes a process count; empty where it cannot."""
     built = library(folder)
-    return {"LD_PRELOAD": str(built)} if built else {}
+    return {"LD_PRELOAD": " ".join(filter(None, (str(built), os.environ.get("LD_PRELOAD"))))} if built else {}
 
 
 def read() -> Heap | None:

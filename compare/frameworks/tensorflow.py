@@ -12,10 +12,10 @@ from compare.frameworks.base import Compilation, Framework, Function, Mode, Obse
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
-EAGER = Mode("eager", compiles=False, what="op by op, on a GradientTape")
-FUNCTION = Mode("function", compiles=True, rewritten=True, what="tf.function(step)")
-RELAXED = Mode("function-relaxed", compiles=True, rewritten=True, what="tf.function(step, reduce_retracing=True)")
-XLA = Mode("function-xla", compiles=True, rewritten=True, what="tf.function(step, jit_compile=True)")
+EAGER = Mode("eager")
+FUNCTION = Mode("function")
+RELAXED = Mode("function-relaxed")
+XLA = Mode("function-xla")
 _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
 
 

@@ -14,12 +14,10 @@ import optree
 from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
 
-EAGER = Mode("eager", compiles=False, what="op by op, on a tape")
-COMPILE = Mode("compile", compiles=True, what="torch.compile(loss)")
-DYNAMIC = Mode("compile-dynamic", compiles=True, what="torch.compile(loss, dynamic=True)")
-EXPORT = Mode(
-    "export", compiles=True, rewritten=True, usual=False, what="torch.export.export(loss), one for each shape"
-)
+EAGER = Mode("eager")
+COMPILE = Mode("compile")
+DYNAMIC = Mode("compile-dynamic")
+EXPORT = Mode("export", usual=False)
 
 
 class Torch(Framework):

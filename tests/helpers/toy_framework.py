@@ -19,11 +19,11 @@ class Toy(Framework):
 
     name, title, module, package = "toy", "Toy", "numpy", "numpy>=1"
     modes = (
-        Mode("eager", compiles=False, what="the tape"),
-        Mode("jit", compiles=True, what="static.jit"),
-        Mode("slow", compiles=False, what="the tape, again and again", usual=False),
-        Mode("wrong", compiles=False, what="the tape, and more", usual=False),
-        Mode("refusing", compiles=True, what="nothing", usual=False),
+        Mode("eager"),
+        Mode("jit"),
+        Mode("slow", usual=False),
+        Mode("wrong", usual=False),
+        Mode("refusing", usual=False),
     )
 
     def functions(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ Calls = Sequence[tuple[Any, ...]]
 class Asked:
     """`function` and `inputs` are places, `FILE.py:name`; arms are those of the framework, the eager one first.
 
-    `limit` is how many seconds a mode may take for its first pass over the inputs; `device` is where arrays lie.
+    `limit` is how many seconds a mode may take for its first pass over the inputs.
     """
 
     framework: str
@@ -29,7 +29,6 @@ class Asked:
     seed: int = 0
     seconds: float = 2.5
     limit: float = 300.0
-    device: str = "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from compare.errors import InputsError, WorkerError
 from compare.frameworks import heap, named
@@ -13,14 +12,12 @@ from compare.frameworks.own.asked import Asked, Calls, Function, arms_of
 from compare.frameworks.own.measure import gate, times
 from compare.frameworks.own.result import Result
 from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
-from compare.records.record import Record
 from compare.records.runs import error_of
 from compare.run.job import Job
 from compare.run.processes import ask, run_job
 from compare.run.progress import Reporter
 
 GATE, TIMES = "framework gate", "framework time"
-R = TypeVar("R", bound=Record)
 
 
 def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: float) -> Asked:
@@ -38,12 +35,13 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     """
     timeout = 120 + 2 * len(asked.arms) * (asked.limit + asked.seconds)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        first = ask(_job(GATE, asked, Path(folder, "gate"), asked.arms), timeout)
+        first = ask(_job(GATE, asked, asked.arms, asked.adapter.environment(Path(folder, "gate"))), timeout)
         if not isinstance(first, FrameworkGate):
             raise WorkerError(f"{asked.function}: {error_of(first)}")
         right = [arm for arm, mode in first.modes.items() if mode.status == "ok"]
+        counting = heap.environment(Path(folder))
         jobs = [
-            _job(TIMES, asked, Path(folder, arms[-1]), arms, process)
+            _job(TIMES, asked, arms, {**asked.adapter.environment(Path(folder, arms[-1])), **counting}, process)
             for process in range(processes)
             for arms in alone_beside_eager(asked.arms[0], right)
         ]
@@ -78,13 +76,5 @@ def alone_beside_eager(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]
     return [(eager, arm) for arm in others] or [(eager,)]
 
 
-def _job(kind: str, asked: Asked, folder: Path, arms: Sequence[str], process: int | None = None) -> Job:
-    variables = {**asked.adapter.environment(folder), **heap.environment(folder)}
-    return Job(
-        kind,
-        process=process,
-        seed=asked.seed,
-        arms=tuple(arms),
-        asked=asked.to_dict(),
-        variables=variables,
-    )
+def _job(kind: str, asked: Asked, arms: Sequence[str], variables: Mapping[str, str], process: int | None = None) -> Job:
+    return Job(kind, process=process, seed=asked.seed, arms=tuple(arms), asked=asked.to_dict(), variables=variables)

@@ -25,11 +25,11 @@ def plain(result: Result) -> str:
 
 
 def heading(result: Result) -> str:
-    """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls; 3 × fresh processes, one thread, cpu`."""
+    """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls; 3 × fresh processes, cpu`."""
     asked = result.asked
     title = f"{asked.adapter.title} {result.gate.version}"
     count = 1 + max((record.process for record in result.processes), default=-1)
-    processes = f"{count} × {'fresh processes' if asked.function else 'this process'}, {asked.device}"
+    processes = f"{count} × {'fresh processes' if asked.function else 'this process'}, cpu"
     step = f"value and gradients over {text.counted(result.calls, 'call')}"
     return f"{asked.function or 'a function'} in {title}: {step}; {processes}"
 
