@@ -113,7 +113,7 @@ def _bytes(length: int) -> tuple[int, int]:
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     structure = dynamic.tape_stats(y).structure_bytes
-    y.backward()  # lets go of the tape entry by entry
+    y.backward()  # frees the tape node by node
     return structure, allocated
 
 

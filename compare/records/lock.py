@@ -1,6 +1,6 @@
 """A lock on the folder of a run: who writes its records, so that nobody else does meanwhile.
 
-The operating system lets go of it when its holder ends, however that ends. What the file says is for people: it is
+The operating system releases it when its holder ends, however that ends. What the file says is for people: it is
 never read to decide who holds the lock.
 """
 

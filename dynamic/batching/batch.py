@@ -139,7 +139,7 @@ class Batch:
         return level
 
     def _forget_values(self) -> None:
-        """Let go of values that nobody else holds; soon, since memory that is used again is in the cache."""
+        """Drop values that nobody else holds; soon, since memory that is used again is in the cache."""
         self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
         self._many = 2 * len(self.values) + 1024
 

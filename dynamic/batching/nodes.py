@@ -59,7 +59,7 @@ class Level:
         self.waiting = self.rank = 0
 
     def finish(self) -> None:
-        """Its ops have run: let go of all that led to them, or it would all be held as long as one result is."""
+        """Its ops have run: drop all that led to them, or one result would hold all of it."""
         self.ran = True
         self.nodes, self.users = [], []
 
