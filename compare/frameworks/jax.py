@@ -14,7 +14,7 @@ from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
-JIT = Mode("jit")
+JIT = Mode("jit", traces=True)
 
 
 class Jax(Framework):

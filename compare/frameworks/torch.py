@@ -17,7 +17,7 @@ from compare.frameworks.composed import composed, looped
 EAGER = Mode("eager")
 COMPILE = Mode("compile")
 DYNAMIC = Mode("compile-dynamic")
-EXPORT = Mode("export", usual=False)
+EXPORT = Mode("export", usual=False, traces=True)
 
 
 class Torch(Framework):
