@@ -24,11 +24,13 @@ class Mode:
 
     One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
     workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
+    One that `relaxes` compiles for shapes that vary, and is measured where they do.
     """
 
     name: str
     usual: bool = True
     traces: bool = False
+    relaxes: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Framework(ABC):
     title    what the framework calls itself
     module   what is imported
     package  what is installed, as a requirement
+    remark   what a reader of its numbers must know
     """
 
     name: str
@@ -69,6 +72,7 @@ class Framework(ABC):
     package: str
     modes: tuple[Mode, ...]
     prefix: str = ""
+    remark: str = ""
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
 FUNCTION = Mode("function", traces=True)
-RELAXED = Mode("function-relaxed", traces=True)
+RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
 XLA = Mode("function-xla", traces=True)
 _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
 

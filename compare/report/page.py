@@ -48,6 +48,17 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Frameworks:
+    """What a run says of other frameworks: whether they agree with our engines, why not, and what each took."""
+
+    notes: tuple[str, ...]
+    agreement: Table
+    reasons: tuple[tuple[str, tuple[str, ...]], ...]
+    cells: Table
+    verdicts: tuple[tuple[str, Table], ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole report, in reading order."""
 
@@ -56,6 +67,7 @@ class Page:
     headline: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
     pictures: tuple[Picture, ...]
+    frameworks: Frameworks | None
     parity_notes: tuple[str, ...]
     parity: Table | None
     environment: Table | None
