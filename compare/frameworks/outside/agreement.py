@@ -77,7 +77,7 @@ def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outs
 def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, ladder: Sequence[str]) -> Agreement:
     here, there = ours.finding.verdict, theirs.finding.verdict
     agrees: Agrees = "yes" if here == there else "no"
-    if agrees == "no" and (here in OPEN or there in OPEN):
+    if here in OPEN or there in OPEN:
         agrees = "cannot tell"
     why: tuple[str, ...] = ()
     if agrees == "cannot tell":
@@ -125,8 +125,8 @@ def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
         return []
     eager, mode, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
-        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} times as "
-        f"fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} (its eager "
+        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} times "
+        f"as fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} (its eager "
         f"arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
     )
     return [said]

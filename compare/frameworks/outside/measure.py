@@ -44,6 +44,7 @@ def measure(job: Job) -> FrameworkCell:
     size = str(job.size)
     expected = {one.example: one.reference for one in expectations(workloads.load(job.source).case(size))}
     case = framework.workload(job.source).case(size)
+    framework.wait(framework.arrays(case.params))  # so that no arm pays for starting the framework
     gc.freeze()  # what is loaded now is not walked by each collection below
     rows, steps = {}, {}
     process = job.process or 0
