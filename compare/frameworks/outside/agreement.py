@@ -125,9 +125,9 @@ def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
         return []
     eager, mode, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
-        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} times "
-        f"as fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} (its eager "
-        f"arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
+        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} "
+        f"times as fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} "
+        f"(its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
     )
     return [said]
 

@@ -67,7 +67,7 @@ def cell_job(settings: Settings, cell: Cell, arms: tuple[str, ...], process: int
     """One process of a pair of arms on a workload."""
     outside = settings.limits.outside
     job = settings.job("framework cell", cell, process, outside.budget)
-    asked = {"limit": outside.limit}
+    asked = {"limit": outside.limit if process == COLD else outside.limit / 2}  # what is compiled already is found
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables=variables, memory=0)
 
 
