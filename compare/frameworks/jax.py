@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,19 @@ class Jax(Framework):
         import jax
 
         return jax.enable_x64(True)
+
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """All caches emptied, also those of primitives, and the one on the disk not asked."""
+        import jax
+
+        jax.clear_caches()
+        before = jax.config.jax_enable_compilation_cache
+        jax.config.update("jax_enable_compilation_cache", False)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_enable_compilation_cache", before)
 
     def observed(self, step: Function) -> Observed:
         """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""

@@ -120,6 +120,18 @@ class Torch(Framework):
         with inductor.patch(fallback_random=True):
             yield
 
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """What Dynamo has in memory forgotten, with what it counted, and the caches of Inductor not asked."""
+        import torch._dynamo.utils as dynamo
+        import torch._inductor.config as inductor
+
+        torch._dynamo.reset()
+        dynamo.clear_compilation_metrics()
+        dynamo.counters.clear()
+        with inductor.patch(force_disable_caches=True):
+            yield
+
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
         from torch._dynamo.utils import counters, get_compilation_metrics
