@@ -160,9 +160,8 @@ class Framework(ABC):
         """Where a compiled function draws the random numbers that the eager one draws, if it can."""
         return nullcontext()
 
-    def fresh(self) -> AbstractContextManager[None]:
-        """Where nothing that was compiled before is found again, neither in this process nor in a cache on the disk."""
-        return nullcontext()
+    def forget(self) -> None:
+        """Drop what this process has compiled; a cache on the disk stays."""
 
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""

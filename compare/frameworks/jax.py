@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +90,11 @@ class Jax(Framework):
 
         return jax.enable_x64(True)
 
-    @contextmanager
-    def fresh(self) -> Iterator[None]:
-        """All caches emptied, also those of primitives, and the one on the disk not asked."""
+    def forget(self) -> None:
+        """Every cache in memory, that of primitives as well."""
         import jax
 
         jax.clear_caches()
-        before = jax.config.jax_enable_compilation_cache
-        jax.config.update("jax_enable_compilation_cache", False)
-        try:
-            yield
-        finally:
-            jax.config.update("jax_enable_compilation_cache", before)
 
     def observed(self, step: Function) -> Observed:
         """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""

@@ -120,17 +120,14 @@ class Torch(Framework):
         with inductor.patch(fallback_random=True):
             yield
 
-    @contextmanager
-    def fresh(self) -> Iterator[None]:
-        """What Dynamo has in memory forgotten, with what it counted, and the caches of Inductor not asked."""
+    def forget(self) -> None:
+        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        import torch
         import torch._dynamo.utils as dynamo
-        import torch._inductor.config as inductor
 
         torch._dynamo.reset()
         dynamo.clear_compilation_metrics()
         dynamo.counters.clear()
-        with inductor.patch(force_disable_caches=True):
-            yield
 
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
