@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,11 +110,15 @@ class Framework(ABC):
 
     def load(self, module: str) -> ModuleType:
         """A module over `graphs`, executed once more over this framework's functions."""
-        if self._loader is None:
-            self._loader = Loader(self.name, self.functions())
         return self._loader.load(module)
 
-    _loader: Loader | None = None
+    def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
+        """A module that was loaded, with another text, executed over this framework's functions."""
+        return self._loader.edited(module, text)
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return Loader(self.name, self.functions())
 
     def workload(self, source: str) -> Workload:
         """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""

@@ -93,8 +93,10 @@ class TensorFlow(Framework):
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
 
     def reason(self, error: BaseException) -> str:
-        """The last line: what AutoGraph raises quotes the user's code first."""
-        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1].strip()}"
+        """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
+        last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
+        name = type(error).__name__
+        return last if last.startswith(name) else f"{name}: {last}"
 
 
 def _stepped(loss: Function, argnum: int) -> Function:
