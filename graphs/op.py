@@ -30,7 +30,7 @@ from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
 Array = Any  # what an op takes and gives: an array, a tensor or a symbol
-Attrs = dict[str, Any]
+Attrs = dispatch.Attrs
 Prepared = tuple[tuple[Any, ...], Attrs]
 Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]

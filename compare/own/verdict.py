@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from math import ceil, isfinite
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
-from compare.records.record import Records, of
+from compare.records.record import Record, Records, of
 from compare.report import text
 from compare.stats import Interval
 
@@ -55,6 +56,20 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an interval is `[estimate, low, high]`, `[estimate, None, None]` where there is none."""
         return {**_plain(self), "smallest_effect": SMALLEST_EFFECT}
+
+
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What was measured of one function: `records` are those of a run of the suite, `verdict` follows from them."""
+
+    name: str
+    modes: tuple[str, ...]
+    records: tuple[Record, ...]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
+        return verdict(self.records)
 
 
 def _plain(value: Any) -> Any:
