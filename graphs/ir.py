@@ -167,7 +167,7 @@ _MOST = 1 << 14
 
 
 def redirect(node: Node, inputs: Sequence[Node]) -> None:
-    """Let a node read other nodes of the same specs: for who is still making the graph, before anybody has it."""
+    """Let a node read other nodes of the same specs: while the graph is still being made."""
     _set_inputs(node, tuple(inputs))
 
 

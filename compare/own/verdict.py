@@ -1,4 +1,4 @@
-"""The verdict on a function, computed from its records: who costs least once warm, for one run, and in memory."""
+"""The verdict on a function, from its records: which mode costs least once warm, for one run, and in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OwnVerdict:
     """The verdict in one sentence, and its parts; `of_dynamic` is steady time over that of dynamic."""
 
     sentence: str
@@ -67,7 +67,7 @@ class Measured:
     records: tuple[Record, ...]
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> OwnVerdict:
         """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
         return verdict(self.records)
 
@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def verdict(records: Records) -> Verdict:
+def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
     times, memories = cells(records, Time), cells(records, Memory)
     warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
@@ -96,11 +96,11 @@ def verdict(records: Records) -> Verdict:
     stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
     sentence = _sentence(warm, first, memory, even, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
-    return Verdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
+    return OwnVerdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
 
 
 def contest(cell: Evidence, read: Read) -> Contest:
-    """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
+    """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
     values = cell.means(read)
     if not values:
         return Contest()

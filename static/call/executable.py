@@ -18,7 +18,7 @@ from static import clock, memory
 from static.call import artifact, layout
 from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding, bind
-from static.codegen.lowering import Program, lower
+from static.codegen.lowering import LoweredGraph, lower
 from static.codegen.results import KEPT
 from static.codegen.sizes import resolve
 from static.memory.schedule import schedule
@@ -64,7 +64,7 @@ class Executable:
         self._kept = KEPT if arena and recycle else 0
         self.seconds = {} if seconds is None else seconds
         with clock.adding_to(self.seconds):
-            self._program: Program = lower(graph, schedule(graph), arena)
+            self._program: LoweredGraph = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
