@@ -13,16 +13,24 @@ from types import ModuleType
 from typing import Any
 
 from compare.frameworks.source import Loader
+from compare.workloads.base import Case, Workload
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for."""
+    """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for.
+
+    One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
+    workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
+    One that `relaxes` compiles for shapes that vary, and is measured where they do.
+    """
 
     name: str
     usual: bool = True
+    traces: bool = False
+    relaxes: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Framework(ABC):
     title    what the framework calls itself
     module   what is imported
     package  what is installed, as a requirement
+    remark   what a reader of its numbers must know
     """
 
     name: str
@@ -63,6 +72,7 @@ class Framework(ABC):
     package: str
     modes: tuple[Mode, ...]
     prefix: str = ""
+    remark: str = ""
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -104,6 +114,17 @@ class Framework(ABC):
         return self._loader.load(module)
 
     _loader: Loader | None = None
+
+    def workload(self, source: str) -> Workload:
+        """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
+        module, _, attribute = source.partition(":")
+        found: Workload = getattr(self.load(module), attribute)
+        return found
+
+    def loss(self, arm: str, case: Case) -> Function:
+        """The loss of a case as an arm takes it."""
+        rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
+        return rewritten or case.loss
 
     @abstractmethod
     def arrays(self, tree: Any) -> Any:

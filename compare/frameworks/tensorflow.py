@@ -13,9 +13,9 @@ from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
-FUNCTION = Mode("function")
-RELAXED = Mode("function-relaxed")
-XLA = Mode("function-xla")
+FUNCTION = Mode("function", traces=True)
+RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
+XLA = Mode("function-xla", traces=True)
 _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
 
 

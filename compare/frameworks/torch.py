@@ -16,8 +16,8 @@ from compare.frameworks.composed import composed, looped
 
 EAGER = Mode("eager")
 COMPILE = Mode("compile")
-DYNAMIC = Mode("compile-dynamic")
-EXPORT = Mode("export", usual=False)
+DYNAMIC = Mode("compile-dynamic", relaxes=True)
+EXPORT = Mode("export", usual=False, traces=True)
 
 
 class Torch(Framework):

@@ -14,7 +14,7 @@ from compare.instruments.time.schema import Time
 from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
 from compare.report import text, verdicts
-from compare.report.page import Page, PageVerdict, Picture, Table
+from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
 from compare.report.summary import Ratio, Summary
 from compare.run.settings import OWN
 
@@ -28,7 +28,14 @@ _GENERAL_LIMITS = (
 )
 
 
-def assemble(name: str, summary: Summary, found: Sequence[PageVerdict], pictures: Sequence[Picture], tape: str) -> Page:
+def assemble(
+    name: str,
+    summary: Summary,
+    found: Sequence[PageVerdict],
+    pictures: Sequence[Picture],
+    tape: str,
+    frameworks: Frameworks | None = None,
+) -> Page:
     """The page of the run directory `name`; `tape` says which tape ran."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
@@ -38,6 +45,7 @@ def assemble(name: str, summary: Summary, found: Sequence[PageVerdict], pictures
         headline=(verdicts.headline(found), _speed(summary.ratios)),
         verdicts=tuple(found),
         pictures=tuple(pictures),
+        frameworks=frameworks,
         parity_notes=_parity_notes(records),
         parity=_parity_table(of(records, Parity)),
         environment=_environment(run),

@@ -57,6 +57,17 @@ class PageVerdict:
 
 
 @dataclass(frozen=True)
+class Frameworks:
+    """What a run says of other frameworks: whether they agree with our engines, why not, and what each took."""
+
+    notes: tuple[str, ...]
+    agreement: Table
+    reasons: tuple[tuple[str, tuple[str, ...]], ...]
+    cells: Table
+    verdicts: tuple[tuple[str, Table], ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole report, in reading order."""
 
@@ -65,6 +76,7 @@ class Page:
     headline: tuple[str, ...]
     verdicts: tuple[PageVerdict, ...]
     pictures: tuple[Picture, ...]
+    frameworks: Frameworks | None
     parity_notes: tuple[str, ...]
     parity: Table | None
     environment: Table | None
