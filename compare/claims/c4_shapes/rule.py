@@ -35,7 +35,7 @@ MIN_LENGTHS = 5
 PERCENTILES = (50, 95, 99)
 
 
-class Costs(NamedTuple):
+class LengthCosts(NamedTuple):
     """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm."""
 
     best: list[Regime]
@@ -78,10 +78,10 @@ def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence])
     yield from length_table.refused(records)
 
 
-def _costs(varying: list[Evidence], tables: list[Evidence]) -> Costs:
+def _costs(varying: list[Evidence], tables: list[Evidence]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
-    return Costs(
+    return LengthCosts(
         [_best(cell, *phase, count) for cell in varying for phase in PHASES],
         [cost for table in tables for cost in length_table.costs(table, count)],
         [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],

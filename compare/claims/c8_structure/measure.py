@@ -23,10 +23,10 @@ REPEATS = 5
 TOLERANCE = 1e-3
 """How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
 
-Step = Callable[..., tuple[Any, Any]]
+TrainingStep = Callable[..., tuple[Any, Any]]
 
 
-class Training(NamedTuple):
+class TrainingRun(NamedTuple):
     """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
 
     losses: tuple[float, ...]
@@ -51,7 +51,7 @@ def measured(edit: Edit) -> EditRow:
     ways: dict[Way, Version] = {"retraced": edit.plain}
     if edit.foreseen:
         ways["foreseen"] = edit.foreseen
-    tapes, graphs = [], {way: list[Training]() for way in ways}
+    tapes, graphs = [], {way: list[TrainingRun]() for way in ways}
     for _ in range(REPEATS):
         tapes.append(trained_dynamic(edit.plain))
         for way, version in ways.items():
@@ -63,7 +63,7 @@ def measured(edit: Edit) -> EditRow:
     return EditRow(edit.name, engines, by_way, difference <= TOLERANCE, difference)
 
 
-def trained_dynamic(version: Version) -> Training:
+def trained_dynamic(version: Version) -> TrainingRun:
     """Train on a tape; there is nothing to rebuild."""
 
     def step(params: Any, *example: Any) -> tuple[Any, Any]:
@@ -73,7 +73,7 @@ def trained_dynamic(version: Version) -> Training:
     return _trained(version, step, lambda: (0, 0.0))
 
 
-def trained_static(version: Version) -> Training:
+def trained_static(version: Version) -> TrainingRun:
     """Train with graphs that are compiled when a structure is new; the first compile is no rebuild."""
 
     def step(params: Any, *example: Any) -> tuple[Any, Any]:
@@ -84,7 +84,7 @@ def trained_static(version: Version) -> Training:
     return _trained(version, jitted, lambda: (jitted.stats.compiles - 1, jitted.stats.compile_seconds))
 
 
-def costs(trainings: Sequence[Training], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
+def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
     """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
     each = [new_structures(training.seconds, structures) for training in trainings]
     return EditCost(
@@ -119,7 +119,7 @@ def apart(first: Sequence[float], second: Sequence[float]) -> float:
     return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
 
 
-def _trained(version: Version, step: Step, rebuilt: Callable[[], tuple[int, float]]) -> Training:
+def _trained(version: Version, step: TrainingStep, rebuilt: Callable[[], tuple[int, float]]) -> TrainingRun:
     params, loss = version.init(), float("inf")
     losses, seconds, structures = [], [], []
     for number in range(STEPS):
@@ -131,7 +131,7 @@ def _trained(version: Version, step: Step, rebuilt: Callable[[], tuple[int, floa
         seconds.append(time.perf_counter() - start)
         loss = float(value)
         losses.append(loss)
-    return Training(tuple(losses), tuple(seconds), tuple(structures), *rebuilt())
+    return TrainingRun(tuple(losses), tuple(seconds), tuple(structures), *rebuilt())
 
 
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
