@@ -160,6 +160,9 @@ class Framework(ABC):
         """Where a compiled function draws the random numbers that the eager one draws, if it can."""
         return nullcontext()
 
+    def forget(self) -> None:
+        """Drop what this process has compiled; a cache on the disk stays."""
+
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""
         return Observed()
@@ -167,3 +170,8 @@ class Framework(ABC):
     def refuses(self, error: BaseException) -> bool:
         """Whether an error is the framework saying that it does not do this, rather than a fault."""
         return isinstance(error, NotImplementedError)
+
+    def reason(self, error: BaseException) -> str:
+        """What an error says, in a line."""
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__

@@ -90,6 +90,12 @@ class Jax(Framework):
 
         return jax.enable_x64(True)
 
+    def forget(self) -> None:
+        """Every cache in memory, that of primitives as well."""
+        import jax
+
+        jax.clear_caches()
+
     def observed(self, step: Function) -> Observed:
         """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""
         if not isinstance(step, Specialised):

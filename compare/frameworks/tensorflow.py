@@ -92,6 +92,10 @@ class TensorFlow(Framework):
         said = str(error)
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
 
+    def reason(self, error: BaseException) -> str:
+        """The last line: what AutoGraph raises quotes the user's code first."""
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1].strip()}"
+
 
 def _stepped(loss: Function, argnum: int) -> Function:
     import tensorflow as tf

@@ -120,6 +120,15 @@ class Torch(Framework):
         with inductor.patch(fallback_random=True):
             yield
 
+    def forget(self) -> None:
+        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        import torch
+        import torch._dynamo.utils as dynamo
+
+        torch._dynamo.reset()
+        dynamo.clear_compilation_metrics()
+        dynamo.counters.clear()
+
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
         from torch._dynamo.utils import counters, get_compilation_metrics
