@@ -40,7 +40,7 @@ class Seconds(click.FloatRange):
         return number
 
 
-class Frameworks(click.ParamType[list[str]]):
+class FrameworkNames(click.ParamType[list[str]]):
     """Names of frameworks with commas between them; they arrive as a list, each once."""
 
     name = "frameworks"

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from compare.report.page import Frameworks, Page, Picture, Table, Verdict
+from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
 from compare.report.terminal import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
@@ -44,12 +44,12 @@ def _blocks(page: Page) -> Iterator[str]:
     yield table(page.failures)
 
 
-def _verdict_table(verdicts: Iterable[Verdict]) -> str:
+def _verdict_table(verdicts: Iterable[PageVerdict]) -> str:
     rows = tuple((f"{v.claim} {v.title}", f"{v.icon} {v.word}", v.effect, v.why) for v in verdicts)
     return table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
 
 
-def _claim(verdict: Verdict) -> Iterator[str]:
+def _claim(verdict: PageVerdict) -> Iterator[str]:
     yield f"### {_text(verdict.claim)}: {_text(verdict.title)}"
     yield f"**{verdict.icon} {_text(verdict.word)}**" + (f" {_text(verdict.effect)}" if verdict.effect else "")
     named = (

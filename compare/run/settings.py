@@ -63,7 +63,7 @@ class Closer:
 
 
 @dataclass(frozen=True)
-class Outside:
+class OutsideSettings:
     """What is measured of frameworks: the cells of the run and workloads added to them, in so many processes.
 
     The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
@@ -95,7 +95,7 @@ class Preset:
     timeout: float
     tables: Tables
     closer: Closer
-    outside: Outside
+    outside: OutsideSettings
     leaves_out: tuple[str, ...] = ()
     memory: int = 8 * GIB
 
@@ -111,7 +111,7 @@ PRESETS: Mapping[str, Preset] = {
             "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
             budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
-        outside=Outside(
+        outside=OutsideSettings(
             ("encoder_text",), 4, Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
         ),
         leaves_out=(
@@ -126,7 +126,7 @@ PRESETS: Mapping[str, Preset] = {
             "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
         ),
         closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
-        outside=Outside(
+        outside=OutsideSettings(
             (), 4, Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
         ),
     ),

@@ -23,13 +23,13 @@ REPEATS = 5
 TOLERANCE = 1e-3
 """How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
 
-Step = Callable[..., tuple[float, Any, Any]]
+TrainingStep = Callable[..., tuple[float, Any, Any]]
 """`step(params, *example)`: the seconds it took, the loss, and the parameters after it."""
 Graphs = Callable[[], tuple[int, float]]
 """How many graphs have been made so far, and in how many seconds."""
 
 
-class Training(NamedTuple):
+class TrainingRun(NamedTuple):
     """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
 
     losses: tuple[float, ...]
@@ -47,8 +47,8 @@ def measure() -> Edits:
 
 def measured(edit: Edit) -> EditRow:
     """What an edit costs each engine, each trained several times and in turn."""
-    versions, tapes = ways(edit), list[Training]()
-    graphs = {way: list[Training]() for way in versions}
+    versions, tapes = ways(edit), list[TrainingRun]()
+    graphs = {way: list[TrainingRun]() for way in versions}
     for _ in range(REPEATS):
         tapes.append(trained_dynamic(edit.plain))
         for way, version in versions.items():
@@ -62,7 +62,7 @@ def ways(edit: Edit) -> dict[Way, Version]:
 
 
 def compared(
-    name: str, tapes: Sequence[Training], graphs: Mapping[Way, Sequence[Training]], expected: Sequence[float]
+    name: str, tapes: Sequence[TrainingRun], graphs: Mapping[Way, Sequence[TrainingRun]], expected: Sequence[float]
 ) -> EditRow:
     """What trainings tell of an edit, static as it foresees it where it does; whether all have the expected losses.
 
@@ -78,18 +78,18 @@ def compared(
     return EditRow(name, engines, by_way, bool(by_way) and difference <= TOLERANCE, difference)
 
 
-def trained_dynamic(version: Version) -> Training:
+def trained_dynamic(version: Version) -> TrainingRun:
     """Train on a tape; there is nothing to rebuild."""
     return training(version, _timed(_descending(dynamic.value_and_grad(version.loss))), lambda: (0, 0.0))
 
 
-def trained_static(version: Version) -> Training:
+def trained_static(version: Version) -> TrainingRun:
     """Train with graphs that are compiled when a structure is new."""
     step = static.jit(_descending(static.value_and_grad(version.loss)), limit=None, **version.jit)
     return training(version, _timed(step), lambda: (step.stats.compiles, step.stats.compile_seconds))
 
 
-def costs(trainings: Sequence[Training], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
+def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
     """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
     each = [new_structures(training.seconds, structures) for training in trainings]
     return EditCost(
@@ -124,7 +124,7 @@ def apart(first: Sequence[float], second: Sequence[float]) -> float:
     return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
 
 
-def training(version: Version, step: Step, graphs: Graphs) -> Training:
+def training(version: Version, step: TrainingStep, graphs: Graphs) -> TrainingRun:
     """A whole training. What the first step has made is no rebuild."""
     params, loss = version.init(), float("inf")
     losses, times, structures, first = list[float](), list[float](), list[Hashable](), 0
@@ -138,7 +138,7 @@ def training(version: Version, step: Step, graphs: Graphs) -> Training:
         losses.append(loss)
         first = first or graphs()[0]
     made, compiling = graphs()
-    return Training(tuple(losses), tuple(times), tuple(structures), made - first, compiling)
+    return TrainingRun(tuple(losses), tuple(times), tuple(structures), made - first, compiling)
 
 
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
@@ -160,7 +160,7 @@ def _descending(gradients_of: Callable[..., tuple[Any, Any]]) -> Callable[..., t
     return step
 
 
-def _timed(step: Callable[..., tuple[Any, Any]]) -> Step:
+def _timed(step: Callable[..., tuple[Any, Any]]) -> TrainingStep:
     def timed(params: Any, *example: Any) -> tuple[float, Any, Any]:
         start = time.perf_counter()
         loss, after = step(params, *example)

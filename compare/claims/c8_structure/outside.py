@@ -17,7 +17,7 @@ from compare.claims.c8_structure import catalogue
 from compare.claims.c8_structure.base import Edit, Version
 from compare.claims.c8_structure.measure import (
     REPEATS,
-    Training,
+    TrainingRun,
     compared,
     descended,
     trained_dynamic,
@@ -46,7 +46,7 @@ def measure(arm: str) -> Edits:
 
 def measured(framework: Framework, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
     """What an edit costs both arms: eager trained several times, compiled once in each way, for that takes long."""
-    graphs, refused = dict[Way, Sequence[Training]](), dict[str, str]()
+    graphs, refused = dict[Way, Sequence[TrainingRun]](), dict[str, str]()
     try:
         tapes = repeated(lambda: trained(framework, framework.arms[0], edit.plain))
     except UnsupportedError as error:
@@ -61,7 +61,7 @@ def measured(framework: Framework, arm: str, edit: Edit, expected: Sequence[floa
     return row
 
 
-def repeated(train: Callable[[], Training]) -> list[Training]:
+def repeated(train: Callable[[], TrainingRun]) -> list[TrainingRun]:
     """As many trainings as the budget allows: one at least, and no more than our own engines have."""
     start, found = time.perf_counter(), [train()]
     while len(found) < REPEATS and time.perf_counter() - start < BUDGET:
@@ -69,7 +69,7 @@ def repeated(train: Callable[[], Training]) -> list[Training]:
     return found
 
 
-def trained(framework: Framework, arm: str, version: Version) -> Training:
+def trained(framework: Framework, arm: str, version: Version) -> TrainingRun:
     """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError."""
     framework.forget()
     with tried(framework, LIMIT):
