@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from compare import workloads
-from compare.claims.c7_prototyping.edits import EDITS, Edit, length
+from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
 from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
 from compare.errors import UnsupportedError
 from compare.frameworks import Framework
@@ -30,7 +30,7 @@ def measure(arm: str) -> Prototypes:
     return Prototypes("C7", [measured(framework, arm, edit) for edit in EDITS])
 
 
-def measured(framework: Framework, arm: str, edit: Edit) -> TaskRow:
+def measured(framework: Framework, arm: str, edit: SourceEdit) -> TaskRow:
     """The seconds from an edit to the first result, and how long the model is as each arm takes it."""
     eager, row = framework.arms[0], TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
     case, source = loaded(framework, edit), edit.source()
@@ -48,7 +48,9 @@ def measured(framework: Framework, arm: str, edit: Edit) -> TaskRow:
     return row
 
 
-def edit_to_result(framework: Framework, arm: str, edit: Edit, source: str, loss: str, given: tuple[Any, ...]) -> float:
+def edit_to_result(
+    framework: Framework, arm: str, edit: SourceEdit, source: str, loss: str, given: tuple[Any, ...]
+) -> float:
     """The seconds until the changed model has given its first loss and gradients. Raises UnsupportedError."""
     start = time.perf_counter()
     with framework.edited(edit.module.__name__, source) as module:
@@ -62,7 +64,7 @@ def run(framework: Framework, arm: str, loss: Any, given: tuple[Any, ...]) -> No
         framework.wait(framework.build(arm, loss, 0)(*given))
 
 
-def loaded(framework: Framework, edit: Edit) -> Case:
+def loaded(framework: Framework, edit: SourceEdit) -> Case:
     """The case of a workload as it was before the edit, over the framework."""
     return framework.workload(workloads.source(edit.workload)).case("small")
 
