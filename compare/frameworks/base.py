@@ -35,17 +35,20 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason."""
+    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason.
+
+    `limits` says what has been compiled so often that it runs eager where it is new again.
+    """
 
     compilations: Sequence[Compilation] = ()
     breaks: Mapping[str, int] = field(default_factory=dict)
+    limits: Sequence[str] = ()
 
     def since(self, before: Observed) -> Observed:
         """What came after an earlier look."""
         added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
-        return Observed(
-            self.compilations[len(before.compilations) :], {reason: count for reason, count in added.items() if count}
-        )
+        breaks = {reason: count for reason, count in added.items() if count}
+        return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
 
 
 class Framework(ABC):
@@ -92,6 +95,9 @@ class Framework(ABC):
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    def bounded(self) -> None:
+        """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""
 
     @abstractmethod
     def functions(self) -> dict[str, Function]:
