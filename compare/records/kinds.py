@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compare.claims import CLAIMS
-from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
+from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime
 from compare.instruments import INSTRUMENTS
 from compare.records.record import Kind
 from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
@@ -20,6 +20,7 @@ OTHERS = (
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),
+    Kind(FrameworkFault),
     Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
     Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
 )
