@@ -17,6 +17,17 @@ from compare.frameworks.source import Loader
 Function = Callable[..., Any]
 
 
+LOSS = "the first, or as 'loss'"
+"""Where `loss_in` looks."""
+
+
+def loss_in(returned: Any) -> Any:
+    """The loss in what a function returns: itself, the first of a tuple, or what a dict calls `loss`."""
+    if isinstance(returned, tuple) and returned:
+        return returned[0]
+    return returned.get("loss") if isinstance(returned, dict) else returned
+
+
 @dataclass(frozen=True)
 class Mode:
     """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for."""

@@ -14,6 +14,7 @@ import optree
 from compare.frameworks import dynamo
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.torch_step import stepped
 
 EAGER = Mode("eager")
 
@@ -70,16 +71,7 @@ class Torch(Framework):
         if argnum is None:
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
-        def step(*args: Any) -> tuple[Any, Any]:
-            if isinstance(args[argnum], torch.nn.Module):
-                return _of_module(run(*args), args[argnum])
-            leaves, structure = optree.tree_flatten(args[argnum])
-            leaves = [leaf.detach().requires_grad_() for leaf in leaves]
-            value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
-            found = torch.autograd.grad(value, leaves, materialize_grads=True)
-            return value.detach(), optree.tree_unflatten(structure, found)
-
-        return step
+        return stepped(run, argnum)
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -144,15 +136,6 @@ class Torch(Framework):
         return (
             isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
         )
-
-
-def _of_module(value: Any, module: Any) -> tuple[Any, Any]:
-    """A loss, and its gradients in the parameters of a module, by their names."""
-    import torch
-
-    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    found = torch.autograd.grad(value, list(named.values()), materialize_grads=True)
-    return value.detach(), dict(zip(named, found, strict=True))
 
 
 def _functions() -> dict[str, Function]:
