@@ -80,15 +80,13 @@ def bounded() -> None:
 
 
 def observed() -> Observed:
-    """What Dynamo recorded in this process: a compilation for each id, graph breaks by reason, and its limit."""
+    """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit."""
     from torch._dynamo.utils import counters, get_compilation_metrics
 
-    # a backward pass that is compiled when it is first needed has the id of its forward pass, and no count of ops
-    by_id = {
-        str(metrics.compile_id): metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False
-    }
-    compiled = [_compilation(metrics) for metrics in by_id.values() if metrics.graph_op_count is not None]
-    limits = [_limit(metrics) for metrics in by_id.values() if (metrics.fail_reason or "").startswith(LIMIT)]
+    # a backward pass that is compiled when it is first needed is recorded once more
+    records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
+    compiled = [_compilation(metrics) for metrics in records if metrics.graph_op_count is not None]
+    limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]
     breaks = {_break(reason): count for reason, count in counters["graph_break"].items()}
     return Observed(compiled, breaks, limits)
 
