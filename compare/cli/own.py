@@ -80,6 +80,8 @@ def _in_framework(
     from compare.frameworks.own import run
     from compare.run import progress
 
+    if asked["gradient"] is not None or asked["allow_effects"]:
+        raise click.UsageError("--gradient and --allow-effects are for graphduel's engines, and not for a --framework")
     names = modes.replace(" ", "").split(",") if modes else ()
     chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit}
     question = run.asked_of(framework, function, inputs or "", names, **chosen)

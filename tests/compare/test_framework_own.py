@@ -280,6 +280,13 @@ def test_the_command_refuses_frameworks_that_it_does_not_know():
     assert "no framework is named 'tou'; did you mean 'toy'?" in done.output
 
 
+@pytest.mark.parametrize("option", ["--no-gradient", "--allow-effects"])
+def test_options_of_the_engines_are_refused_with_a_framework(option):
+    done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "toy", option])
+    assert done.exit_code == 2
+    assert "are for graphduel's engines" in done.output
+
+
 def test_the_command_answers_in_workers(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     file = tmp_path / "mine.py"
@@ -295,6 +302,25 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     assert "in HIPS autograd" in done.output
     assert "agree with float64 and eager to 0.0" in done.output
     assert (tmp_path / "out" / "comparison.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("def loss(w, x):\n    return w @ x\nbatches = [(np.ones(3), np.ones(4))]", 1, "mine.py:3: ValueError: "),
+        ("def loss(w, x):\n    return w @ x", 2, "needs inputs to be called with: write inputs = [(params, x), ...]"),
+        ("def loss(w):\n    return w @ w\ninputs = [np.ones(3)]", 2, "call 0 is a ndarray; each is the tuple of the"),
+        ("def loss(w):\n    return w @ w\ndef inputs():\n    return 1 / 0", 1, "mine.py:5: ZeroDivisionError"),
+        ("def los(w):\n    return w @ w", 2, "defines no 'loss'; did you mean 'los'?"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, text, code, told):
+    (tmp_path / "mine.py").write_text(f"import numpy as np\n{text}\n", "utf-8")
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.frameworks.autograd:Autograd"})
+    asked = ["compare", f"{tmp_path / 'mine.py'}:loss", "--framework", "autograd", "--processes", "1"]
+    done = CliRunner().invoke(graphduel, asked)
+    assert done.exit_code == code, done.output
+    assert told in done.output
 
 
 def test_a_module_runs_again_over_the_functions_of_a_framework():
