@@ -30,7 +30,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def main(file: str, *modes: str) -> None:
+@click.command()
+@click.argument("file", metavar="FILE.py", type=click.Path(exists=True, dir_okay=False))
+@click.argument("modes", nargs=-1, type=click.Choice(tuple(OPTIONS)))
+@click.option("--one", "alone", is_flag=True, help="One mode, in this process; the seconds as JSON.")
+def main(file: str, modes: tuple[str, ...], *, alone: bool) -> None:
+    """Time the `loss` of FILE.py over its `batches`, eager and compiled."""
+    if alone:
+        one(file, *modes)
+        return
     click.echo(f"{'mode':16}  {'eager':>10}  {'compiled':>10}  {'ratio':>6}  first pass")
     for mode in modes or OPTIONS:
         command = [sys.executable, "-m", "benchmarks.plain_steps", "--one", file, mode]
@@ -69,4 +77,4 @@ def run(loss: Callable[..., Any], batches: list[tuple[Any, ...]], count: int) ->
 
 
 if __name__ == "__main__":
-    (one if sys.argv[1] == "--one" else main)(*sys.argv[1 + (sys.argv[1] == "--one") :])
+    main()

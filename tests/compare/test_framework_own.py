@@ -69,7 +69,7 @@ def test_a_mode_that_is_wrong_or_refuses_is_not_timed():
     assert "cannot be compiled: it prints" in found["toy-refusing"].reason
     assert here("wrong").exit_code == 4
     text = repr(here("wrong", "refusing"))
-    assert text.startswith("Nothing was compared: no compiled mode was timed.")
+    assert text.startswith("Do not compile it: no mode came to be timed (wrong: outputs or gradients are off")
     assert "refusing was not timed, refused: NotImplementedError: cannot be compiled: it prints" in " ".join(
         text.split()
     )
@@ -172,6 +172,7 @@ def test_the_first_pass_ends_at_its_limit():
     assert found.modes[1].status == "limit"
     assert found.modes[1].reason.startswith("1 of 3 calls in")
     assert found.exit_code == 5
+    assert repr(found).startswith("Nothing was timed: eager: 1 of 3 calls in 0 s; jit: 1 of 3 calls in 0 s.")
 
 
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
@@ -229,6 +230,10 @@ def test_a_gate_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
     eager, jit, slow = run.in_workers(asked("jit", "slow"), 3, Reporter()).modes
     assert (jit.status, slow.status, jit.reason) == ("limit", "limit", "2 of 8 calls in 300 s")
     assert eager.call is not None
+
+
+def test_a_framework_that_compiles_nothing_says_so():
+    assert repr(here("eager")).startswith("There is no mode but eager.")
 
 
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):

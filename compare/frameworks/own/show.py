@@ -46,12 +46,12 @@ def plain(
 
 
 def heading(asked: Asked, gate: FrameworkGate, processes: Sequence[FrameworkTime]) -> str:
-    """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls; 3 × fresh processes, one core`."""
+    """`train.py:loss in PyTorch 2.13.0: value and gradients over 5 calls, in 3 fresh processes a mode`."""
     count = 1 + max((record.process for record in processes), default=-1)
-    where = "fresh processes, one core" if asked.function else "this process"
+    where = f"in {count} fresh process{'' if count == 1 else 'es'} a mode" if asked.function else "in this process"
     step = f"value and gradients over {text.counted(calls_of(processes), 'call')}"
     name = Path(asked.function).name or "a function"
-    return f"{name} in {asked.adapter.title} {gate.version}: {step}; {count} × {where}"
+    return f"{name} in {asked.adapter.title} {gate.version}: {step}, {where}"
 
 
 def _names(asked: Asked) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _answer(eager: Mode, compiled: Sequence[Mode], best: Mode | None, names: Map
     if best is not None:
         return f"Compile it, with {names[best.name]}: {_ratio(best)} of eager's time once warm; {_pays(best)}."
     if not there:
-        return "Nothing was compared: " + ("no compiled mode was timed." if eager.call else "nothing was timed.")
+        return _untimed(eager, compiled, names)
     nearest = min(there, key=lambda mode: mode.ratio.estimate if mode.ratio else 1.0)
     said = f"{names[nearest.name]}, the fastest of the compiled, takes {_ratio(nearest)} of eager's time once warm"
     if any(mode.answer == "unclear" for mode in there):
@@ -74,10 +74,19 @@ def _answer(eager: Mode, compiled: Sequence[Mode], best: Mode | None, names: Map
     return f"Do not compile it: {said}."
 
 
+def _untimed(eager: Mode, compiled: Sequence[Mode], names: Mapping[str, str]) -> str:
+    """What to say where there is no time of a compiled mode, beside one of eager."""
+    why = [f"{names[mode.name]}: {_line(mode.reason)}" for mode in (eager, *compiled) if mode.reason]
+    if eager.call is None:
+        return f"Nothing was timed: {'; '.join(why)}."
+    return f"Do not compile it: no mode came to be timed ({'; '.join(why)})." if why else "There is no mode but eager."
+
+
 def _pays(mode: Mode) -> str:
     if mode.pays_from is None:
         return "its first calls cannot be compared with eager's"
-    cached = f", or {mode.pays_from_warm:,} where its cache is kept" if mode.pays_from_warm is not None else ""
+    known = mode.pays_from_warm is not None and mode.pays_from_warm != mode.pays_from
+    cached = f", or {mode.pays_from_warm:,} where its cache is kept" if known else ""
     return f"it has paid from call {mode.pays_from:,} on{cached}"
 
 
