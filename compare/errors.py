@@ -1,6 +1,8 @@
 """The errors of the harness. Each carries the exit code the command ends with."""
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -50,8 +52,34 @@ class WorkerError(CompareError):
     exit_code = 1
 
 
-def described(error: BaseException) -> str:
-    """`ValueError: what went wrong (model.py:12)`, the place without its folder."""
+class OverrunError(WorkerError):
+    """A worker took longer than it may, and was ended."""
+
+
+def described(error: BaseException, function: str = "") -> str:
+    """`ValueError: what went wrong (model.py:12)`, the place without its folder.
+
+    It is the last line that ran, of the user's file where `function` is `FILE.py:FUNCTION` and a line of it ran.
+    """
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    places = _within(frames, function) or [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-1:]]
+    return f"{type(error).__name__}: {error}" + (f" ({places[-1]})" if places else "")
+
+
+@contextmanager
+def explained(function: str) -> Iterator[None]:
+    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran."""
+    try:
+        yield
+    except CompareError:
+        raise
+    except Exception as error:
+        places = _within(traceback.extract_tb(error.__traceback__), function)
+        line = f"{places[-1]}: " if places else ""
+        raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
+
+
+def _within(frames: traceback.StackSummary, function: str) -> list[str]:
+    """The lines that ran of the file in `FILE.py:FUNCTION`."""
+    file = Path(function.rpartition(":")[0]).name
+    return [f"{file}:{frame.lineno}" for frame in frames if Path(frame.filename).name == file]

@@ -73,7 +73,8 @@ def _costs(path: Path | None) -> Costs:
 
 def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool | None) -> dict[str, Any]:
     from compare import advice
-    from compare.cli.own import called, explained
+    from compare.cli.own import called
+    from compare.errors import explained
 
     with explained(function):
         f, calls = called(function, inputs)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +10,12 @@ import click
 
 from compare.cli import options
 from compare.cli.options import Seconds
-from compare.errors import CompareError, FunctionError, InputsError
+from compare.errors import explained
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
     from compare.frameworks.own.result import Result as FrameworkResult
     from compare.own import Result
-
-INPUTS = "inputs"
-"""The name looked for beside the function where --inputs is not given."""
 
 
 @click.command()
@@ -44,7 +38,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
     FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework, and its first argument is
     what it is differentiated in: arrays in containers, or a module of PyTorch. FILE.py is imported, so what it runs
-    belongs under `if __name__ == "__main__":`. Without --inputs, the calls are the list `inputs` in the same file.
+    belongs under `if __name__ == "__main__":`. Without --inputs, the calls are `inputs` or `batches` in the same file.
     """
     from compare.own.result import empty
 
@@ -86,10 +80,11 @@ def _in_framework(
     from compare.frameworks.own import run
     from compare.run import progress
 
+    if asked["gradient"] is not None or asked["allow_effects"]:
+        raise click.UsageError("--gradient and --allow-effects are for graphduel's engines, and not for a --framework")
     names = modes.replace(" ", "").split(",") if modes else ()
-    place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"
     chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit}
-    question = run.asked_of(framework, function, place, names, **chosen)
+    question = run.asked_of(framework, function, inputs or "", names, **chosen)
     if asked["processes"]:
         return run.in_workers(question, asked["processes"], progress.reporter())
     with explained(function):
@@ -111,33 +106,10 @@ def _measured(function: str, *, inputs: str | None, modes: str | None, **asked: 
         return own.compare(f, calls, names, **asked, command=command, reporter=progress.reporter())
 
 
-@contextmanager
-def explained(function: str) -> Iterator[None]:
-    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran."""
-    try:
-        yield
-    except CompareError:
-        raise
-    except Exception as error:
-        file = Path(function.rpartition(":")[0]).name
-        ran = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == file]
-        line = f"{file}:{ran[-1]}: " if ran else ""
-        raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
-
-
 def called(function: str, inputs: str | None) -> tuple[Any, Any]:
-    """The function and the list of its calls."""
+    """The function and the list of its calls; packages of the user's that no import finds are named."""
     from compare.own import origin
 
-    f = origin.named(function)
     for entry in origin.hidden(Path(function.rpartition(":")[0])):
         echo(f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True)
-    if not callable(f):
-        raise InputsError(f"{function} is no function but a {type(f).__name__}")
-    place = inputs or f"{function.rpartition(':')[0]}:{INPUTS}"
-    try:
-        calls = origin.named(place)
-    except InputsError as error:
-        how = f"{INPUTS} = [(params, x), ...], a tuple of arguments for each call; or name one by --inputs FILE.py:NAME"
-        raise error if inputs else InputsError(f"{function} needs inputs to be called with: write {how}") from None
-    return f, list(calls() if callable(calls) else calls)
+    return origin.called(function, inputs)

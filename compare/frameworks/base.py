@@ -19,10 +19,23 @@ from compare.workloads.base import Case, Workload
 Function = Callable[..., Any]
 
 
+LOSS = "the first, or as 'loss'"
+"""Where `loss_in` looks."""
+
+
+def loss_in(returned: Any) -> Any:
+    """The loss in what a function returns: itself, the first of a tuple, or what a dict calls `loss`."""
+    if isinstance(returned, tuple) and returned:
+        return returned[0]
+    return returned.get("loss") if isinstance(returned, dict) else returned
+
+
 @dataclass(frozen=True)
 class Mode:
-    """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for.
+    """A way for a framework to run a function.
 
+    A `usual` one is among those that a user's function is compared in unless others are asked for, and one of the
+    `suite` among those that workloads are measured in.
     One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
     workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
     One that `relaxes` compiles for shapes that vary, and is measured where they do.
@@ -30,6 +43,7 @@ class Mode:
 
     name: str
     usual: bool = True
+    suite: bool = True
     traces: bool = False
     relaxes: bool = False
 
@@ -44,17 +58,20 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason."""
+    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason.
+
+    `limits` says what has been compiled so often that it runs eager where it is new again.
+    """
 
     compilations: Sequence[Compilation] = ()
     breaks: Mapping[str, int] = field(default_factory=dict)
+    limits: Sequence[str] = ()
 
     def since(self, before: Observed) -> Observed:
         """What came after an earlier look."""
         added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
-        return Observed(
-            self.compilations[len(before.compilations) :], {reason: count for reason, count in added.items() if count}
-        )
+        breaks = {reason: count for reason, count in added.items() if count}
+        return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
 
 
 class Framework(ABC):
@@ -103,6 +120,9 @@ class Framework(ABC):
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    def bounded(self) -> None:
+        """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""
 
     @abstractmethod
     def functions(self) -> dict[str, Function]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed, loss_in
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
@@ -107,7 +107,7 @@ def _stepped(loss: Function, argnum: int) -> Function:
         with tf.GradientTape() as tape:
             tape.watch(leaves)
             value = loss(*args)
-        found = tape.gradient(value, leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        found = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in found])
 
     return step

@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks import dynamo
+from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.torch_step import stepped
 
 EAGER = Mode("eager")
-COMPILE = Mode("compile")
-DYNAMIC = Mode("compile-dynamic", relaxes=True)
-EXPORT = Mode("export", usual=False, traces=True)
 
 
 class Torch(Framework):
     """Gradients come from `torch.autograd.grad` over the parameters alone."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
-    modes = (EAGER, COMPILE, DYNAMIC, EXPORT)
+    modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
 
     @staticmethod
     def environment(cache: Path) -> dict[str, str]:
@@ -33,14 +32,16 @@ class Torch(Framework):
         return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
-        """One thread; as many compilations of one function as a workload has shapes."""
+        """One thread, and the seed."""
         import torch
-        import torch._dynamo
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        torch._dynamo.config.recompile_limit = 1000
-        torch._dynamo.config.accumulated_recompile_limit = 10_000
+        dynamo.listen()
+
+    def bounded(self) -> None:
+        """See the base."""
+        dynamo.bounded()
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
@@ -66,20 +67,11 @@ class Torch(Framework):
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
         import torch
 
-        run = _made(self.mode(arm), loss)
+        run = loss if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), loss)
         if argnum is None:
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
-        def step(*args: Any) -> tuple[Any, Any]:
-            if isinstance(args[argnum], torch.nn.Module):
-                return _of_module(run(*args), args[argnum])
-            leaves, structure = optree.tree_flatten(args[argnum])
-            leaves = [leaf.detach().requires_grad_() for leaf in leaves]
-            value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
-            found = torch.autograd.grad(value, leaves, materialize_grads=True)
-            return value.detach(), optree.tree_unflatten(structure, found)
-
-        return step
+        return stepped(run, argnum)
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -113,6 +105,18 @@ class Torch(Framework):
         return optree.tree_map(double, tree, none_is_leaf=True)
 
     @contextmanager
+    def doubles(self) -> Iterator[None]:
+        """Tensors that a function makes itself are in float64 too."""
+        import torch
+
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    @contextmanager
     def repeatable(self) -> Iterator[None]:
         """Inductor draws as eager does."""
         import torch._inductor.config as inductor
@@ -122,76 +126,20 @@ class Torch(Framework):
 
     def forget(self) -> None:
         """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
-        import torch
-        import torch._dynamo.utils as dynamo
-
-        torch._dynamo.reset()
-        dynamo.clear_compilation_metrics()
-        dynamo.counters.clear()
+        dynamo.forget()
 
     def observed(self, step: Function) -> Observed:
-        """What Dynamo recorded: a compilation for each id, and graph breaks by reason."""
-        from torch._dynamo.utils import counters, get_compilation_metrics
-
-        by_id = {str(m.compile_id): m for m in get_compilation_metrics() if m.graph_op_count is not None}
-        made = [
-            Compilation(
-                " ".join((m.recompile_reason or "the first call of a piece of the graph").split()),
-                m.entire_frame_compile_time_s,
-            )
-            for m in by_id.values()
-        ]
-        return Observed(made, dict(counters["graph_break"]))
+        """What Dynamo recorded."""
+        return dynamo.observed()
 
     def refuses(self, error: BaseException) -> bool:
         """What Dynamo and export say they do not take."""
-        import torch._dynamo.exc as dynamo
+        from torch._dynamo.exc import TorchDynamoException
 
-        refusals = (NotImplementedError, dynamo.TorchDynamoException)
+        refusals = (NotImplementedError, TorchDynamoException)
         return (
             isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
         )
-
-
-def _made(mode: Mode, loss: Function) -> Function:
-    import torch
-
-    if mode is EAGER:
-        return loss
-    if mode is EXPORT:
-        return _exported(loss)
-    made: Function = torch.compile(loss, dynamic=True) if mode is DYNAMIC else torch.compile(loss)
-    return made
-
-
-def _of_module(value: Any, module: Any) -> tuple[Any, Any]:
-    """A loss, and its gradients in the parameters of a module, by their names."""
-    import torch
-
-    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    found = torch.autograd.grad(value, list(named.values()), materialize_grads=True)
-    return value.detach(), dict(zip(named, found, strict=True))
-
-
-def _exported(loss: Function) -> Function:
-    """A program for each structure and shapes of the arguments, exported when it is first needed."""
-    import torch
-
-    class Module(torch.nn.Module):
-        def forward(self, *args: Any) -> Any:
-            return loss(*args)
-
-    programs: dict[Any, Any] = {}
-
-    def run(*args: Any) -> Any:
-        given: Any = args
-        leaves, structure = optree.tree_flatten(given)
-        key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
-        if key not in programs:
-            programs[key] = torch.export.export(Module(), args, strict=True).module()
-        return programs[key](*args)
-
-    return run
 
 
 def _functions() -> dict[str, Function]:

@@ -17,6 +17,9 @@ from compare.errors import InputsError
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 
+INPUTS = ("inputs", "batches")
+"""The names looked for beside a function where no other place is named for its calls."""
+
 PREFIX = "own_file_"
 """Before the name of a module made from a file, so that a file called static.py is not taken for the engine."""
 
@@ -58,6 +61,27 @@ def named(place: str) -> Any:
         known = tuple(n for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module))
         raise InputsError(f"{path} defines no {name!r}" + (f"; {nearest(name, known)}" if known else ""))
     return getattr(module, name)
+
+
+def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
+    """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
+
+    Calls are a list, or what a function makes. Raises InputsError, and whatever the file or that function raises.
+    """
+    f = named(function)
+    if not callable(f):
+        raise InputsError(f"{function} is no function but a {type(f).__name__}")
+    calls = named(inputs) if inputs else _beside(function)
+    return f, list(calls() if callable(calls) else calls)
+
+
+def _beside(function: str) -> Any:
+    module = import_file(Path(function.rpartition(":")[0]))
+    for name in INPUTS:
+        if hasattr(module, name):
+            return getattr(module, name)
+    how = f"{INPUTS[0]} = [(params, x), ...], a tuple of arguments for each call; or name one by --inputs FILE.py:NAME"
+    raise InputsError(f"{function} needs inputs to be called with: write {how}")
 
 
 def hidden(path: Path) -> list[str]:

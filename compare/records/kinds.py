@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from compare.claims import CLAIMS
 from compare.frameworks.outside.schema import FrameworkCell
-from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
+from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime
 from compare.instruments import INSTRUMENTS
 from compare.records.record import Kind
 from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
@@ -21,6 +21,7 @@ OTHERS = (
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),
+    Kind(FrameworkFault),
     Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
     Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
     Kind(FrameworkCell, "compare.frameworks.outside.measure:measure"),

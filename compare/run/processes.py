@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from compare.errors import ResultsError, WorkerError
+from compare.errors import OverrunError, ResultsError, WorkerError
 from compare.records.record import Record
 from compare.records.results import parsed
 from compare.run import product, start
@@ -48,7 +48,7 @@ def ask(job: Job, timeout: float) -> Record:
     try:
         answer, errors = worker.communicate(json.dumps(message), timeout)
     except subprocess.TimeoutExpired:
-        raise WorkerError(f"the worker ran longer than {timeout:g} s and was ended") from None
+        raise OverrunError(f"the worker ran longer than {timeout:g} s and was ended") from None
     finally:
         _end(worker)
     return _understood(worker.returncode, answer, errors)
@@ -84,6 +84,8 @@ def _understood(code: int, answer: str, errors: str) -> Record:
             record = parsed(answer.encode())
     if record is not None:
         return record
+    if code == -getattr(signal, "SIGALRM", 0):  # which it asked for itself
+        raise OverrunError("the worker was ended at its limit of time")
     said = errors.strip().splitlines()
     raise WorkerError(f"the worker {_ending(code)}" + (f": {said[-1].strip()}" if said else ""))
 

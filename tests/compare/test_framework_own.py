@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,12 +16,15 @@ from click.testing import CliRunner
 import compare
 from compare import frameworks
 from compare.cli.command import graphduel
-from compare.errors import CompareError, InputsError, UnknownNameError
-from compare.frameworks.own import run, show
+from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError
+from compare.frameworks.own import modes, run, show
 from compare.frameworks.own.asked import Asked, arms_of
-from compare.frameworks.own.result import Mode, Result
-from compare.frameworks.own.schema import FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
+from compare.frameworks.own.limits import Notes
+from compare.frameworks.own.modes import Mode
+from compare.frameworks.own.result import Result
+from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.frameworks.source import Loader
+from compare.run.progress import Reporter
 from compare.stats import Interval
 from tests.helpers import toy_framework
 
@@ -60,9 +68,12 @@ def test_a_mode_that_is_wrong_or_refuses_is_not_timed():
     assert found["toy-refusing"].status == "refused"
     assert "cannot be compiled: it prints" in found["toy-refusing"].reason
     assert here("wrong").exit_code == 4
-    text = show.plain(here("wrong", "refusing"))
-    assert "toy-refusing: not timed, refused: NotImplementedError: cannot be compiled: it prints" in text
-    assert "disagree with float64 and eager: toy-wrong" in text
+    text = repr(here("wrong", "refusing"))
+    assert text.startswith("Do not compile it: no mode came to be timed (wrong: outputs or gradients are off")
+    assert "refusing was not timed, refused: NotImplementedError: cannot be compiled: it prints" in " ".join(
+        text.split()
+    )
+    assert "disagree with float64 and eager, do not use it: wrong: outputs" in " ".join(text.split())
 
 
 def timed(first, block, made=(), **more):
@@ -85,8 +96,14 @@ def test_the_call_from_which_compiling_pays_is_counted_from_nothing_and_with_a_c
     # 18 s for two calls, where eager takes 2 ms; 0.5 ms less a call, but for the spread of the processes
     assert jit.pays_from == pytest.approx(2 + (18 - 0.002) / 0.5e-3, rel=0.05)
     assert jit.pays_from_warm == pytest.approx(2 + (2 - 0.002) / 0.5e-3, rel=0.05)
-    assert "compiling pays after" in show.plain(result(0.5e-3))
-    assert result(0.5e-3).exit_code == 0
+    found = result(0.5e-3)
+    assert found.best is found.modes[1]
+    text = " ".join(repr(found).split())
+    assert text.startswith(
+        "Compile it, with jit: 0.5× [0.5, 0.5] of eager's time once warm; it has paid from call 35,4"
+    )
+    assert ", or 3,9" in text
+    assert found.exit_code == 0
 
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone():
@@ -95,36 +112,58 @@ def test_each_compiled_mode_shares_its_process_with_eager_alone():
     assert run.alone_beside_eager("e", ["a"]) == [("a",)]
     found = here("jit", "slow")
     assert [set(record.modes) for record in found.processes] == [{"toy-eager", "toy-jit"}, {"toy-eager", "toy-slow"}]
-    assert {mode.name: mode.side for mode in found.modes} == dict.fromkeys(
-        ("toy-eager", "toy-jit", "toy-slow"), "unclear"
-    )
+    assert [mode.answer for mode in found.modes] == [None, "unclear", "unclear"]
     assert found.modes[2].ratio.estimate > 1.5
 
 
 def test_a_mode_that_is_slower_never_pays():
     slow = result(2e-3)
     assert slow.modes[1].pays_from is None
-    assert "toy-jit: compiling never pays, it is slower: 2" in show.plain(slow)
+    assert repr(slow).startswith("Do not compile it: jit, the fastest of the compiled, takes 2×")
+    assert [line.split()[-1] for line in repr(slow).splitlines() if line.startswith("jit") and "×" in line] == ["never"]
+    assert slow.exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("interval", "said"),
+    ("interval", "answer", "said"),
     [
-        (Interval(1.06, 1.01, 1.14), "compiling never pays, it is no faster"),
-        (Interval(1.0, 0.99, 1.01), "compiling never pays, it is no faster"),
-        (Interval(1.2, 1.1, 1.3), "compiling never pays, it is slower"),
-        (Interval(1.0, 0.8, 1.2), "cannot tell whether compiling pays"),
+        (Interval(0.8, 0.7, 0.9), "faster", "Compile it, with jit"),
+        (Interval(1.06, 1.01, 1.14), "no faster", "Do not compile it: jit"),
+        (Interval(1.0, 0.99, 1.01), "no faster", "Do not compile it: jit"),
+        (Interval(1.2, 1.1, 1.3), "slower", "Do not compile it: jit"),
+        (Interval(1.0, 0.8, 1.2), "unclear", "Cannot tell whether to compile it: jit"),
     ],
 )
-def test_what_is_no_faster_does_not_pay_even_where_it_may_be_slower(interval, said):
-    eager, jit = (Mode(name, "ok", None, 1.0, call=1e-3, epoch=1.0) for name in ARMS)
-    assert show._answer(replace(jit, ratio=interval), eager).startswith(said)
+def test_what_is_no_faster_is_an_answer_even_where_it_may_be_slower(interval, answer, said, monkeypatch):
+    monkeypatch.setattr(modes, "_ratio", lambda *_: interval)
+    found = result(0.9e-3)
+    assert found.modes[1].answer == answer
+    assert repr(found).startswith(said)
+    assert found.exit_code == (3 if answer == "unclear" else 0)
 
 
-@pytest.mark.parametrize(("side", "code"), [("below", 0), ("unclear", 3)])
-def test_the_exit_code_says_whether_times_can_be_told_apart(side, code, monkeypatch):
-    monkeypatch.setattr(Mode, "side", side)
-    assert result(1e-3).exit_code == code
+def test_the_fastest_mode_is_named_and_of_those_that_tie_the_one_that_pays_first():
+    def mode(name, low, high, pays_from):
+        return Mode(name, "ok", None, 1.0, ratio=Interval((low + high) / 2, low, high), pays_from=pays_from)
+
+    first, later = mode("first", 0.5, 0.6, 100), mode("later", 0.45, 0.55, 900)
+    assert modes.best([first, later]) is first
+    assert modes.best([first, mode("far", 0.2, 0.3, 900)]).name == "far"
+    assert modes.best([mode("slow", 1.2, 1.3, None)]) is None
+    assert modes.best([later, mode("never", 0.45, 0.55, None)]) is later
+
+
+def test_no_line_is_wider_than_a_terminal_of_80_columns():
+    assert max(map(len, repr(result(0.5e-3)).splitlines())) <= 80
+    assert max(map(len, repr(here("wrong", "refusing", "slow")).splitlines())) <= 80
+
+
+def test_reasons_that_differ_in_numbers_alone_are_one_and_modes_share_a_line():
+    reasons = {"a": {"size 3, not 4\nmore": 1, "size 4, not 5": 1, "a new type": 1}, "b": {"size 3, not 4": 2}}
+    assert list(show._each("compiled", reasons)) == [
+        "a (2 ×), b (2 ×) compiled: size 3, not 4",
+        "a compiled: a new type",
+    ]
 
 
 def test_the_first_pass_ends_at_its_limit():
@@ -133,6 +172,74 @@ def test_the_first_pass_ends_at_its_limit():
     assert found.modes[1].status == "limit"
     assert found.modes[1].reason.startswith("1 of 3 calls in")
     assert found.exit_code == 5
+    assert repr(found).startswith("Nothing was timed: eager: 1 of 3 calls in 0 s; jit: 1 of 3 calls in 0 s.")
+
+
+def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
+    program = """
+import sys, time
+from compare.frameworks.own.limits import Notes
+notes = Notes(sys.argv[1])
+with notes.ended_after(0.2, 8):
+    notes.add(0.125)
+    time.sleep(60)
+"""
+    file = str(tmp_path / "notes")
+    done = subprocess.run([sys.executable, "-c", program, file], check=False)
+    assert done.returncode == -signal.SIGALRM
+    assert Notes(file).read() == (8, [0.125])
+    assert Notes(str(tmp_path / "none")).read() == (0, [])
+    with Notes(file).ended_after(0.01, 3):
+        pass
+    time.sleep(0.05)  # and nothing ends this process
+    assert Notes(file).read() == (3, [])
+
+
+class Workers:
+    """Stands for the processes: answers the gate, and ends those that a test names."""
+
+    def __init__(self, monkeypatch, ended):
+        self.ended = ended
+        self.jobs = []
+        monkeypatch.setattr(run, "ask", self)
+
+    def __call__(self, job, timeout):
+        self.jobs.append((job.kind, job.arms))
+        if (job.kind, job.arms[-1]) in self.ended:
+            Path(job.asked["notes"]).write_text("8\n1.5\n2.5\n", "utf-8")
+            raise OverrunError("ended")
+        if job.kind == run.GATE:
+            return FrameworkGate("1.0", False, {arm: GateMode("ok", error=0.0) for arm in job.arms})
+        return FrameworkTime(job.process, 8, {arm: timed(1.0, 1e-3) for arm in job.arms})
+
+
+def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
+    workers = Workers(monkeypatch, {(run.TIMES, "toy-slow")})
+    found = run.in_workers(asked("jit", "slow"), 3, Reporter())
+    eager, jit, slow = found.modes
+    assert (slow.status, slow.reason, slow.first) == ("limit", "2 of 8 calls in 300 s", 1.5)
+    assert (slow.call, slow.epoch) == (None, None)
+    assert eager.call == jit.call == pytest.approx(1e-3)
+    assert [arms for kind, arms in workers.jobs if kind == run.TIMES].count(("toy-eager", "toy-slow")) == 1
+    assert found.exit_code == 0
+    assert "slow was not timed, limit: 2 of 8 calls in 300 s" in repr(found)
+
+
+def test_a_gate_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
+    Workers(monkeypatch, {(run.GATE, "toy-slow"), (run.GATE, "toy-jit")})
+    eager, jit, slow = run.in_workers(asked("jit", "slow"), 3, Reporter()).modes
+    assert (jit.status, slow.status, jit.reason) == ("limit", "limit", "2 of 8 calls in 300 s")
+    assert eager.call is not None
+
+
+def test_a_framework_that_compiles_nothing_says_so():
+    assert repr(here("eager")).startswith("There is no mode but eager.")
+
+
+def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
+    monkeypatch.setattr(run, "ask", lambda *_: FrameworkFault("mine.py:3: no", InputsError.exit_code))
+    with pytest.raises(InputsError, match=r"mine\.py:3: no"):
+        run.in_workers(asked("jit"), 3, Reporter())
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
@@ -158,7 +265,7 @@ def test_a_framework_that_is_not_there_says_how_to_install_it(monkeypatch):
 
 def test_the_result_is_written_and_read_as_json(tmp_path):
     path = result(0.5e-3).save(tmp_path / "out")
-    assert "compiling pays after" in path.read_text("utf-8").replace("\n  ", " ")
+    assert path.read_text("utf-8").startswith("Compile it, with jit: ")
     document = json.loads((tmp_path / "out" / "comparison.json").read_text("utf-8"))
     assert [mode["name"] for mode in document["modes"]] == list(ARMS)
     assert document["records"][0]["kind"] == "framework gate"
@@ -169,13 +276,20 @@ def test_the_result_is_written_and_read_as_json(tmp_path):
 def test_compare_takes_a_framework():
     found = compare.compare(toy_framework.loss, toy_framework.calls(), framework="toy", seconds=0.02)
     assert isinstance(found, Result)
-    assert "toy-jit" in repr(found)
+    assert "an interval needs 3 processes" in " ".join(repr(found).split())
 
 
 def test_the_command_refuses_frameworks_that_it_does_not_know():
     done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "tou"])
     assert done.exit_code == 2
     assert "no framework is named 'tou'; did you mean 'toy'?" in done.output
+
+
+@pytest.mark.parametrize("option", ["--no-gradient", "--allow-effects"])
+def test_options_of_the_engines_are_refused_with_a_framework(option):
+    done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "toy", option])
+    assert done.exit_code == 2
+    assert "are for graphduel's engines" in done.output
 
 
 def test_the_command_answers_in_workers(tmp_path, monkeypatch):
@@ -190,9 +304,28 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     asked = ["compare", f"{file}:loss", "--framework", "autograd", "--processes", "1", "--seconds", "0.05"]
     done = CliRunner().invoke(graphduel, [*asked, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "loss in HIPS autograd" in done.output
-    assert "agree with float64 and eager to 0.0 units" in done.output
+    assert "in HIPS autograd" in done.output
+    assert "agree with float64 and eager to 0.0" in done.output
     assert (tmp_path / "out" / "comparison.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("def loss(w, x):\n    return w @ x\nbatches = [(np.ones(3), np.ones(4))]", 1, "mine.py:3: ValueError: "),
+        ("def loss(w, x):\n    return w @ x", 2, "needs inputs to be called with: write inputs = [(params, x), ...]"),
+        ("def loss(w):\n    return w @ w\ninputs = [np.ones(3)]", 2, "call 0 is a ndarray; each is the tuple of the"),
+        ("def loss(w):\n    return w @ w\ndef inputs():\n    return 1 / 0", 1, "mine.py:5: ZeroDivisionError"),
+        ("def los(w):\n    return w @ w", 2, "defines no 'loss'; did you mean 'los'?"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, text, code, told):
+    (tmp_path / "mine.py").write_text(f"import numpy as np\n{text}\n", "utf-8")
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.frameworks.autograd:Autograd"})
+    asked = ["compare", f"{tmp_path / 'mine.py'}:loss", "--framework", "autograd", "--processes", "1"]
+    done = CliRunner().invoke(graphduel, asked)
+    assert done.exit_code == code, done.output
+    assert told in done.output
 
 
 def test_a_module_runs_again_over_the_functions_of_a_framework():

@@ -74,13 +74,13 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
     asked = run.asked_of("torch", "", "", ("eager",), seconds=0.01)
-    found = gate(asked, lambda model, x: (model(x) ** 2).sum(), calls)
+    found = gate(asked, lambda model, x: (model(x) ** 2).sum(), calls, asked.arms)
     assert found.random
     assert found.modes["torch-eager"].error == 0
     assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
     value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
     assert not value.requires_grad
     assert gradients.keys() == dict(model.named_parameters()).keys()
-    exact = gate(asked, lambda model, x: (model[0](x) ** 2).sum(), calls)
+    exact = gate(asked, lambda model, x: (model[0](x) ** 2).sum(), calls, asked.arms)
     assert not exact.random
     assert 0 < exact.modes["torch-eager"].error < 1e-5

@@ -55,7 +55,7 @@ def pairs(framework: Framework, cell: Cell) -> Iterator[tuple[str, ...]]:
     eager, *others = framework.arms
     for arm in others:
         mode = framework.mode(arm)
-        if mode.usual and ("symbolic" in policies or not mode.relaxes):
+        if mode.suite and ("symbolic" in policies or not mode.relaxes):
             yield eager, arm
             if arm == others[0] and "pad" in policies:
                 yield eager, arm + PADDED

@@ -17,9 +17,12 @@ Calls = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Asked:
-    """`function` and `inputs` are places, `FILE.py:name`; arms are those of the framework, the eager one first.
+    """`function` and `inputs` are places, `FILE.py:name`; the second may be empty, as in `origin.called`.
 
-    `limit` is how many seconds a mode may take for its first pass over the inputs.
+    `arms` are those of the framework, the eager one first.
+
+    `limit` is how many seconds a mode may take for its first pass over the inputs. A worker is ended at it, and writes
+    what each first call took to the file `notes`.
     """
 
     framework: str
@@ -29,6 +32,7 @@ class Asked:
     seed: int = 0
     seconds: float = 2.5
     limit: float = 300.0
+    notes: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -46,16 +50,14 @@ class Asked:
 
     def load(self) -> tuple[Function, Calls]:
         """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""
-        function, calls = origin.named(self.function), origin.named(self.inputs)
-        found = list(calls() if callable(calls) else calls)
+        function, found = origin.called(self.function, self.inputs)
+        place = self.inputs or self.function
         for number, call in enumerate(found):
             if not isinstance(call, tuple) or not call:
                 kind = type(call).__name__
-                raise InputsError(
-                    f"{self.inputs}: call {number} is a {kind}; each is the tuple of the function's arguments"
-                )
+                raise InputsError(f"{place}: call {number} is a {kind}; each is the tuple of the function's arguments")
         if not found:
-            raise InputsError(f"{self.inputs} holds no call; give at least one tuple of arguments")
+            raise InputsError(f"{place} holds no call; give at least one tuple of arguments")
         return function, [self.adapter.arrays(call) for call in found]
 
 

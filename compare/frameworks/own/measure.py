@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gc
 import math
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import Any
 
-from compare.errors import described
+import numpy as np
+
+from compare.errors import CompareError, described, explained
 from compare.frameworks import heap
 from compare.frameworks.base import Framework
 from compare.frameworks.own.asked import Asked, Calls, Function
-from compare.frameworks.own.schema import FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
+from compare.frameworks.own.limits import Notes, reached
+from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.rounds import paired_rounds
 from compare.run.job import Budget, Job
@@ -23,21 +28,30 @@ SEEDS = (1, 2)
 LARGEST = 1e300  # JSON has no infinity
 
 
-def measure_gate(job: Job) -> FrameworkGate:
-    """The gate, as a worker answers."""
+def measure_gate(job: Job) -> FrameworkGate | FrameworkFault:
+    """The gate, as a worker answers; what is wrong with the user's file is an answer too."""
     asked = Asked.from_dict(job.asked)
-    asked.adapter.start(asked.seed)
-    return gate(asked, *asked.load())
+    try:
+        with explained(asked.function):
+            return gate(asked, *_started(asked), job.arms)
+    except CompareError as error:
+        return FrameworkFault(str(error), error.exit_code)
 
 
 def measure_times(job: Job) -> FrameworkTime:
     """The times, as a worker answers."""
     asked = Asked.from_dict(job.asked)
+    return times(asked, *_started(asked), job.arms, job.process or 0)
+
+
+def _started(asked: Asked) -> tuple[Function, Calls]:
+    """The function and its calls, in a process that compiles as a user's would."""
     asked.adapter.start(asked.seed)
-    return times(asked, *asked.load(), job.arms, job.process or 0)
+    asked.adapter.bounded()
+    return asked.load()
 
 
-def gate(asked: Asked, function: Function, calls: Calls) -> FrameworkGate:
+def gate(asked: Asked, function: Function, calls: Calls, arms: Sequence[str]) -> FrameworkGate:
     """How far each mode is from eager, and all of them from eager in float64; nothing is timed in this process.
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
@@ -45,45 +59,70 @@ def gate(asked: Asked, function: Function, calls: Calls) -> FrameworkGate:
     """
     framework = asked.adapter
     with framework.repeatable():
-        exact, expected = _expected(framework, asked.arms[0], function, calls)
-        modes = {arm: _gated(framework, arm, function, calls, expected, exact) for arm in asked.arms}
-    return FrameworkGate(framework.version, exact is None, modes)
+        step = framework.build(asked.arms[0], function, 0)
+        first, second = (_results(framework, step, calls, seed) for seed in SEEDS)
+        is_random = tree_error(first, second) > 0
+        exact, why = (None, None) if is_random else _doubled(asked, step, calls)
+        wanted = [first] if exact is None else [first, exact]
+        modes = {arm: _gated(asked, arm, function, calls, wanted) for arm in arms}
+    return FrameworkGate(framework.version, is_random, modes, why)
 
 
-def _expected(framework: Framework, eager: str, function: Function, calls: Calls) -> tuple[list[Any] | None, list[Any]]:
-    """The results in float64, or None where they are random; and those of eager."""
-    step = framework.build(eager, function, 0)
-    first, second = (_results(framework, step, calls, seed) for seed in SEEDS)
-    if tree_error(first, second) > 0:
-        return None, first
-    with framework.doubles():
-        doubled = [framework.doubled(call) for call in calls]
-        return _results(framework, framework.build(eager, function, 0), doubled, SEEDS[0]), first
+def _doubled(asked: Asked, step: Function, calls: Calls) -> tuple[list[Any] | None, str | None]:
+    """The results in float64; or None and why there are none, as with a function that makes float32 itself."""
+    framework = asked.adapter
+    try:
+        with framework.doubles():
+            return _results(framework, step, [framework.doubled(call) for call in calls], SEEDS[0]), None
+    except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
+        return None, described(error, asked.function)
 
 
-def _results(framework: Framework, step: Function, calls: Calls, seed: int) -> list[Any]:
+def _results(
+    framework: Framework, step: Function, calls: Calls, seed: int, add: Callable[[float], None] = lambda _: None
+) -> list[Any]:
     """What each call gives, each from the same state and seed."""
     found = []
     for call in calls:
         restore = framework.state(call)
-        framework.reset(seed)
+        _reset(framework, seed)
+        start = time.perf_counter()
         found.append(framework.numpy(step(*call)))
+        add(time.perf_counter() - start)
         restore()
     return found
 
 
-def _gated(
-    framework: Framework, arm: str, function: Function, calls: Calls, expected: list[Any], exact: list[Any] | None
-) -> GateMode:
+def _reset(framework: Framework, seed: int) -> None:
+    """Whatever a function may draw from."""
+    framework.reset(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
+
+
+def _gated(asked: Asked, arm: str, function: Function, calls: Calls, wanted: list[Any]) -> GateMode:
+    framework = asked.adapter
     try:
-        found = _results(framework, framework.build(arm, function, 0), calls, SEEDS[0])
+        with _limited(asked, arm, len(calls)) as add:
+            found = _results(framework, framework.build(arm, function, 0), calls, SEEDS[0], add)
     except Exception as error:  # noqa: BLE001  (whatever a mode raises is what the gate says)
-        return GateMode("refused" if framework.refuses(error) else "failed", described(error))
-    worst = min(LARGEST, max(tree_error(found, wanted) for wanted in (expected, exact) if wanted is not None))
+        return GateMode("refused" if framework.refuses(error) else "failed", described(error, asked.function))
+    worst = min(LARGEST, max(tree_error(found, results) for results in wanted))
     allowed = TOLERANCES["float32"]
     if worst <= allowed:
         return GateMode("ok", error=worst)
     return GateMode("disagree", f"outputs or gradients are off by {worst:.3g}, allowed {allowed:g}", worst)
+
+
+@contextmanager
+def _limited(asked: Asked, arm: str, calls: int) -> Iterator[Callable[[float], None]]:
+    """What takes the seconds of each call. Inside, a worker is ended at the limit, unless it runs eager."""
+    if not asked.notes or arm == asked.arms[0]:
+        yield lambda _: None
+        return
+    notes = Notes(asked.notes)
+    with notes.ended_after(asked.limit, calls):
+        yield notes.add
 
 
 def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], process: int) -> FrameworkTime:
@@ -94,36 +133,43 @@ def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], p
     passes: dict[str, Callable[[], None]] = {}
     for arm in turned:
         step = framework.build(arm, function, 0)
-        rows[arm] = _first(framework, step, calls, asked.limit)
+        with _limited(asked, arm, len(calls)) as add:
+            rows[arm] = _first(asked, step, calls, add)
         if rows[arm].status == "ok":
             passes[arm] = partial(_pass, framework, step, calls)
     ordered = {arm: passes[arm] for arm in arms if arm in passes}
     if ordered:
         budget = Budget(rounds=15, least=5, seconds=asked.seconds * len(ordered), block_seconds=0.03)
-        found = paired_rounds(ordered, budget, Random(f"{asked.seed}/{process}")).steady()
+        # one thread on one core: the time of this process is that of the wall without what others take of the core
+        found = paired_rounds(ordered, budget, Random(f"{asked.seed}/{process}"), time.process_time_ns).steady()
         for arm, call in ordered.items():
             rows[arm].blocks = [seconds / len(calls) for seconds in found[arm]]
             rows[arm].peak = _peak(call)
     return FrameworkTime(process, len(calls), {arm: rows[arm] for arm in arms})
 
 
-def _first(framework: Framework, step: Function, calls: Calls, limit: float) -> TimedMode:
+def _first(asked: Asked, step: Function, calls: Calls, add: Callable[[float], None]) -> TimedMode:
     """Each first call, until all are done or the limit is over; what compiling them meant."""
+    framework = asked.adapter
     before, row = framework.observed(step), TimedMode("ok", None, [])
     for number, call in enumerate(calls):
-        if math.fsum(row.first) > limit:
-            row.status, row.reason = "limit", f"{number} of {len(calls)} calls in {math.fsum(row.first):.0f} s"
+        if math.fsum(row.first) > asked.limit:
+            row.status, row.reason = "limit", reached(number, len(calls), math.fsum(row.first))
             break
         start = time.perf_counter()
         try:
             framework.wait(step(*call))
         except Exception as error:  # noqa: BLE001  (whatever a mode raises is its result)
-            row.status, row.reason = "refused" if framework.refuses(error) else "failed", described(error)
+            row.status, row.reason = (
+                "refused" if framework.refuses(error) else "failed",
+                described(error, asked.function),
+            )
             break
         row.first.append(time.perf_counter() - start)
+        add(row.first[-1])
     observed = framework.observed(step).since(before)
     row.compilations = [Made(made.reason, made.seconds) for made in observed.compilations]
-    row.breaks = dict(observed.breaks)
+    row.breaks, row.limits = dict(observed.breaks), list(observed.limits)
     return row
 
 

@@ -1,66 +1,24 @@
-"""What comparing a function in a framework gave, mode by mode, and whether compiling is worth it."""
+"""What comparing a function in a framework gave: the records of all processes, and what they come to."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import ceil, fsum
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from msgspec import to_builtins
 
-from compare.claims.base import SMALLEST_EFFECT
 from compare.frameworks.own import show
 from compare.frameworks.own.asked import Asked
+from compare.frameworks.own.modes import Mode, best, calls_of, modes_of
 from compare.frameworks.own.schema import FrameworkGate, FrameworkTime
 from compare.own.result import empty
 from compare.records import files
-from compare.stats import Interval, geometric_mean, ratio_interval
 
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
-
-
-@dataclass(frozen=True)
-class Mode:
-    """One mode: seconds, bytes and counts. None where it was not timed, or nobody counts.
-
-    call        seconds of a call once warm, the geometric mean
-    ratio       that over eager's
-    first       seconds of the first call with no compiled code at hand
-    first_warm  the same where an earlier process has left its compiled code in the framework's cache
-    epoch       seconds of the first pass over all calls, cold
-    epoch_warm  the same with the cache
-    peak        bytes from malloc that a pass reaches above what there was before it
-    pays_from   the call from which on it has cost less in all than eager, cold
-    """
-
-    name: str
-    status: str
-    reason: str | None
-    ulp: float | None
-    call: float | None = None
-    ratio: Interval | None = None
-    first: float | None = None
-    first_warm: float | None = None
-    epoch: float | None = None
-    epoch_warm: float | None = None
-    peak: int | None = None
-    compiles: int = 0
-    reasons: Mapping[str, int] | None = None
-    breaks: Mapping[str, int] | None = None
-    pays_from: int | None = None
-    pays_from_warm: int | None = None
-
-    @property
-    def side(self) -> str:
-        """Whether it takes "below" eager's time, "above" it, a "tie", or is "unclear"."""
-        return "unclear" if self.ratio is None else self.ratio.side(SMALLEST_EFFECT)
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,17 +33,21 @@ class Result:
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """Every mode that was asked for, eager first."""
-        eager = self._mode(self.asked.arms[0], None)
-        return (eager, *(self._mode(arm, eager) for arm in self.asked.arms[1:]))
+        return modes_of(self.asked.arms, self.gate, self.processes)
+
+    @cached_property
+    def best(self) -> Mode | None:
+        """The compiled mode to use; None where none is faster than eager, or none is known to be."""
+        return best(self.modes)
 
     @property
     def calls(self) -> int:
         """The calls of a pass."""
-        return max((process.calls for process in self.processes), default=0)
+        return calls_of(self.processes)
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 a mode failed, 3 the times cannot be told apart, 4 a mode disagrees, 5 nothing was measured."""
+        """0 answered, 1 a mode failed, 3 the times do not answer, 4 a mode disagrees, 5 nothing was measured."""
         statuses = {mode.status for mode in self.modes}
         if "disagree" in statuses:
             return 4
@@ -93,43 +55,7 @@ class Result:
             return 5
         if self.lost or "failed" in statuses:
             return 1
-        return 3 if any(mode.call and mode.ratio and mode.side == "unclear" for mode in self.modes) else 0
-
-    def _mode(self, arm: str, eager: Mode | None) -> Mode:
-        row, timed = self.gate.modes[arm], [p.modes[arm] for p in self.processes if arm in p.modes]
-        ended = row if row.status != "ok" else next((mode for mode in timed if mode.status != "ok"), row)
-        found = Mode(arm, ended.status, ended.reason, row.ulp)
-        if not timed:
-            return found
-        cold, *warm = timed
-        made = Counter(one.reason for one in cold.compilations)
-        peaks = [mode.peak for mode in timed if mode.peak is not None]
-        found = replace(
-            found,
-            first=cold.first[0] if cold.first else None,
-            first_warm=median(mode.first[0] for mode in warm if mode.first) if warm else None,
-            epoch=fsum(cold.first),
-            epoch_warm=median(fsum(mode.first) for mode in warm) if warm else None,
-            compiles=made.total(),
-            reasons=dict(made),
-            breaks=cold.breaks,
-            peak=round(median(peaks)) if peaks else None,
-        )
-        blocks = [mode.blocks for mode in timed if mode.blocks]
-        if not blocks:
-            return found
-        found = replace(found, call=geometric_mean(seconds for process in blocks for seconds in process))
-        if eager is None or eager.call is None:
-            return found
-        found = replace(found, ratio=self._ratio(arm))
-        cold_pays, warm_pays = (_pays_from(found, eager, self.calls, end) for end in ("", "_warm"))
-        return replace(found, pays_from=cold_pays, pays_from_warm=warm_pays)
-
-    def _ratio(self, arm: str) -> Interval:
-        beside = [p.modes for p in self.processes if {arm, self.asked.arms[0]} <= p.modes.keys()]
-        pairs = [(modes[arm].blocks, modes[self.asked.arms[0]].blocks) for modes in beside]
-        tops, bottoms = zip(*(pair for pair in pairs if all(pair)), strict=True)
-        return ratio_interval(tops, bottoms)
+        return 3 if self.best is None and any(mode.answer == "unclear" for mode in self.modes) else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -137,6 +63,7 @@ class Result:
             "schema": SCHEMA,
             "kind": "framework comparison",
             "asked": self.asked.to_dict(),
+            "best": self.best and self.best.name,
             "modes": [{**asdict(mode), "ratio": mode.ratio and mode.ratio.bounds()} for mode in self.modes],
             "records": to_builtins([self.gate, *self.processes]),
             "lost": list(self.lost),
@@ -150,13 +77,4 @@ class Result:
         return files.write_atomic(folder / "answer.txt", f"{self}\n".encode())
 
     def __repr__(self) -> str:
-        return show.plain(self)
-
-
-def _pays_from(mode: Mode, eager: Mode, calls: int, end: str) -> int | None:
-    """The call from which on the mode has cost less than eager; None if it never does, or nobody can tell."""
-    spent, base = getattr(mode, f"epoch{end}"), getattr(eager, f"epoch{end}")
-    gain = (eager.call or 0.0) - (mode.call or 0.0)
-    if mode.side != "below" or gain <= 0 or spent is None or base is None:
-        return None
-    return calls + max(0, ceil((spent - base) / gain))
+        return show.plain(self.asked, self.gate, self.processes, self.modes, self.best, self.lost)

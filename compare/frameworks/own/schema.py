@@ -26,11 +26,22 @@ class GateMode(Struct, omit_defaults=True):
 
 
 class FrameworkGate(Record, tag="framework gate"):
-    """Whether all modes agree. The function is `random` where another seed gives another result."""
+    """Whether all modes agree. The function is `random` where another seed gives another result.
+
+    `undoubled` is why it does not run in float64, where it does not.
+    """
 
     version: str
     random: bool
     modes: dict[str, GateMode]
+    undoubled: str | None = None
+
+
+class FrameworkFault(Record, tag="framework fault"):
+    """What is wrong with the user's file, function or calls, and the exit code of that."""
+
+    error: str
+    code: int
 
 
 class Made(Struct):
@@ -44,7 +55,8 @@ class TimedMode(Struct, omit_defaults=True):
     """What a mode took in one process.
 
     `first` are the seconds of each first call, `blocks` those of a call once warm, and `peak` the bytes from malloc
-    that a pass over the calls reaches above what was there, null where the process does not count them.
+    that a pass over the calls reaches above what was there, null where the process does not count them. `limits` says
+    what the framework runs eager since it has compiled it too often.
     """
 
     status: Outcome
@@ -52,6 +64,7 @@ class TimedMode(Struct, omit_defaults=True):
     first: list[Seconds]
     compilations: list[Made] = []
     breaks: dict[str, int] = {}
+    limits: list[str] = []
     blocks: list[Block] = []
     peak: int | None = None
 

@@ -1,0 +1,161 @@
+"""Public training steps of PyTorch: the gate takes each as its author wrote it, and Dynamo's reasons name its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compare import frameworks
+from compare.errors import InputsError
+from compare.frameworks import dynamo
+from compare.frameworks.own import run
+from compare.frameworks.own.measure import gate
+from compare.own import origin
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
+EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
+DRAW = {"cnn", "transformer"}
+"""The examples with dropout."""
+
+
+@pytest.fixture
+def adapter():
+    found = frameworks.named("torch")
+    if found.missing:
+        pytest.skip(found.missing)
+    found.start(0)
+    found.bounded()
+    return found
+
+
+@pytest.fixture
+def fresh(adapter):
+    """Dynamo that has seen nothing."""
+    import torch
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    return adapter
+
+
+def example(name):
+    return origin.called(f"{EXAMPLES / name}.py:loss", None)
+
+
+def compiled(adapter, loss, calls):
+    """What Dynamo tells of the calls; no code is generated."""
+    import torch
+
+    before = adapter.observed(loss)
+    step = torch.compile(loss, backend="eager")
+    for call in calls:
+        step(*call)
+    return adapter.observed(loss).since(before)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
+    loss, calls = example(name)
+    model = calls[0][0]
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    asked = run.asked_of("torch", "", "", ("eager",))
+    found = gate(asked, loss, calls, asked.arms)
+    assert found.random == (name in DRAW)
+    assert found.undoubled is None
+    assert found.modes["torch-eager"].status == "ok"
+    assert 0 <= found.modes["torch-eager"].error < 1e-4
+    assert (found.modes["torch-eager"].error == 0) == found.random  # it is compared with itself alone
+    assert all(value.equal(model.state_dict()[key]) for key, value in before.items())
+
+
+def test_a_graph_break_names_the_line_of_the_user(fresh):
+    found = compiled(fresh, *example("early_exit"))
+    (said,) = found.breaks
+    assert said == "Data-dependent branching (early_exit.py:25: if entropy < self.threshold:)"
+    assert {made.reason for made in found.compilations} == {dynamo.FIRST}
+
+
+def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(fresh):
+    loss, calls = example("char_rnn")
+    found = compiled(fresh, loss, calls)
+    assert len(calls) == 10
+    reasons = [made.reason for made in found.compilations]
+    assert reasons[:2] == [dynamo.FIRST, "tensor 'line_tensor' size mismatch at index 0. expected 3, actual 4"]
+    assert len(reasons) == 8
+    assert [limit.partition(":")[0] for limit in found.limits] == ["the recompile limit of 8"]
+    assert "expected 10, actual 11" in found.limits[0]
+
+
+def test_a_workload_may_compile_more_often(fresh):
+    fresh.start(0)
+    assert len(compiled(fresh, *example("char_rnn")).compilations) == 10
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("compile", {}),
+        ("compile-dynamic", {"dynamic": True}),
+        ("reduce-overhead", {"mode": "reduce-overhead"}),
+        ("max-autotune", {"mode": "max-autotune"}),
+    ],
+)
+def test_modes_are_those_of_torch_compile(adapter, monkeypatch, mode, options):
+    import torch
+
+    asked = []
+    monkeypatch.setattr(torch, "compile", lambda loss, **options: asked.append(options) or loss)
+    adapter.build(f"torch-{mode}", len, 0)
+    assert asked == [options]
+
+
+def test_the_loss_may_be_in_a_tuple_or_a_dict_and_several_modules_be_differentiated(adapter):
+    import torch
+
+    one, two, x = torch.nn.Linear(3, 1), torch.nn.Linear(1, 1), torch.ones(2, 3)
+
+    def gradients(loss, first):
+        returned, found = adapter.numpy(adapter.build("torch-eager", loss, 0)(first, x))
+        return returned, found
+
+    (value, more), found = gradients(lambda m, x: (m(x).sum(), {"logits": m(x)}), one)
+    assert value == pytest.approx(more["logits"].sum())
+    np.testing.assert_array_equal(found["weight"], [[2, 2, 2]])
+    returned, found = gradients(lambda m, x: {"logits": m(x), "loss": m(x).sum()}, one)
+    assert returned.keys() == {"logits", "loss"}
+    np.testing.assert_array_equal(found["bias"], [2])
+    _, found = gradients(lambda both, x: both[1](both[0](x)).sum(), (one, two))
+    np.testing.assert_array_equal(found[1]["bias"], [2])
+    np.testing.assert_allclose(found[0]["bias"], 2 * two.weight.detach().numpy()[0])
+    params = {"w": torch.ones(3), "scale": 2, "ids": torch.ones(2, dtype=torch.int64)}
+    _, found = gradients(lambda params, x: (x @ params["w"]).sum() * params["scale"], params)
+    np.testing.assert_array_equal(found["w"], [4, 4, 4])
+    assert found["ids"] == found["scale"] == ()
+
+
+def stepped(model, x):
+    loss = (model(x) ** 2).sum()
+    loss.backward()
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (lambda m, x: m(x), r"the loss is a tensor of shape \(2, 1\); return a tensor of one number"),
+        (lambda m, x: m(x).sum().item(), "the loss is float; return a tensor of one number"),
+        (lambda m, x: m(x).sum().detach(), "the loss has no gradient; return the loss of a module"),
+        (lambda m, x: None, "the loss is NoneType"),
+        (stepped, "has been differentiated already; leave backward"),
+    ],
+)
+def test_what_is_no_loss_is_refused_with_what_to_return(adapter, loss, said):
+    import torch
+
+    with pytest.raises(InputsError, match=said):
+        adapter.build("torch-eager", loss, 0)(torch.nn.Linear(3, 1), torch.ones(2, 3))
+    with pytest.raises(InputsError, match="the first argument holds nothing to differentiate"):
+        adapter.build("torch-eager", lambda n, x: x.sum(), 0)(3, torch.ones(2, 3))
