@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from compare.errors import InputsError
+from compare.frameworks.device import Device, note
 from compare.frameworks.source import Loader
 from compare.workloads.base import Case, Workload
 
@@ -91,6 +93,7 @@ class Framework(ABC):
     modes: tuple[Mode, ...]
     prefix: str = ""
     remark: str = ""
+    device: Device = "cpu"
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -114,12 +117,28 @@ class Framework(ABC):
         return version(self.package.split(">")[0])
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
         return {}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    def use(self, device: Device) -> None:
+        """Put arrays on that device from now on; comes after `start`. Raises InputsError where it is not there."""
+        if device == "cuda":
+            gpu = self.gpu()
+            if gpu is None:
+                raise InputsError(
+                    f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
+                    "leave --device out"
+                )
+            note(gpu)
+        self.device = device
+
+    def gpu(self) -> str | None:
+        """The name of the first GPU that the framework can compute on; None where there is none."""
+        return None
 
     def bounded(self) -> None:
         """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""

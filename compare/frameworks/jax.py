@@ -11,6 +11,7 @@ import optree
 
 from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
+from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
@@ -25,10 +26,10 @@ class Jax(Framework):
     remark = "JAX's eager arm compiles each primitive alone, and is slow for that: eager / jit tells more of that arm."
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, which flags alone do not hold, and the persistent cache in the folder."""
         return {
-            "JAX_PLATFORMS": "cpu",
+            "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
             "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -44,15 +45,30 @@ class Jax(Framework):
             jax.monitoring.register_event_duration_secs_listener(_heard)
             _compiled.append(0.0)
 
+    def gpu(self) -> str | None:
+        """What kind the first is; JAX raises where a platform is not there."""
+        import jax
+
+        try:
+            return str(jax.devices("cuda")[0].device_kind)
+        except RuntimeError:
+            return None
+
     def functions(self) -> dict[str, Function]:
         """See the class."""
         return composed(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Arrays of JAX, copied."""
+        """Arrays of JAX, copied; on the GPU those that were made elsewhere as well."""
+        import jax
         import jax.numpy as jnp
 
-        return optree.tree_map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        def placed(leaf: Any) -> Any:
+            if self.device == "cuda" and isinstance(leaf, (np.ndarray, jax.Array)):
+                return jax.device_put(leaf, jax.devices("cuda")[0])
+            return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+        return optree.tree_map(placed, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays of NumPy."""

@@ -10,6 +10,7 @@ import optree
 
 from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed, loss_in
 from compare.frameworks.composed import composed
+from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
@@ -26,9 +27,10 @@ class TensorFlow(Framework):
     modes = (EAGER, FUNCTION, RELAXED, XLA)
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
-        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+        hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
+        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """One thread, the seed, and NumPy's rules for operators between tensors and numbers."""
@@ -39,15 +41,43 @@ class TensorFlow(Framework):
         tf.random.set_seed(seed)
         tf.experimental.numpy.experimental_enable_numpy_behavior()
 
+    def use(self, device: Device) -> None:
+        """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""
+        import tensorflow as tf
+
+        super().use(device)
+        if device == "cpu" and self.gpu():
+            tf.config.set_visible_devices([], "GPU")
+
+    def gpu(self) -> str | None:
+        """The first physical one."""
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU")) if found else None
+
+    def wait(self, result: Any) -> None:
+        """Return when the GPU has done all that it was given."""
+        import tensorflow as tf
+
+        if self.device == "cuda":
+            tf.test.experimental.sync_devices()
+
     def functions(self) -> dict[str, Function]:
         """See the class."""
         return composed(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Tensors, copied."""
+        """Tensors, copied to the device; those that lie there already stay."""
         import tensorflow as tf
 
-        return optree.tree_map(lambda x: tf.constant(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        def placed(leaf: Any) -> Any:
+            if isinstance(leaf, np.ndarray):
+                return tf.constant(leaf)
+            return tf.identity(leaf) if isinstance(leaf, tf.Tensor) and self.device == "cuda" else leaf
+
+        with tf.device("GPU:0" if self.device == "cuda" else "CPU:0"):
+            return optree.tree_map(placed, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, copied."""

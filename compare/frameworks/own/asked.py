@@ -8,6 +8,7 @@ from typing import Any
 
 from compare.errors import InputsError
 from compare.frameworks import Framework, named
+from compare.frameworks.device import Device
 from compare.own import origin
 from compare.workloads import nearest
 
@@ -33,6 +34,7 @@ class Asked:
     seconds: float = 2.5
     limit: float = 300.0
     notes: str = ""
+    device: Device = "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -47,6 +49,16 @@ class Asked:
     def adapter(self) -> Framework:
         """The framework."""
         return named(self.framework)
+
+    def started(self) -> Framework:
+        """The framework, in this process and on the device, compiling as often as it would for a user.
+
+        Raises InputsError where the device is not there.
+        """
+        self.adapter.start(self.seed)
+        self.adapter.use(self.device)
+        self.adapter.bounded()
+        return self.adapter
 
     def load(self) -> tuple[Function, Calls]:
         """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""

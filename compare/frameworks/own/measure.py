@@ -46,8 +46,7 @@ def measure_times(job: Job) -> FrameworkTime:
 
 def _started(asked: Asked) -> tuple[Function, Calls]:
     """The function and its calls, in a process that compiles as a user's would."""
-    asked.adapter.start(asked.seed)
-    asked.adapter.bounded()
+    asked.started()
     return asked.load()
 
 
