@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
@@ -41,9 +41,9 @@ class Jax(Framework):
         import jax
 
         jax.config.update("jax_enable_x64", doubles)
-        if not _compiled:
+        if not _listening:
             jax.monitoring.register_event_duration_secs_listener(_heard)
-            _compiled.append(0.0)
+            _listening.append(True)
 
     def gpu(self) -> str | None:
         """What kind the first is; JAX raises where a platform is not there."""
@@ -113,11 +113,8 @@ class Jax(Framework):
         jax.clear_caches()
 
     def observed(self, step: Function) -> Observed:
-        """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""
-        if not isinstance(step, Specialised):
-            return Observed()
-        count = sum(f._cache_size() for f in step.made.values())
-        return Observed([Compilation("a new structure, shape or static value", None) for _ in range(count)])
+        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        return step.observed() if isinstance(step, Specialised) else Observed()
 
     def refuses(self, error: BaseException) -> bool:
         """What a trace cannot do with a value, and what has no derivative."""
@@ -132,12 +129,15 @@ class Jax(Framework):
         return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
 
 
-_compiled: list[float] = []
+_listening: list[bool] = []
+_STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+_STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
 
 
-def _heard(event: str, seconds: float, **_: Any) -> None:
-    if event == "/jax/core/compile/backend_compile_duration":
-        _compiled.append(seconds)
+def _heard(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
+    """Add what followed a trace to it: primitives that compile alone have other names."""
+    if event in _STAGES and fun_name in _STEP and Specialised.latest is not None:
+        Specialised.latest.seconds += seconds
 
 
 def _functions() -> dict[str, Function]:
