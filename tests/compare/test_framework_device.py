@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from click.testing import CliRunner
 
@@ -50,6 +52,11 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
     assert record.environment.gpu == "A GPU"
     assert "in Toy" in show.heading(asked, record, [])
     assert " on A GPU: " in show.heading(asked, record, [])
+
+
+def test_the_clock_of_a_gpu_is_on_the_wall():
+    on = {name: run.asked_of("toy", FUNCTION, CALLS, (), device=name).clock for name in device.DEVICES}
+    assert on == {"cpu": time.process_time_ns, "cuda": time.perf_counter_ns}
 
 
 def test_a_record_of_the_cpu_names_no_gpu():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -49,6 +50,11 @@ class Asked:
     def adapter(self) -> Framework:
         """The framework."""
         return named(self.framework)
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The processor time of this process; wall time where a GPU computes while the process waits."""
+        return time.process_time_ns if self.device == "cpu" else time.perf_counter_ns
 
     def started(self) -> Framework:
         """The framework, in this process and on the device, compiling as often as it would for a user.
