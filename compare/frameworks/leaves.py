@@ -15,6 +15,8 @@ import optree
 from compare.frameworks.base import Compilation, Observed
 
 FIRST = "the first call"
+OTHER = "other containers, or another number of leaves in them"
+AGAIN = "arguments that it was traced for before"
 MOST = 3
 """Differences that a reason names."""
 
@@ -76,8 +78,9 @@ class Specialised:
     def reasons(self) -> Iterator[str]:
         """Why the function was traced each time: in what its arguments differ from the likest ones before."""
         for number, trace in enumerate(self.traces):
-            each = [_differences(before, trace) for before in self.traces[:number]]
-            yield _listed(min(each, key=len)) if each else FIRST
+            earlier = self.traces[:number]
+            alike = [_differences(before, trace) for before in earlier if before.structure == trace.structure]
+            yield _listed(min(alike, key=len)) if alike else OTHER if earlier else FIRST
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,6 @@ class Spec:
 
 def _differences(before: Trace, now: Trace) -> list[str]:
     """`argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
-    if before.structure != now.structure:
-        return ["other containers, or another number of leaves in them"] * (MOST + 1)  # unlike all else
     pairs = zip(optree.treespec_paths(now.structure), before.leaves, now.leaves, strict=True)
     return [f"{_place(path)}: {was!r} before, {is_!r} now" for path, was, is_ in pairs if repr(was) != repr(is_)]
 
@@ -105,6 +106,5 @@ def _place(path: Sequence[Any]) -> str:
 
 
 def _listed(differences: list[str]) -> str:
-    found = list(dict.fromkeys(differences))
-    more = f", and {len(found) - MOST} more" if len(found) > MOST else ""
-    return ", ".join(found[:MOST]) + more if found else "nothing that the arguments tell"
+    more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
+    return ", ".join(differences[:MOST]) + more if differences else AGAIN

@@ -12,7 +12,7 @@ from compare.claims.c8_structure import catalogue, measure
 from compare.claims.c8_structure import outside as structure
 from compare.errors import InputsError
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what a compiler loads
 ARMS = ("torch-compile", "tf-function", "jax-jit")
 each_framework = pytest.mark.parametrize("name", frameworks.names())
 each_arm = pytest.mark.parametrize("arm", ARMS)

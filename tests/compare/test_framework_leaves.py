@@ -1,0 +1,89 @@
+"""Why a framework traced a function again: in what the arguments differ from the likest ones before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compare.frameworks import jax, leaves
+from compare.frameworks.leaves import Specialised, Trace
+
+
+def by_shape(function):
+    """Calls the function where a shape or dtype is new, as a compiler traces it."""
+    seen = {}
+
+    def call(*arrays):
+        key = tuple((x.shape, x.dtype) for x in arrays)
+        seen.setdefault(key, function(*arrays) if key not in seen else None)
+        return seen[key]
+
+    call.clear = seen.clear
+    return call
+
+
+@pytest.fixture
+def step():
+    return Specialised(lambda params, x, power=1: float(np.sum(x)) ** power, by_shape, np.ndarray)
+
+
+def ones(*shape, dtype=np.float32):
+    return np.ones(shape, dtype)
+
+
+def reasons(step):
+    return [one.reason for one in step.observed().compilations]
+
+
+def test_a_function_is_compiled_once_for_what_is_alike(step):
+    for _ in range(3):
+        assert step({}, ones(2)) == 2
+    assert reasons(step) == ["the first call"]
+    assert step.observed().compilations[0].seconds > 0
+
+
+def test_a_shape_a_dtype_and_a_value_are_named_with_their_place(step):
+    step({"w": [ones(2)]}, ones(2), 1)
+    step({"w": [ones(2)]}, ones(3), 1)
+    step({"w": [ones(2, dtype=np.int64)]}, ones(3), 1)
+    step({"w": [ones(2, dtype=np.int64)]}, ones(3), 2)
+    assert reasons(step)[1:] == [
+        "argument 1: float32[2] before, float32[3] now",
+        "argument 0['w'][0]: float32[2] before, int64[2] now",
+        "argument 2: 1 before, 2 now",
+    ]
+
+
+def test_the_likest_call_before_is_told_from_and_not_the_last(step):
+    step({}, ones(2), 1)
+    step({}, ones(9, 9), 7)
+    step({}, ones(2), 7)
+    assert reasons(step)[2] in ("argument 2: 1 before, 7 now", "argument 1: float32[9, 9] before, float32[2] now")
+    step({"w": ones(1)}, ones(2), 1)
+    step({}, ones(4), 8)
+    assert reasons(step)[3] == leaves.OTHER
+    assert reasons(step)[4].count(" before, ") == 2
+
+
+def test_many_differences_are_counted(step):
+    step({i: ones(1) for i in range(5)}, ones(1))
+    step({i: ones(2) for i in range(5)}, ones(1))
+    assert reasons(step)[1].endswith("argument 0[2]: float32[1] before, float32[2] now, and 2 more")
+
+
+def test_what_was_forgotten_is_traced_again_for_the_same(step):
+    step({}, ones(2))
+    next(iter(step.made.values())).clear()
+    step({}, ones(2))
+    assert reasons(step) == ["the first call", leaves.AGAIN]
+
+
+def test_what_jax_does_after_a_trace_is_added_to_it_and_what_it_does_for_others_is_not(monkeypatch):
+    lowering, compiling = jax._STAGES
+    monkeypatch.setattr(Specialised, "latest", None)
+    jax._heard(lowering, 9.0, "jit(run)")
+    monkeypatch.setattr(Specialised, "latest", Trace(None, [], 1.0))
+    for event, seconds, name in ((lowering, 2.0, "run"), (compiling, 4.0, "jit(run)"), (compiling, 8.0, "jit(add)")):
+        jax._heard(event, seconds, fun_name=name, other=1)
+    jax._heard("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
+    assert Specialised.latest.seconds == 7.0
