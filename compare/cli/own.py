@@ -11,6 +11,7 @@ import click
 from compare.cli import options
 from compare.cli.options import Seconds
 from compare.errors import explained
+from compare.frameworks.device import DEVICES, Device
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--modes", help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.")
 @options.default("--limit", type=Seconds(1), default=300.0, help="For the first pass of a framework's mode.")
+@options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Where a framework computes.")
 @options.GRADIENT
 @click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
 @options.out("A new folder for results, verdicts and a report.")
@@ -44,9 +46,13 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
     if out is not None:
         empty(out)
-    framework, limit = asked.pop("framework"), asked.pop("limit")
+    framework, limit, device = (asked.pop(name) for name in ("framework", "limit", "device"))
+    if device != "cpu" and not framework:
+        raise click.UsageError(f"--device {device} is for a --framework; graphduel's engines run on the CPU")
     with options.stoppable(ctx, "nothing was written"):
-        found = _in_framework(framework, function, limit, **asked) if framework else _measured(function, **asked)
+        found = (
+            _in_framework(framework, function, limit, device, **asked) if framework else _measured(function, **asked)
+        )
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
@@ -75,7 +81,7 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
 
 
 def _in_framework(
-    framework: str, function: str, limit: float, *, inputs: str | None, modes: str | None, **asked: Any
+    framework: str, function: str, limit: float, device: Device, *, inputs: str | None, modes: str | None, **asked: Any
 ) -> FrameworkResult:
     from compare.frameworks.own import run
     from compare.run import progress
@@ -83,7 +89,7 @@ def _in_framework(
     if asked["gradient"] is not None or asked["allow_effects"]:
         raise click.UsageError("--gradient and --allow-effects are for graphduel's engines, and not for a --framework")
     names = modes.replace(" ", "").split(",") if modes else ()
-    chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit}
+    chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit, "device": device}
     question = run.asked_of(framework, function, inputs or "", names, **chosen)
     if asked["processes"]:
         return run.in_workers(question, asked["processes"], progress.reporter())

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare.errors import InputsError
 from compare.frameworks.base import Framework, Function, Mode
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.device import Device
 
 
 class Autograd(Framework):
@@ -16,6 +18,11 @@ class Autograd(Framework):
 
     name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
     modes = (Mode(""),)
+
+    def use(self, device: Device) -> None:
+        """The CPU alone. Raises InputsError for another."""
+        if device != "cpu":
+            raise InputsError(f"--device {device}: HIPS autograd runs on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
         """See the class."""

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from compare.errors import InputsError
+from compare.frameworks.device import Device, note
 from compare.frameworks.source import Loader
 from compare.workloads.base import Case, Workload
 
@@ -90,6 +93,7 @@ class Framework(ABC):
     modes: tuple[Mode, ...]
     prefix: str = ""
     remark: str = ""
+    device: Device = "cpu"
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -113,12 +117,28 @@ class Framework(ABC):
         return version(self.package.split(">")[0])
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
         return {}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    def use(self, device: Device) -> None:
+        """Put arrays on that device from now on; comes after `start`. Raises InputsError where it is not there."""
+        if device == "cuda":
+            gpu = self.gpu()
+            if gpu is None:
+                raise InputsError(
+                    f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
+                    "leave --device out"
+                )
+            note(gpu)
+        self.device = device
+
+    def gpu(self) -> str | None:
+        """The name of the first GPU that the framework can compute on; None where there is none."""
+        return None
 
     def bounded(self) -> None:
         """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""
@@ -129,11 +149,15 @@ class Framework(ABC):
 
     def load(self, module: str) -> ModuleType:
         """A module over `graphs`, executed once more over this framework's functions."""
-        if self._loader is None:
-            self._loader = Loader(self.name, self.functions())
         return self._loader.load(module)
 
-    _loader: Loader | None = None
+    def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
+        """A module that was loaded, with another text, executed over this framework's functions."""
+        return self._loader.edited(module, text)
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return Loader(self.name, self.functions())
 
     def workload(self, source: str) -> Workload:
         """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""

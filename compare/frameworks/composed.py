@@ -53,7 +53,12 @@ def _softmax(of: Functions) -> Callable[..., Array]:
     return lambda x, axis=-1: of["exp"](of["log_softmax"](x, axis=axis))
 
 
+def _silu(of: Functions) -> Callable[..., Array]:
+    return lambda x: x * of["sigmoid"](x)
+
+
 _MAKERS = {
+    "silu": _silu,
     "softmax": _softmax,
     "cross_entropy": _cross_entropy,
     "layer_norm": _layer_norm,
@@ -93,6 +98,6 @@ def looped(stack: Callable[[Any], Any]) -> Callable[..., Any]:
         for x in xs:
             state, output = step(state, x)
             outputs.append(output)
-        return state, stack(outputs)
+        return state, () if isinstance(outputs[0], tuple) and not outputs[0] else stack(outputs)
 
     return scan

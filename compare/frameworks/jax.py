@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
+from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
+from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
@@ -25,10 +26,10 @@ class Jax(Framework):
     remark = "JAX's eager arm compiles each primitive alone, and is slow for that: eager / jit tells more of that arm."
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, which flags alone do not hold, and the persistent cache in the folder."""
         return {
-            "JAX_PLATFORMS": "cpu",
+            "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
             "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -40,19 +41,34 @@ class Jax(Framework):
         import jax
 
         jax.config.update("jax_enable_x64", doubles)
-        if not _compiled:
+        if not _listening:
             jax.monitoring.register_event_duration_secs_listener(_heard)
-            _compiled.append(0.0)
+            _listening.append(True)
+
+    def gpu(self) -> str | None:
+        """What kind the first is; JAX raises where a platform is not there."""
+        import jax
+
+        try:
+            return str(jax.devices("cuda")[0].device_kind)
+        except RuntimeError:
+            return None
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
         return composed(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Arrays of JAX, copied."""
+        """Arrays of JAX, copied; on the GPU those that were made elsewhere as well."""
+        import jax
         import jax.numpy as jnp
 
-        return optree.tree_map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        def placed(leaf: Any) -> Any:
+            if self.device == "cuda" and isinstance(leaf, (np.ndarray, jax.Array)):
+                return jax.device_put(leaf, jax.devices("cuda")[0])
+            return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+        return optree.tree_map(placed, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays of NumPy."""
@@ -97,11 +113,8 @@ class Jax(Framework):
         jax.clear_caches()
 
     def observed(self, step: Function) -> Observed:
-        """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""
-        if not isinstance(step, Specialised):
-            return Observed()
-        count = sum(f._cache_size() for f in step.made.values())
-        return Observed([Compilation("a new structure, shape or static value", None) for _ in range(count)])
+        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        return step.observed() if isinstance(step, Specialised) else Observed()
 
     def refuses(self, error: BaseException) -> bool:
         """What a trace cannot do with a value, and what has no derivative."""
@@ -116,12 +129,15 @@ class Jax(Framework):
         return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
 
 
-_compiled: list[float] = []
+_listening: list[bool] = []
+_STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+_STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
 
 
-def _heard(event: str, seconds: float, **_: Any) -> None:
-    if event == "/jax/core/compile/backend_compile_duration":
-        _compiled.append(seconds)
+def _heard(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
+    """Add what followed a trace to it: primitives that compile alone have other names."""
+    if event in _STAGES and fun_name in _STEP and Specialised.latest is not None:
+        Specialised.latest.seconds += seconds
 
 
 def _functions() -> dict[str, Function]:

@@ -1,21 +1,47 @@
-"""Arguments taken apart: arrays go into a compiled function, and it is specialised to all else."""
+"""Arguments taken apart: arrays go into a compiled function, and it is specialised to all else.
+
+A framework calls the function when it traces it, and never afterwards: what it is called with then tells why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import optree
 
+from compare.frameworks.base import Compilation, Observed
+
+FIRST = "the first call"
+MOST = 3
+"""Differences that a reason names."""
+
+
+@dataclass
+class Trace:
+    """One time that a function was traced: its arguments, arrays as (dtype, shape), and the seconds that it took."""
+
+    structure: Any
+    leaves: list[Any]
+    seconds: float
+
 
 class Specialised:
-    """A function compiled once for each structure of its arguments and each value in them that is no array."""
+    """A function compiled once for each structure of its arguments and each value in them that is no array.
+
+    `latest` is what was traced last in this process, by whichever.
+    """
+
+    latest: ClassVar[Trace | None] = None
 
     def __init__(self, function: Callable[..., Any], compile_: Callable[..., Any], array: type) -> None:
         self.function = function
         self.compile = compile_
         self.array = array
         self.made: dict[Any, Any] = {}
+        self.traces: list[Trace] = []
 
     def __call__(self, *args: Any) -> Any:
         """What the function returns."""
@@ -30,9 +56,55 @@ class Specialised:
 
     def _of_arrays(self, static: list[Any], structure: Any, at: list[int]) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:
-            leaves = list(static)
+            start = time.perf_counter()
+            leaves, specs = list(static), list(static)
             for i, array in zip(at, arrays, strict=True):
-                leaves[i] = array
-            return self.function(*optree.tree_unflatten(structure, leaves))
+                leaves[i], specs[i] = array, Spec(array.dtype, array.shape)
+            result = self.function(*optree.tree_unflatten(structure, leaves))
+            Specialised.latest = Trace(structure, specs, time.perf_counter() - start)
+            self.traces.append(Specialised.latest)
+            return result
 
         return run
+
+    def observed(self) -> Observed:
+        """A compilation for each trace, with its reason and seconds."""
+        return Observed(
+            [Compilation(reason, trace.seconds) for reason, trace in zip(self.reasons(), self.traces, strict=True)]
+        )
+
+    def reasons(self) -> Iterator[str]:
+        """Why the function was traced each time: in what its arguments differ from the likest ones before."""
+        for number, trace in enumerate(self.traces):
+            each = [_differences(before, trace) for before in self.traces[:number]]
+            yield _listed(min(each, key=len)) if each else FIRST
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an array is: `float32[2, 3]`."""
+
+    dtype: Any
+    shape: Any
+
+    def __repr__(self) -> str:
+        return f"{getattr(self.dtype, 'name', self.dtype)}{list(self.shape)}"
+
+
+def _differences(before: Trace, now: Trace) -> list[str]:
+    """`argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
+    if before.structure != now.structure:
+        return ["other containers, or another number of leaves in them"] * (MOST + 1)  # unlike all else
+    pairs = zip(optree.treespec_paths(now.structure), before.leaves, now.leaves, strict=True)
+    return [f"{_place(path)}: {was!r} before, {is_!r} now" for path, was, is_ in pairs if repr(was) != repr(is_)]
+
+
+def _place(path: Sequence[Any]) -> str:
+    number, *keys = path
+    return f"argument {number}" + "".join(f"[{key!r}]" for key in keys)
+
+
+def _listed(differences: list[str]) -> str:
+    found = list(dict.fromkeys(differences))
+    more = f", and {len(found) - MOST} more" if len(found) > MOST else ""
+    return ", ".join(found[:MOST]) + more if found else "nothing that the arguments tell"

@@ -1,4 +1,4 @@
-"""What a framework may refuse, or not end: a compiler hangs, or takes minutes for each of many shapes."""
+"""A limit in seconds for what may not end: a compiler hangs, or takes minutes for each of many shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from compare.errors import UnsupportedError
-from compare.frameworks.base import Framework
 
 AGAIN = 1.0
 """Seconds after which an alarm comes again: a compiler may have swallowed the first."""
@@ -45,22 +44,6 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def tried(framework: Framework, seconds: float) -> Iterator[None]:
-    """A block that a framework may refuse, fail in, or not end in so many seconds.
-
-    Raises UnsupportedError, which says why.
-    """
-    try:
-        with within(seconds):
-            yield
-    except LimitError:
-        raise
-    except Exception as error:
-        said = framework.reason(error)
-        raise UnsupportedError(said if framework.refuses(error) else f"failed: {said}") from error
 
 
 def _ring(*_: Any) -> NoReturn:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -31,17 +32,28 @@ class Loader:
     def load(self, name: str) -> ModuleType:
         """The module of that name over the framework. Raises ModuleNotFoundError, and what executing it raises."""
         if name not in self.loaded:
-            self.loaded[name] = self._execute(name, _file(name))
+            path = _file(name)
+            tree = ast.parse(path.read_text("utf-8"), str(path))
+            again = {other: self.load(other) for other in imports(tree) if related(other, name) and computes(other)}
+            self.loaded[name] = self._execute(name, tree, str(path), again)
         return self.loaded[name]
 
-    def _execute(self, name: str, path: Path) -> ModuleType:
-        tree = ast.parse(path.read_text("utf-8"), str(path))
-        again = {other: self.load(other) for other in imports(tree) if related(other, name) and computes(other)}
+    @contextmanager
+    def edited(self, name: str, text: str) -> Iterator[ModuleType]:
+        """A module that was loaded, with another text; what it imports stays as it is."""
+        with TemporaryDirectory(prefix="graphduel-") as folder:
+            path = Path(folder, f"{name}.py")
+            path.write_text(text, "utf-8")  # AutoGraph reads the file of a function when it is called
+            tree = ast.parse(text, str(path))
+            again = {other: self.loaded[other] for other in imports(tree) if other in self.loaded}
+            yield self._execute(f"{name}.edited", tree, str(path), again)
+
+    def _execute(self, name: str, tree: ast.Module, file: str, again: Mapping[str, ModuleType]) -> ModuleType:
         module = ModuleType(f"{self.prefix}.{name}")
-        module.__file__ = str(path)
+        module.__file__ = file
         sys.modules[module.__name__] = module  # where inspect looks for the source of a function
         with _instead({"graphs": self.graphs, **again}):
-            exec(compile(tree, str(path), "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
+            exec(compile(tree, file, "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
         return module
 
 

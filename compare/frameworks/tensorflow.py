@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed, loss_in
+from compare.frameworks.base import Framework, Function, Mode, Observed, loss_in
 from compare.frameworks.composed import composed
+from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
@@ -26,9 +27,10 @@ class TensorFlow(Framework):
     modes = (EAGER, FUNCTION, RELAXED, XLA)
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
-        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+        hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
+        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
 
     def start(self, seed: int, *, doubles: bool = False) -> None:
         """One thread, the seed, and NumPy's rules for operators between tensors and numbers."""
@@ -39,15 +41,43 @@ class TensorFlow(Framework):
         tf.random.set_seed(seed)
         tf.experimental.numpy.experimental_enable_numpy_behavior()
 
+    def use(self, device: Device) -> None:
+        """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""
+        import tensorflow as tf
+
+        super().use(device)
+        if device == "cpu" and self.gpu():
+            tf.config.set_visible_devices([], "GPU")
+
+    def gpu(self) -> str | None:
+        """The first physical one."""
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU")) if found else None
+
+    def wait(self, result: Any) -> None:
+        """Return when the GPU has done all that it was given."""
+        import tensorflow as tf
+
+        if self.device == "cuda":
+            tf.test.experimental.sync_devices()
+
     def functions(self) -> dict[str, Function]:
         """See the class."""
         return composed(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Tensors, copied."""
+        """Tensors, copied to the device; those that lie there already stay."""
         import tensorflow as tf
 
-        return optree.tree_map(lambda x: tf.constant(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        def placed(leaf: Any) -> Any:
+            if isinstance(leaf, np.ndarray):
+                return tf.constant(leaf)
+            return tf.identity(leaf) if isinstance(leaf, tf.Tensor) and self.device == "cuda" else leaf
+
+        with tf.device("GPU:0" if self.device == "cuda" else "CPU:0"):
+            return optree.tree_map(placed, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, copied."""
@@ -81,11 +111,8 @@ class TensorFlow(Framework):
         )
 
     def observed(self, step: Function) -> Observed:
-        """Traces, counted by each function; TensorFlow warns of retraces, and says no reasons as data."""
-        if not isinstance(step, Specialised):
-            return Observed()
-        count = sum(f.experimental_get_tracing_count() for f in step.made.values())
-        return Observed([Compilation("a new signature") for _ in range(count)])
+        """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
+        return step.observed() if isinstance(step, Specialised) else Observed()
 
     def refuses(self, error: BaseException) -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
@@ -93,8 +120,10 @@ class TensorFlow(Framework):
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
 
     def reason(self, error: BaseException) -> str:
-        """The last line: what AutoGraph raises quotes the user's code first."""
-        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1].strip()}"
+        """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
+        last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
+        name = type(error).__name__
+        return last if last.startswith(name) else f"{name}: {last}"
 
 
 def _stepped(loss: Function, argnum: int) -> Function:

@@ -14,6 +14,7 @@ import optree
 from compare.frameworks import dynamo
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.device import Device
 from compare.frameworks.torch_step import stepped
 
 EAGER = Mode("eager")
@@ -26,7 +27,7 @@ class Torch(Framework):
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
 
     @staticmethod
-    def environment(cache: Path) -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, for compiling too, and the caches of Inductor in the folder."""
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
         return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
@@ -39,29 +40,44 @@ class Torch(Framework):
         torch.manual_seed(seed)
         dynamo.listen()
 
+    def gpu(self) -> str | None:
+        """The first that CUDA names."""
+        import torch
+
+        return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
+
     def bounded(self) -> None:
         """See the base."""
         dynamo.bounded()
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
-        return composed(_functions())
+        return composed(_functions(self.device))
 
     def arrays(self, tree: Any) -> Any:
-        """Tensors that share memory with the arrays."""
+        """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
         import torch
 
-        return optree.tree_map(
-            lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True
-        )
+        def placed(leaf: Any) -> Any:
+            tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+            return tensor.to(self.device) if isinstance(tensor, (torch.Tensor, torch.nn.Module)) else tensor
+
+        return optree.tree_map(placed, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
-        """Arrays that share memory with the tensors."""
+        """Arrays, which share memory with tensors on the CPU."""
         import torch
 
         return optree.tree_map(
-            lambda x: x.detach().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
+            lambda x: x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
         )
+
+    def wait(self, result: Any) -> None:
+        """Return when the GPU has done all that it was given."""
+        import torch
+
+        if self.device == "cuda":
+            torch.cuda.synchronize()
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
@@ -142,12 +158,12 @@ class Torch(Framework):
         )
 
 
-def _functions() -> dict[str, Function]:
+def _functions(device: Device) -> dict[str, Function]:
     import torch
     import torch.nn.functional as F  # noqa: N812  (PyTorch's own way to say it)
 
     def tensor(x: Any) -> Any:
-        return x if isinstance(x, torch.Tensor) else torch.as_tensor(x)
+        return x if isinstance(x, torch.Tensor) else torch.as_tensor(x, device=device)
 
     def as_dtype(of: Any) -> Any:
         return of if isinstance(of, torch.dtype) else getattr(torch, np.dtype(of).name)
@@ -201,7 +217,7 @@ def _functions() -> dict[str, Function]:
         "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
         "repeat": lambda x, repeats, axis=None: torch.repeat_interleave(x, repeats, dim=axis),
         "astype": lambda x, dtype: tensor(x).to(as_dtype(dtype)),
-        "zeros": lambda shape, dtype=np.float64: torch.zeros(shape, dtype=as_dtype(dtype)),
+        "zeros": lambda shape, dtype=np.float64: torch.zeros(shape, dtype=as_dtype(dtype), device=device),
         "stop_gradient": lambda x: x.detach(),
         "gelu": F.gelu,
         "cross_entropy": lambda logits, labels: F.cross_entropy(logits, tensor(labels)),

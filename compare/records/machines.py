@@ -18,7 +18,7 @@ def fingerprint(environment: Environment) -> Fingerprint:
     return {
         **{
             name: getattr(environment, name)
-            for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape")
+            for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape", "gpu")
         },
         "blas": [blas.name, blas.version, *(pool.get("architecture") for pool in blas.loaded)],
     }

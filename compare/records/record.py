@@ -87,6 +87,7 @@ class Environment(Struct):
     hash_seed: str | None = None
     gc: str | None = None
     tape: Literal["compiled", "python"] | None = None
+    gpu: str | None = None
     load: float | None = None
 
 

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any
 
 from compare.errors import described
+from compare.frameworks import device
 from compare.records.kinds import KINDS
 from compare.records.record import Record
 from compare.records.results import encoded
@@ -57,6 +58,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
     except Exception as error:  # noqa: BLE001  (whatever a cell raises is its result)
         record = failure(job, described(error))
+    there.gpu = device.noted()
     record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
     return record
 

@@ -25,18 +25,18 @@ ENGINES = ("static", "dynamic")
 
 def find(records: Records) -> Finding:
     """Never more than "proxy only": no measurement of a machine tells how fast a person prototypes."""
-    tasks = sorted(
-        (task for r in of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task))
-    )
-    if not tasks:
+    rows = sorted((task for r in of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task)))
+    tasks = [task for task in rows if not task.refused]
+    refused = sorted(f"{row.task}, {engine}: not run, {why}" for row in rows for engine, why in row.refused.items())
+    if not rows:
         return not_measured("prototyping tasks")
     if len(tasks) < MIN_TASKS:
-        return Finding("inconclusive", (f"{len(tasks)} tasks were measured, {MIN_TASKS} are needed",))
+        return Finding("inconclusive", (f"{len(tasks)} tasks were measured, {MIN_TASKS} are needed", *refused))
     wait = geometric_mean_interval([_waits(task) for task in tasks])
     faults = _faults(records)
     return Finding(
         "proxy only",
-        (*_wait_reasons(tasks, wait), *_fault_reasons(faults)),
+        (*_wait_reasons(tasks, wait), *_fault_reasons(faults), *refused),
         Effect("seconds from edit to first result, static / dynamic", wait.estimate, "ratio"),
         wait,
         (
@@ -127,6 +127,7 @@ CLAIM = Claim(
     find=find,
     reads=(Prototypes, Programs, Faults),
     check=Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    outside="compare.claims.c7_prototyping.outside:measure",
     tape="alone",
     literature=(
         "a wait of less than 0.1 s feels immediate (Miller, AFIPS Fall Joint Computer Conference 1968)",

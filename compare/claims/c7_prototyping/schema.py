@@ -15,12 +15,13 @@ class ModelCost(Struct):
     tokens: int
 
 
-class TaskRow(Struct):
-    """One edit of a model."""
+class TaskRow(Struct, omit_defaults=True):
+    """One edit of a model; `refused` says why an engine gave no result: a framework may not take it, or not end."""
 
     task: str
     edit: str
     engines: dict[str, ModelCost]
+    refused: dict[str, str] = {}
 
 
 class Prototypes(Record, tag="prototype"):

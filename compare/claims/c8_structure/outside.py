@@ -26,8 +26,8 @@ from compare.claims.c8_structure.measure import (
 )
 from compare.claims.c8_structure.schema import EditRow, Edits, Way
 from compare.errors import UnsupportedError
-from compare.frameworks import Framework, of_arm
-from compare.frameworks.limit import tried
+from compare.frameworks import Framework
+from compare.frameworks.session import session, tried
 
 BUDGET = 5.0
 """Seconds after which eager is not trained again on an edit."""
@@ -37,8 +37,7 @@ LIMIT = 60.0
 
 def measure(arm: str) -> Edits:
     """The record of claim C8 for an arm of a framework, which stands for static, and its eager arm for dynamic."""
-    framework = of_arm(arm)
-    framework.start(0)
+    framework = session(arm)
     theirs = framework.load(catalogue.__name__).edits()
     gc.freeze()  # what is loaded now is not walked by each collection during a step
     pairs = zip(catalogue.edits(), theirs, strict=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from compare.errors import InputsError
 from compare.frameworks import Framework, named
+from compare.frameworks.device import Device
 from compare.own import origin
 from compare.workloads import nearest
 
@@ -33,6 +35,7 @@ class Asked:
     seconds: float = 2.5
     limit: float = 300.0
     notes: str = ""
+    device: Device = "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -47,6 +50,21 @@ class Asked:
     def adapter(self) -> Framework:
         """The framework."""
         return named(self.framework)
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The processor time of this process; wall time where a GPU computes while the process waits."""
+        return time.process_time_ns if self.device == "cpu" else time.perf_counter_ns
+
+    def started(self) -> Framework:
+        """The framework, in this process and on the device, compiling as often as it would for a user.
+
+        Raises InputsError where the device is not there.
+        """
+        self.adapter.start(self.seed)
+        self.adapter.use(self.device)
+        self.adapter.bounded()
+        return self.adapter
 
     def load(self) -> tuple[Function, Calls]:
         """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""

@@ -46,8 +46,7 @@ def measure_times(job: Job) -> FrameworkTime:
 
 def _started(asked: Asked) -> tuple[Function, Calls]:
     """The function and its calls, in a process that compiles as a user's would."""
-    asked.adapter.start(asked.seed)
-    asked.adapter.bounded()
+    asked.started()
     return asked.load()
 
 
@@ -141,7 +140,7 @@ def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], p
     if ordered:
         budget = Budget(rounds=15, least=5, seconds=asked.seconds * len(ordered), block_seconds=0.03)
         # one thread on one core: the time of this process is that of the wall without what others take of the core
-        found = paired_rounds(ordered, budget, Random(f"{asked.seed}/{process}"), time.process_time_ns).steady()
+        found = paired_rounds(ordered, budget, Random(f"{asked.seed}/{process}"), asked.clock).steady()
         for arm, call in ordered.items():
             rows[arm].blocks = [seconds / len(calls) for seconds in found[arm]]
             rows[arm].peak = _peak(call)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
 from compare.frameworks import heap, named
@@ -27,12 +28,12 @@ STARTED = 600.0
 """Seconds that a worker may take beside its limit: to start, to make the calls, and to run eager."""
 
 
-def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: float) -> Asked:
+def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Asked:
     """The question. Raises InputsError for a mode that is none, and where the framework is not installed."""
     adapter = named(framework)
     if adapter.missing:
         raise InputsError(adapter.missing)
-    return Asked(framework, function, inputs, arms_of(adapter, tuple(modes)), **options)  # type: ignore[arg-type]
+    return Asked(framework, function, inputs, arms_of(adapter, tuple(modes)), **options)
 
 
 def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
@@ -59,9 +60,7 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
 
 def here(asked: Asked, function: Function, calls: Calls) -> Result:
     """The answer by this process alone, for what no other process can import: no intervals, and no cold caches."""
-    adapter = asked.adapter
-    adapter.start(asked.seed)
-    adapter.bounded()
+    adapter = asked.started()
     arrays = [adapter.arrays(call) for call in calls]
     gated = gate(asked, function, arrays, asked.arms)
     right = [arm for arm, mode in gated.modes.items() if mode.status == "ok"]
@@ -101,13 +100,13 @@ class _Workers:
         if not isinstance(answer, FrameworkGate):
             raise WorkerError(f"{self.asked.function}: {answer and error_of(answer)}")
         modes = {**answer.modes, **modes}
-        return FrameworkGate(
-            answer.version, answer.random, {arm: modes[arm] for arm in self.asked.arms}, answer.undoubled
-        )
+        answer.modes = {arm: modes[arm] for arm in self.asked.arms}
+        return answer
 
     def times(self, arms: Sequence[str], process: int) -> Record:
         """What these modes took; where a mode was ended at its limit, what it came to by then."""
-        answer = self._ask(TIMES, arms, process, heap.environment(self.folder))
+        counting = heap.environment(self.folder) if self.asked.device == "cpu" else {}
+        answer = self._ask(TIMES, arms, process, counting)
         if answer is not None:
             return answer
         calls, done = self.notes.read()
@@ -138,7 +137,7 @@ class _Workers:
             seed=self.asked.seed,
             arms=tuple(arms),
             asked=replace(self.asked, notes=str(self.notes.path)).to_dict(),
-            variables={**self.asked.adapter.environment(cache), **more},
+            variables={**self.asked.adapter.environment(cache, self.asked.device), **more},
         )
         self.notes.path.unlink(missing_ok=True)
         self.reporter.start(job.label)

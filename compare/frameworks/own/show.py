@@ -51,7 +51,9 @@ def heading(asked: Asked, gate: FrameworkGate, processes: Sequence[FrameworkTime
     where = f"in {count} fresh process{'' if count == 1 else 'es'} a mode" if asked.function else "in this process"
     step = f"value and gradients over {text.counted(calls_of(processes), 'call')}"
     name = Path(asked.function).name or "a function"
-    return f"{name} in {asked.adapter.title} {gate.version}: {step}, {where}"
+    gpu = gate.environment.gpu if gate.environment else None
+    on = f" on {gpu or asked.device}" if asked.device != "cpu" else ""
+    return f"{name} in {asked.adapter.title} {gate.version}{on}: {step}, {where}"
 
 
 def _names(asked: Asked) -> Iterator[str]:

@@ -1,0 +1,97 @@
+"""Where a framework computes: it says that there is no GPU, and names the one that there is in every record."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from compare import frameworks
+from compare.cli.command import graphduel
+from compare.errors import InputsError
+from compare.frameworks import device
+from compare.frameworks.own import run, show
+from compare.frameworks.own.measure import gate
+from compare.records.record import Environment
+from compare.run.job import Job
+from compare.run.worker import perform
+from tests.helpers import toy_framework
+
+FUNCTION = f"{toy_framework.__file__}:loss"
+CALLS = f"{toy_framework.__file__}:calls"
+COMMAND = ["compare", FUNCTION, "--inputs", CALLS, "--framework", "toy", "--processes", "0"]
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(device, "_gpus", [])
+    frameworks.named.cache_clear()
+    yield frameworks.named("toy")
+    frameworks.named.cache_clear()
+
+
+def gate_of(asked):
+    return gate(asked, toy_framework.loss, toy_framework.calls(), asked.arms)
+
+
+def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
+    with pytest.raises(InputsError, match=r"--device cuda: Toy sees no GPU here; .* or leave --device out"):
+        toy.use("cuda")
+    assert (toy.device, device.noted()) == ("cpu", None)
+    toy.use("cpu")
+    assert (toy.device, device.noted()) == ("cpu", None)
+
+
+def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
+    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
+    asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
+    record = perform(Job("framework gate", arms=asked.arms, asked=asked.to_dict()))
+    assert toy.device == "cuda"
+    assert record.environment.gpu == "A GPU"
+    assert "in Toy" in show.heading(asked, record, [])
+    assert " on A GPU: " in show.heading(asked, record, [])
+
+
+def test_the_clock_of_a_gpu_is_on_the_wall():
+    on = {name: run.asked_of("toy", FUNCTION, CALLS, (), device=name).clock for name in device.DEVICES}
+    assert on == {"cpu": time.process_time_ns, "cuda": time.perf_counter_ns}
+
+
+def test_a_record_of_the_cpu_names_no_gpu():
+    asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",))
+    record = perform(Job("framework gate", arms=asked.arms, asked=asked.to_dict()))
+    assert record.environment.gpu is None
+    assert " on " not in show.heading(asked, record, [])
+
+
+def test_the_command_refuses_a_device_that_is_not_there():
+    found = CliRunner().invoke(graphduel, [*COMMAND, "--device", "cuda"])
+    assert found.exit_code == InputsError.exit_code
+    assert "--device cuda: Toy sees no GPU here" in found.output
+
+
+def test_the_engines_of_ours_have_no_device():
+    found = CliRunner().invoke(graphduel, ["compare", FUNCTION, "--device", "cuda"])
+    assert found.exit_code == 2
+    assert "--device cuda is for a --framework" in found.output
+
+
+def test_machines_with_different_gpus_are_not_pooled():
+    from compare.records import machines
+
+    one, other = (machines.fingerprint(Environment(gpu=gpu)) for gpu in (None, "A GPU"))
+    assert machines.differences(one, other) == ["gpu None and A GPU"]
+
+
+def test_variables_for_the_cpu_hide_every_gpu_and_those_for_a_gpu_do_not(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    frameworks.named.cache_clear()
+    jax, tensorflow = (frameworks.named(name) for name in ("jax", "tensorflow"))
+    assert jax.environment(tmp_path)["JAX_PLATFORMS"] == "cpu"
+    assert jax.environment(tmp_path, "cuda")["JAX_PLATFORMS"] == "cuda,cpu"
+    assert tensorflow.environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert "CUDA_VISIBLE_DEVICES" not in tensorflow.environment(tmp_path, "cuda")
+    with pytest.raises(InputsError, match="HIPS autograd runs on the CPU alone; leave --device out"):
+        frameworks.named("autograd").use("cuda")

@@ -1,0 +1,80 @@
+"""C7 in a framework: from an edit to the first result, eager and compiled, and the code that each arm takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare import frameworks
+from compare.claims import CLAIMS
+from compare.claims.c7_prototyping import outside
+from compare.claims.c7_prototyping.edits import EDITS, length
+from compare.frameworks.base import Mode
+from compare.run.job import Job
+from compare.run.worker import perform
+from compare.workloads import branch_on_sum
+from tests.helpers.claim_records import said
+from tests.helpers.records import plain, typed
+
+CLAIM = CLAIMS["C7"]
+CHOSEN = [edit for edit in EDITS if edit.workload in ("tiny_mlp", "mlp_digits", "branch_on_sum")]
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(outside, "EDITS", CHOSEN)
+    frameworks.named.cache_clear()
+    yield frameworks.named("toy")
+    frameworks.named.cache_clear()
+
+
+def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy, monkeypatch):
+    monkeypatch.setattr(toy, "modes", (toy.modes[0], Mode("jit", traces=True)))
+    record = perform(Job("prototype", claim="C7", arm="toy-jit", source=CLAIM.outside))
+    assert (record.arm, record.claim) == ("toy-jit", "C7")
+    assert typed(plain(record))
+    rows = {row.task: row for row in record.tasks}
+    assert set(rows) == {edit.workload for edit in CHOSEN}
+    for row in rows.values():
+        assert not row.refused
+        assert all(len(cost.edit_to_result) == 1 and cost.edit_to_result[0] > 0 for cost in row.engines.values())
+    branching = rows["branch_on_sum"].engines
+    assert branching["dynamic"].tokens == length(branch_on_sum.loss)["tokens"]
+    assert branching["static"].tokens == length(branch_on_sum.static_loss)["tokens"]
+    verdict = CLAIM.judge([record])
+    assert verdict.finding.verdict == "proxy only"
+    assert said(verdict.to_dict(), "over 3 tasks: static takes")
+
+
+def test_the_edited_model_is_what_runs(toy):
+    edit = CHOSEN[0]
+    case = outside.loaded(toy, edit)
+    given = outside.arguments(toy, case)
+    with toy.edited(edit.module.__name__, edit.source()) as after:
+        values = [float(toy.build("toy-eager", loss, 0)(*given)[0]) for loss in (case.loss, after.loss)]
+    assert values[0] != pytest.approx(values[1], rel=1e-6)
+    assert toy.load(edit.module.__name__).loss is case.loss  # the module as it was stays loaded
+
+
+def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
+    record = outside.measure("toy-refusing")
+    assert [row.refused for row in record.tasks] == [
+        {"static": "NotImplementedError: cannot be compiled: it prints"}
+    ] * 3
+    assert all(row.engines.keys() == {"dynamic"} for row in record.tasks)
+    found = CLAIM.judge([record]).to_dict()
+    assert found["verdict"] == "inconclusive"
+    assert found["reasons"][0].startswith("0 tasks were measured")
+    assert said(found, "tiny_mlp, static: not run, NotImplementedError")
+
+
+def test_a_first_result_that_does_not_come_is_not_waited_for(toy, monkeypatch):
+    monkeypatch.setattr(toy, "build", lambda arm, loss, argnum: hang if arm == "toy-jit" else lambda *_: None)
+    monkeypatch.setattr(outside, "LIMIT", 0.05)
+    row = outside.measured(toy, "toy-jit", CHOSEN[0])
+    assert row.refused == {"static": "it did not end in 0.05 s"}
+
+
+def hang(*_):
+    while True:
+        pass

@@ -1,0 +1,105 @@
+"""C7 and C8 in frameworks: their trainings give our losses, their edits a result; and why they compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compare import frameworks
+from compare.claims.c7_prototyping import outside as prototyping
+from compare.claims.c7_prototyping.edits import EDITS
+from compare.claims.c8_structure import catalogue, measure
+from compare.claims.c8_structure import outside as structure
+from compare.errors import InputsError
+
+pytestmark = pytest.mark.peers
+ARMS = ("torch-compile", "tf-function", "jax-jit")
+each_framework = pytest.mark.parametrize("name", frameworks.names())
+each_arm = pytest.mark.parametrize("arm", ARMS)
+
+
+def started(name):
+    framework = frameworks.named(name)
+    if framework.missing:
+        pytest.skip(framework.missing)
+    framework.start(0)
+    return framework
+
+
+def of_arm(arm):
+    return started(frameworks.of_arm(arm).name)
+
+
+@each_framework
+def test_every_edited_training_has_our_losses_in_eager(name):
+    framework = started(name)
+    theirs = framework.load(catalogue.__name__).edits()
+    for ours, edit in zip(catalogue.edits(), theirs, strict=True):
+        expected = measure.trained_dynamic(ours.plain).losses
+        run = structure.trained(framework, framework.arms[0], edit.plain)
+        assert measure.apart(expected, run.losses) < measure.TOLERANCE, edit.name
+        assert run.rebuilds == 0
+
+
+@pytest.mark.slow
+@each_arm
+def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(arm, monkeypatch):
+    framework = of_arm(arm)
+    monkeypatch.setattr(structure, "LIMIT", 300.0)
+    monkeypatch.setattr(structure, "BUDGET", 0.0)
+    chosen = {"layer widened": 1} if arm == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
+    theirs = {edit.name: edit for edit in framework.load(catalogue.__name__).edits()}
+    for ours in catalogue.edits():
+        if ours.name in chosen:
+            expected = measure.trained_dynamic(ours.plain).losses
+            row = structure.measured(framework, arm, theirs[ours.name], expected)
+            assert row.agree, row
+            assert not row.refused
+            assert row.ways["retraced"].rebuild == chosen[ours.name]
+            assert row.ways["retraced"].steps > row.engines["dynamic"].steps
+            assert row.ways["retraced"].compile_seconds > 0
+
+
+@pytest.mark.slow
+@each_arm
+def test_an_edit_of_a_model_gives_a_result_in_both_arms(arm, monkeypatch):
+    framework = of_arm(arm)
+    monkeypatch.setattr(prototyping, "LIMIT", 300.0)
+    row = prototyping.measured(framework, arm, EDITS[0])
+    assert not row.refused
+    assert row.engines.keys() == {"dynamic", "static"}
+
+
+@pytest.mark.parametrize("arm", ["tf-function", "jax-jit"])
+def test_a_retrace_says_which_argument_has_changed_and_how_long_it_took(arm):
+    framework = of_arm(arm)
+
+    def loss(params, x, power):
+        return framework.functions()["sum"]((params["w"] * x) ** power)
+
+    step = framework.build(arm, loss, 0)
+    wide, half = np.ones((5, 3), np.float32), np.ones((2, 3), np.float16)
+    calls = [(np.ones((2, 3), np.float32), 2), (wide, 2), (wide, 2), (wide, 3), (half, 3)]
+    for x, power in calls:
+        params = {"w": np.ones(3, x.dtype)}
+        framework.wait(step(*framework.arrays((params, x, power))))
+    made = framework.observed(step).compilations
+    assert [one.reason for one in made] == [
+        "the first call",
+        "argument 1: float32[2, 3] before, float32[5, 3] now",
+        "argument 2: 2 before, 3 now",
+        "argument 0['w']: float32[3] before, float16[3] now, argument 1: float32[5, 3] before, float16[2, 3] now",
+    ]
+    assert all(one.seconds > 0 for one in made)
+
+
+@each_framework
+def test_without_a_gpu_a_framework_says_so_and_stays_on_the_cpu(name):
+    framework = started(name)
+    if framework.gpu():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InputsError, match=r"--device cuda: .*; .*leave --device out"):
+        framework.use("cuda")
+    framework.use("cpu")
+    array = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(framework.numpy(framework.arrays([array]))[0], array)
