@@ -22,7 +22,7 @@ from dynamic.tape import wrap, zeros
 from dynamic.tensor import Tensor
 from graphs import promotion, transforms, tree
 from graphs.ops.movement import identity
-from graphs.transforms import Argnums, Function, Pull, Pullback
+from graphs.transforms import Argnums, Function, Pull, VjpFunction
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -43,7 +43,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     return transforms.value_and_grad(_stepped, f, argnums, has_aux)
 
 
-def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
+def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
     """`f(*primals)`, and the function that turns cotangents, laid out like it, into a tuple of gradients.
 
     The tape is kept for as long as that function is, which can be called any number of times.

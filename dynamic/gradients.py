@@ -14,7 +14,7 @@ import numpy as np
 from dynamic import inplace, mode, tapes
 from dynamic.node import Edge, Leaf
 from dynamic.tape import History, wrap
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, goes_back_by
 from dynamic.walk import Way
 from graphs import reverse
 from graphs.errors import NotDifferentiableError, ShapeError, located
@@ -187,3 +187,6 @@ def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:
 def _copy(seed: Any, dtype: np.dtype[Any]) -> Any:
     array = seed._data if isinstance(seed, Tensor) else np.asarray(seed)
     return identity(array) if array.dtype == dtype else astype(array, dtype)
+
+
+goes_back_by(backward)

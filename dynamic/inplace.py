@@ -9,19 +9,15 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynamic import mode
-from dynamic.node import Leaf, Node
+from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
-
-if TYPE_CHECKING:
-    from dynamic.tensor import Tensor
-
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +72,7 @@ def owned(array: Array, given: set[int]) -> Array:
     return array
 
 
-def assign(tensor: Tensor, result: Tensor) -> Tensor:
+def assign(tensor: Held, result: Held) -> None:
     """Give `tensor` the values and the history of `result`, in its own memory.
 
     Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history; ShapeError and
@@ -96,10 +92,9 @@ def assign(tensor: Tensor, result: Tensor) -> Tensor:
         tensor._edge = node
         node.sequence = clock.tick()
         _check_residuals(node, data)
-    return tensor
 
 
-def _refuse(tensor: Tensor, result: Tensor) -> None:
+def _refuse(tensor: Held, result: Held) -> None:
     if type(tensor._edge) is Leaf:
         raise InplaceError(located("in-place change of a leaf that requires a gradient; wrap it in no_grad()"))
     if result._edge is not None and is_view(tensor._data):
@@ -108,19 +103,20 @@ def _refuse(tensor: Tensor, result: Tensor) -> None:
         )
 
 
-def _fitted(data: np.ndarray[Any, Any], result: Tensor) -> Tensor:
+def _fitted(data: np.ndarray[Any, Any], result: Held) -> Held:
     """The result in the dtype of the memory that takes it."""
-    if result.shape != data.shape:
+    shape, dtype = result._data.shape, result._data.dtype
+    if shape != data.shape:
         raise ShapeError(
-            located(f"in-place change of a tensor of shape {data.shape} to {result.shape}; write it out of place")
+            located(f"in-place change of a tensor of shape {data.shape} to {shape}; write it out of place")
         )
-    if result.dtype == data.dtype:
+    if dtype == data.dtype:
         return result
-    if not np.can_cast(result.dtype, data.dtype, "same_kind"):
+    if not np.can_cast(dtype, data.dtype, "same_kind"):
         raise DTypeError(
-            located(f"in-place change of {data.dtype} values to {result.dtype}; convert the tensor with astype first")
+            located(f"in-place change of {data.dtype} values to {dtype}; convert the tensor with astype first")
         )
-    converted: Tensor = astype(result, data.dtype)
+    converted: Held = astype(result, data.dtype)
     return converted
 
 
@@ -165,7 +161,7 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
             )
 
 
-def check_view(tensor: Tensor) -> None:
+def check_view(tensor: Held) -> None:
     """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
     time = tensor._edge.sequence if tensor._edge is not None else 0
     change = _change_since(tensor._data, time) if time < clock.rewritten else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Protocol, Union
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from graphs.op import Attrs, Op
 from graphs.pullback import Pullback
 from graphs.torch.printing import grad_fn_name
 
-if TYPE_CHECKING:
-    from dynamic.tensor import Tensor
-
 Edge = Union["Node", "Leaf", None]
 Hook = Callable[[Any], Any]
+
+
+class Held(Protocol):
+    """What nodes and changes in place know of a tensor: its array, and where its gradient goes."""
+
+    _data: np.ndarray[Any, Any]
+    _edge: Edge
 
 
 class Node:
@@ -99,14 +103,14 @@ class Leaf:
     attrs: Attrs = {}  # noqa: RUF012  (nobody writes to it)
     sequence = 0  # before every node
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = weakref.ref(tensor)
+    def __init__(self, tensor: Held) -> None:
+        self.tensor: weakref.ref[Any] = weakref.ref(tensor)
         self.shape: Shape = tensor._data.shape
         self.dtype: np.dtype[Any] = tensor._data.dtype
         self.hooks: list[Hook] | None = None
         self.closed = False
 
-    def renewed(self, tensor: Tensor) -> Leaf:
+    def renewed(self, tensor: Held) -> Leaf:
         """The leaf for the same tensor with other data."""
         leaf = Leaf(tensor)
         leaf.hooks = self.hooks

@@ -1,56 +1,19 @@
-"""Graphs as networkx sees them: export, labels, and whether two graphs are the same graph."""
+"""Whether two graphs are the same labelled graph."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import networkx as nx
-import numpy as np
 
-if TYPE_CHECKING:
-    from graphs.ir import Graph, Node
-
-
-def to_networkx(graph: Graph) -> nx.DiGraph[int]:
-    """A DiGraph over node numbers; `op`, `spec`, `label`, `source` on nodes, the argument `positions` on edges."""
-    number = {node: i for i, node in enumerate(graph.nodes)}
-    result: nx.DiGraph[int] = nx.DiGraph(name=graph.name)
-    for node, i in number.items():
-        result.add_node(i, op=node.op.name, spec=str(node.spec), label=label(node), source=node.source)
-    for node, i in number.items():
-        for position, source in enumerate(node.inputs):
-            if result.has_edge(number[source], i):
-                result.edges[number[source], i]["positions"] += (position,)
-            else:
-                result.add_edge(number[source], i, positions=(position,))
-    return result
-
-
-def label(node: Node) -> str:
-    """What a node is, apart from where it stands: op, spec, attributes, and the data of a constant."""
-    if node.op.name == "input":
-        return f"input {node.spec}"
-    if node.op.name == "constant":
-        return f"constant {node.spec} {_digest(node.attrs['value'])}"
-    attrs = ", ".join(f"{key}={value}" for key, value in sorted(node.options.items()))
-    held = "".join(f" {_contents(graph)}" for graph in node.subgraphs)
-    return f"{node.op.name} {node.spec} {attrs}{held}"
+from graphs.ir import Graph, Node
 
 
 def _contents(graph: Graph) -> str:
     """What a subgraph is, apart from the lines that it came from."""
     hashes = sorted(nx.get_node_attributes(_hashed(graph), "hash").values())
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
-
-
-def _digest(value: object) -> str:
-    return (
-        hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
-        if isinstance(value, np.ndarray)
-        else str(value)
-    )
 
 
 def isomorphic(first: Graph, second: Graph) -> bool:
@@ -66,12 +29,12 @@ def isomorphic(first: Graph, second: Graph) -> bool:
 
 
 def _hashed(graph: Graph) -> nx.DiGraph[int]:
-    hashes = {node: _hash(label(node), _place(graph, node)) for node in graph.nodes}
+    hashes = {node: _hash(node.label, *map(_contents, node.subgraphs), _place(graph, node)) for node in graph.nodes}
     classes = 0
     while classes < len(set(hashes.values())):
         classes = len(set(hashes.values()))
         hashes = _with_users(graph, _with_inputs(graph, hashes))
-    result = to_networkx(graph)
+    result = graph.to_networkx()
     nx.set_node_attributes(result, {i: hashes[node] for i, node in enumerate(graph.nodes)}, "hash")
     return result
 

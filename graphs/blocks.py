@@ -40,7 +40,7 @@ class Block:
     """A context manager whose changes end with their `with` statement; also entered and left by hand."""
 
     _hold: Hold | None = None
-    _entered: tuple[Exit, ...] = ()  # the holds of those who enter it by hand
+    _entered: tuple[Exit, ...] = ()  # the holds of code that enters it without `with`
 
     __exit__ = _Exit()
 

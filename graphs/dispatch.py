@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,13 +11,22 @@ from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.dims import Dim, is_symbolic
 from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, placed
-from graphs.spec import describe, spec_of
+from graphs.spec import TensorSpec, describe, spec_of
 
-if TYPE_CHECKING:
-    from graphs.op import Attrs, Op
+Attrs = dict[str, Any]
 
-Interpreter = Callable[["Op", Sequence[Any], "Attrs"], Any]
-Observer = Callable[["Op", Sequence[Any], "Attrs", Any], None]
+
+class Operation(Protocol):
+    """What is known here of an `Op`, which is defined above this module and called through it."""
+
+    name: str
+    kernel: Callable[..., Any]
+    infer: Callable[..., TensorSpec]
+    infix: str
+
+
+Interpreter = Callable[[Any, Sequence[Any], Attrs], Any]  # of an `Op`, its inputs and its attributes
+Observer = Callable[[Any, Sequence[Any], Attrs, Any], None]  # and its result
 
 interpreters: dict[type, Interpreter] = {}
 observers: Table[Observer] = {}
@@ -54,7 +63,7 @@ def interpreter_of(value: Any) -> Interpreter | None:
     return interpreters.get(type(value))
 
 
-def at_once(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+def at_once(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op on arrays and numbers, which no interpreter is to see."""
     try:
         return execute(op, arrays, attrs)
@@ -64,7 +73,7 @@ def at_once(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     return interpreters[Dim](op, arrays, attrs)  # arrays, but a symbolic size: only a trace can hold the result
 
 
-def check_operands(op: Op, args: Sequence[Any]) -> None:
+def check_operands(op: Operation, args: Sequence[Any]) -> None:
     """Raise DTypeError, naming op, specs and line, for an operand of a dtype that no tensor has."""
     try:
         promotion.check_operands(args)
@@ -72,7 +81,7 @@ def check_operands(op: Op, args: Sequence[Any]) -> None:
         raise explained(op, args, error) from None
 
 
-def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+def execute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """Run the kernel on arrays; the result is an array, 0-d included.
 
     An error names the op, the specs, the rule and the user's line.
@@ -88,7 +97,7 @@ def execute(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     return out
 
 
-def tell(op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
+def tell(op: Operation, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
     """Tell every observer that `out` now holds the result of an op, run without `execute`."""
     for observer in tuple(observers.values()):
         observer(op, arrays, attrs, out)
@@ -114,12 +123,12 @@ def _as_it_is(interpreter: Interpreter) -> Interpreter:
     return interpreter
 
 
-def explained(op: Op, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
+def explained(op: Operation, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
     """The error with the op, the operands' specs and the user's line in its message."""
     return placed(error, op.name, op.infix.join(map(_describe, args)), line)
 
 
-def _diagnosis(op: Op, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
+def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
     """The rule a failed kernel call broke, as `infer` tells it; NumPy's own words where it sees none."""
     if not isinstance(error, GraphError):
         try:

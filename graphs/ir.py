@@ -10,6 +10,7 @@ graph; the verifier checks it.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -111,6 +112,16 @@ class Node:
         return {key: format_attr(value) for key, value in self.attrs.items()}
 
     @property
+    def label(self) -> str:
+        """What it is, apart from where it stands: op, spec, attributes, and the data of a constant."""
+        if self.op is INPUT:
+            return f"input {self.spec}"
+        if self.op is CONSTANT:
+            value = self.attrs["value"]
+            return f"constant {self.spec} {_digest(value) if isinstance(value, np.ndarray) else value}"
+        return f"{self.op.name} {self.spec} {', '.join(f'{key}={text}' for key, text in sorted(self.options.items()))}"
+
+    @property
     def subgraphs(self) -> tuple[Graph, ...]:
         """The graphs among its attributes: the branches, condition or body of a control-flow op."""
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
@@ -137,6 +148,10 @@ def ancestors(nodes: Iterable[Node]) -> set[Node]:
     return seen
 
 
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+
+
 def _has_same_spec(one: Node, other: Node) -> bool:
     return one.spec is other.spec
 
@@ -152,7 +167,7 @@ _MOST = 1 << 14
 
 
 def redirect(node: Node, inputs: Sequence[Node]) -> None:
-    """Let a node read other nodes of the same specs: for who is still making the graph, before anybody has it."""
+    """Let a node read other nodes of the same specs: while the graph is still being made."""
     _set_inputs(node, tuple(inputs))
 
 
@@ -233,10 +248,18 @@ class Graph:
         return users
 
     def to_networkx(self) -> nx.DiGraph[int]:
-        """A DiGraph over node numbers, with attributes `op`, `spec`, `label` (nodes) and `positions` (edges)."""
-        from graphs.analysis import to_networkx
+        """A DiGraph over node numbers; `op`, `spec`, `label`, `source` on nodes, the argument `positions` on edges."""
+        import networkx as nx
 
-        return to_networkx(self)
+        number = {node: i for i, node in enumerate(self.nodes)}
+        result: nx.DiGraph[int] = nx.DiGraph(name=self.name)
+        for node, i in number.items():
+            result.add_node(i, op=node.op.name, spec=str(node.spec), label=node.label, source=node.source)
+        for node, i in number.items():
+            for position, source in enumerate(node.inputs):
+                before = result.get_edge_data(number[source], i, {"positions": ()})
+                result.add_edge(number[source], i, positions=(*before["positions"], position))
+        return result
 
     def __str__(self) -> str:
         return format_graph(self)

@@ -30,7 +30,7 @@ from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
 Array = Any  # what an op takes and gives: an array, a tensor or a symbol
-Attrs = dict[str, Any]
+Attrs = dispatch.Attrs
 Prepared = tuple[tuple[Any, ...], Attrs]
 Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
@@ -191,7 +191,7 @@ class Op:
         return self.apply(args, attrs)
 
     def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
-        """The same with inputs and attributes as `prepare` returns them: the type of an input decides who runs it.
+        """The same on what `prepare` returns: the type of an input decides which interpreter runs the op.
 
         Raises DTypeError for an operand of a dtype that no tensor has. Interpreters do so for theirs.
         """

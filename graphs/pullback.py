@@ -13,7 +13,7 @@ Value = Any
 Ndims = tuple[int | None, ...] | None
 
 
-class Step(NamedTuple):
+class RuleStep(NamedTuple):
     """The rule of one input: the places of its residuals among the saved values, and those that no later rule reads."""
 
     number: int
@@ -41,7 +41,7 @@ class Pullback:
         reader = {field: i for i, of_one in found.items() for field in of_one}  # the last one stays
         places = {i: tuple([fields.index(field) for field in of_one]) for i, of_one in found.items()}
         self.steps = [
-            Step(i, rule, places[i], tuple([p for p in places[i] if reader[fields[p]] == i]))
+            RuleStep(i, rule, places[i], tuple([p for p in places[i] if reader[fields[p]] == i]))
             for i, rule in rules.items()
         ]
         final = self.steps[-1]

@@ -22,10 +22,10 @@ from graphs.ops.shapes import dtype_of, shape_of
 
 Value = Any
 Entry = TypeVar("Entry", bound=Hashable)
-Pull = Callable[[Entry, Value], Iterator[tuple[Entry, Value]]]
+PullNode = Callable[[Entry, Value], Iterator[tuple[Entry, Value]]]
 
 
-def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: Pull[Entry]) -> None:
+def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: PullNode[Entry]) -> None:
     """Carry cotangents from outputs to inputs.
 
     `entries` come last to first; `pull(entry, cotangent)` yields each input of the entry with its contribution.
@@ -43,13 +43,13 @@ def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -
     cotangents[source] = total(cotangents.pop(source), contribution) if source in cotangents else contribution
 
 
-class Parts(dict[int, Value]):
+class PartCotangents(dict[int, Value]):
     """The cotangent of several tensors at once, by number; those that are missing are zero."""
 
 
 def total(held: Value, contribution: Value) -> Value:
     """The sum of two cotangents of one value; of several tensors at once, written into `held`."""
-    if not isinstance(held, Parts):
+    if not isinstance(held, PartCotangents):
         return add(held, contribution)
     for i, g in contribution.items():
         held[i] = total(held[i], g) if i in held else g

@@ -25,12 +25,12 @@ from graphs.spec import TensorSpec, spec_of
 Argnums = int | Sequence[int]
 Function = Callable[..., Any]
 Pull = Callable[[Mapping[int, Any]], tuple[Any, ...]]
-Record = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
-Pullback = Callable[[Any], tuple[Any, ...]]
+RecordFunction = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
+VjpFunction = Callable[[Any], tuple[Any, ...]]
 Differentiate = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any, tuple[Any, ...]]]
 
 
-def step_of(record: Record) -> Differentiate:
+def step_of(record: RecordFunction) -> Differentiate:
     """What runs a function whose value is to be differentiated, and gives its outputs and its gradients at once."""
 
     def step(f: Function, args: tuple[Any, ...], positions: list[int], has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
@@ -73,7 +73,7 @@ def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool =
     return gradient
 
 
-def vjp(record: Record, f: Function, primals: Sequence[Any]) -> tuple[Any, Pullback]:
+def vjp(record: RecordFunction, f: Function, primals: Sequence[Any]) -> tuple[Any, VjpFunction]:
     """The outputs of `f(*primals)`, and the function from their cotangents to those of the primals."""
     outputs, pull = record(f, primals, range(len(primals)))
     specs = tree.tree_map(spec_of, outputs)  # the shapes are all that is needed of the outputs
@@ -84,7 +84,7 @@ def vjp(record: Record, f: Function, primals: Sequence[Any]) -> tuple[Any, Pullb
     return outputs, pullback
 
 
-def jvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The outputs of `f(*primals)`, and how they change along the tangents.
 
     The pullback is linear, and its own pullback is the forward derivative: two reverse passes in place of a rule
@@ -104,7 +104,7 @@ def jvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[
     return outputs, tree.unflatten(structure, [pushed.get(i, zeros_like(leaf)) for i, leaf in enumerate(leaves)])
 
 
-def jacobian(record: Record, f: Function, argnums: Argnums = 0) -> Function:
+def jacobian(record: RecordFunction, f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns, for each leaf of the outputs, derivatives of shape `output.shape + input.shape`."""
 
     @functools.wraps(f)
@@ -117,12 +117,12 @@ def jacobian(record: Record, f: Function, argnums: Argnums = 0) -> Function:
     return derivatives
 
 
-def hessian(record: Record, f: Function, argnums: Argnums = 0) -> Function:
+def hessian(record: RecordFunction, f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns second derivatives, of shape `output.shape + input.shape + input.shape`."""
     return jacobian(record, jacobian(record, f, argnums), argnums)
 
 
-def hvp(record: Record, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+def hvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """The Hessian of a scalar function times the tangents, laid out like the primals.
 
     The Hessian is symmetric, so that the pullback of the gradient will do: reverse over reverse, one pass less

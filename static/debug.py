@@ -19,7 +19,7 @@ from static.call.stepping import stepped
 from static.codegen.sizes import resolve
 
 
-class Step(NamedTuple):
+class DebugStep(NamedTuple):
     """One node that has run: `node.op`, `node.spec` and `node.source` (the user's line), its inputs and its value.
 
     `values` holds what the graph of the node has computed so far, by node; `inside` are the nodes of control flow
@@ -38,7 +38,7 @@ class Step(NamedTuple):
         return f"{within}{self.node.op.name}: {self.node.spec}{line}"
 
 
-Visit = Callable[[Step], None]
+Visit = Callable[[DebugStep], None]
 
 
 def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = False) -> Any:
@@ -55,7 +55,7 @@ def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = Fals
     return tree.unflatten(executable.traced.outputs, list(_Walk(sizes, visit).run(graph, arrays, ())))
 
 
-def steps(executable: Executable, *args: Any, optimised: bool = False) -> Generator[Step, None, None]:
+def steps(executable: Executable, *args: Any, optimised: bool = False) -> Generator[DebugStep, None, None]:
     """Each step of a run when it is asked for: the node has run, and those after it have not.
 
     for step in static.debug.steps(exe, x):
@@ -64,7 +64,7 @@ def steps(executable: Executable, *args: Any, optimised: bool = False) -> Genera
     return _steps(executable, args, optimised)
 
 
-def _steps(executable: Executable, args: tuple[Any, ...], optimised: bool) -> Generator[Step, None, None]:
+def _steps(executable: Executable, args: tuple[Any, ...], optimised: bool) -> Generator[DebugStep, None, None]:
     return stepped(functools.partial(run, executable, *args, optimised=optimised))
 
 
@@ -73,9 +73,9 @@ def until(
     *args: Any,
     op: str | None = None,
     line: str | None = None,
-    when: Callable[[Step], Any] | None = None,
+    when: Callable[[DebugStep], Any] | None = None,
     optimised: bool = False,
-) -> Step | None:
+) -> DebugStep | None:
     """The first step of an op of this name, of a line (`model.py:12`) and for which `when(step)` holds.
 
     Nothing after it runs. None when the run ends before.
@@ -98,7 +98,7 @@ def check(executable: Executable, *args: Any, infinite: bool = True) -> Any:
         return run(executable, *args, visit=functools.partial(stop_at_anomaly, infinite=infinite))
 
 
-def stop_at_anomaly(step: Step, *, infinite: bool = True) -> None:
+def stop_at_anomaly(step: DebugStep, *, infinite: bool = True) -> None:
     """What `check` does after each node, for a `visit` that does more."""
     error = anomaly(step.node.op, step.inputs, step.value, infinite=infinite, line=step.node.source)
     if error is not None:
@@ -127,7 +127,7 @@ class _Walk:
                 inputs = tuple([values[source] for source in node.inputs])
                 values[node] = self._computed(node, inputs, inside)
                 if node.op.family != "source":  # constants compute nothing
-                    self._visit(Step(node, inputs, values[node], values, inside))
+                    self._visit(DebugStep(node, inputs, values[node], values, inside))
         return tuple(values[output] for output in graph.outputs)
 
     def _computed(self, node: Node, inputs: Sequence[Any], inside: tuple[Node, ...]) -> Any:

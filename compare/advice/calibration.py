@@ -22,7 +22,7 @@ from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
 from compare.engines.arms import transformed
-from compare.instruments.time.rounds import Call, collected, time_block
+from compare.instruments.time.rounds import TimedCall, collected, time_block
 from compare.records import machines
 from compare.records.record import Environment
 from compare.records.runs import Calibration
@@ -98,12 +98,12 @@ def _measured() -> Costs:
     return replace(bare, **_engines(bare))
 
 
-def block_seconds(call: Call, count: int) -> float:
+def block_seconds(call: TimedCall, count: int) -> float:
     """Seconds per call, on the thread's own clock: it stands still while others have the core."""
     return time_block(call, count, time.thread_time_ns)
 
 
-def least(call: Call, seconds: float = BLOCK_SECONDS) -> float:
+def least(call: TimedCall, seconds: float = BLOCK_SECONDS) -> float:
     """The seconds of a call: the least of some blocks of calls, each of about `seconds`."""
     call()
     count = max(1, int(seconds / max(block_seconds(call, 1), 1e-8)))
@@ -153,12 +153,12 @@ def timed(node: Node) -> float | None:
         return None
 
 
-def _own_call(node: Node) -> Call:
+def _own_call(node: Node) -> TimedCall:
     arrays = [_array(source.spec) for source in node.inputs]
     return partial(node.op.kernel, *arrays, **node.attrs)
 
 
-def _compiled_call(node: Node, out: Any) -> Call:
+def _compiled_call(node: Node, out: Any) -> TimedCall:
     """A function of the very expression that generated code has for the node."""
     arrays = {f"x{i}": _array(source.spec) for i, source in enumerate(node.inputs)}
     attrs: dict[str, Any] = {}
@@ -170,7 +170,7 @@ def _compiled_call(node: Node, out: Any) -> Call:
     expression = kernel_calls.call(node, "kernel", list(arrays), "out", named)
     given = {"kernel": kernel_calls.kernel(node, True), "out": out, **arrays, **attrs}
     source = f"lambda {', '.join(f'{name}={name}' for name in given)}: {expression}"
-    made: Call = eval(source, {**kernel_calls.NAMES, **given})  # noqa: S307  (made of names of our own)
+    made: TimedCall = eval(source, {**kernel_calls.NAMES, **given})  # noqa: S307  (made of names of our own)
     return made
 
 
@@ -192,7 +192,7 @@ def _fresh() -> Curve:
     return _curve(points)
 
 
-def _block_of(call: Call, count: int, held: list[Any]) -> float:
+def _block_of(call: TimedCall, count: int, held: list[Any]) -> float:
     """Seconds per call of a block whose results are held."""
     start = time.thread_time_ns()
     for _ in range(count):

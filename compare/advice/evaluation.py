@@ -40,7 +40,7 @@ Make = Callable[[], Case]
 
 
 @dataclass(frozen=True)
-class Row:
+class PredictionRow:
     """A prediction and what was measured: `ratio` is the time of dynamic over that of static.
 
     Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation.
@@ -117,7 +117,7 @@ def evaluate(chosen: Mapping[str, Make], costs: Costs, reporter: Reporter) -> di
     return {**summary(rows), "left_out": left_out, "machine": costs.machine, "calibration_seconds": costs.seconds}
 
 
-def row(name: str, whole: Case, costs: Costs) -> Row:
+def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     """Predict, then measure. Raises UnsupportedError and what the engines raise."""
     case = replace(whole, examples=whole.examples[:EXAMPLES], lengths=whole.lengths[:EXAMPLES])
     found = advise_case(case, costs)
@@ -135,7 +135,7 @@ def row(name: str, whole: Case, costs: Costs) -> Row:
     if predicted is None or found.static is None:
         raise ValueError(f"static was predicted to refuse it: {found.refused}")
     count = len(case.examples)
-    return Row(
+    return PredictionRow(
         name,
         predicted,
         ratio,
@@ -146,7 +146,7 @@ def row(name: str, whole: Case, costs: Costs) -> Row:
     )
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[PredictionRow]) -> dict[str, Any]:
     """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
 
     `always_static` is what naming static each time would have hit among the same rows.

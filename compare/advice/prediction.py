@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from compare.advice.costs import Costs
 from compare.advice.structures import Structure
-from compare.advice.work import Parts
+from compare.advice.work import StepSeconds
 from compare.report import text
 
 TIE = 1.25
@@ -31,8 +31,8 @@ class Advice:
     """
 
     winner: Winner
-    dynamic: Parts
-    static: Parts | None
+    dynamic: StepSeconds
+    static: StepSeconds | None
     compile: float | None
     compiles: int
     break_even: int | None
@@ -109,12 +109,16 @@ def winner(ratio: float) -> Winner:
 
 
 def break_even(compile: float, dynamic: float, static: float) -> int | None:
-    """The calls after which compiling has cost less than it has saved; None where a call saves nothing."""
+    """The calls after which compiling has cost less than it has saved; None where a call saves nothing.
+
+    A prediction has no intervals, and all its calls cost the same: the rule of `compare/claims/break_even.py`, which is
+    for measured first calls and an interval, then comes to this division.
+    """
     return ceil(compile / (dynamic - static)) if dynamic > static else None
 
 
-def _mean(parts: Sequence[Parts]) -> Parts:
-    return sum(parts, Parts()).times(1 / len(parts))
+def _mean(parts: Sequence[StepSeconds]) -> StepSeconds:
+    return sum(parts, StepSeconds()).times(1 / len(parts))
 
 
 def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None) -> list[str]:
@@ -130,7 +134,7 @@ def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None)
     return found
 
 
-def _dynamic_reason(parts: Parts) -> str:
+def _dynamic_reason(parts: StepSeconds) -> str:
     recording = parts.ops + parts.call
     each = text.seconds(recording / max(1, parts.count))
     new = f", {text.seconds(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
@@ -140,6 +144,6 @@ def _dynamic_reason(parts: Parts) -> str:
     )
 
 
-def _static_reason(parts: Parts) -> str:
+def _static_reason(parts: StepSeconds) -> str:
     ran = f"{text.counted(parts.count, 'kernel call')} of {text.seconds(parts.kernels)} in all"
     return f"static, {text.seconds(parts.total)}: {ran}, {text.seconds(parts.ops + parts.call)} beside"

@@ -2,7 +2,7 @@
 
 A step that holds much lets it all go at its end. The C library then hands the free end of its heap back, and each page
 is a page fault in the next step: several times what an elementwise kernel takes. How much is handed back depends on
-the largest array that the process has let go before, so each size is measured in a worker of its own.
+the largest array that the process has freed before, so each size is measured in a worker of its own.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import dynamic
 import static
 from compare.advice import work
 from compare.advice.costs import Costs
-from compare.advice.work import Parts
+from compare.advice.work import StepSeconds
 from compare.engines.arms import transformed
 from compare.errors import described
 from graphs import tree
@@ -26,8 +26,8 @@ from static.trace.tracing import trace_function
 class Predicted(NamedTuple):
     """The parts of a step in each engine, and the seconds of a compilation; None where static refuses the function."""
 
-    dynamic: Parts
-    static: Parts | None
+    dynamic: StepSeconds
+    static: StepSeconds | None
     compile: float | None
 
 

@@ -23,7 +23,7 @@ _LOOPS = ("scan", "while_loop", "while_loop_gradient")
 
 
 @dataclass(frozen=True)
-class Parts:
+class StepSeconds:
     """The seconds of a step, and where they go. `new` is what fresh arrays cost beside the same kernels in place."""
 
     kernels: float = 0.0
@@ -37,14 +37,14 @@ class Parts:
         """All of them."""
         return self.kernels + self.new + self.ops + self.call
 
-    def __add__(self, other: Parts) -> Parts:
-        return Parts(*map(operator.add, astuple(self), astuple(other)))
+    def __add__(self, other: StepSeconds) -> StepSeconds:
+        return StepSeconds(*map(operator.add, astuple(self), astuple(other)))
 
-    def times(self, factor: float) -> Parts:
+    def times(self, factor: float) -> StepSeconds:
         """The parts of so many steps."""
         *seconds, count = astuple(self)
         scaled: list[Any] = [*(second * factor for second in seconds), round(count * factor)]
-        return Parts(*scaled)
+        return StepSeconds(*scaled)
 
 
 def key(node: Node) -> str:
@@ -101,21 +101,21 @@ def new_seconds(node: Node, costs: Costs) -> float:
     return _kernel(node, costs).wrapped + fresh
 
 
-def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead) -> Parts:
+def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead) -> StepSeconds:
     """A step of the dynamic engine whose graph this is."""
     touched = memory.touched(graph)
     returned = costs.faulted(touched.largest, touched.held)
-    found = Parts(new=returned, call=overhead.call + overhead.array * _arrays(graph))
+    found = StepSeconds(new=returned, call=overhead.call + overhead.array * _arrays(graph))
     for node, times in calls(graph, 1):
         ops = overhead.op + (0.0 if node.op.family == "elementwise" else overhead.other)
         kernel = max(kernel_seconds(node, costs), _moving(touched, node, costs.moved))
-        found += Parts(kernel, new_seconds(node, costs), ops, count=1).times(times)
+        found += StepSeconds(kernel, new_seconds(node, costs), ops, count=1).times(times)
     return found
 
 
-def static_parts(graph: Graph, costs: Costs, trips: float = 1) -> Parts:
+def static_parts(graph: Graph, costs: Costs, trips: float = 1) -> StepSeconds:
     """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
-    found = Parts(call=costs.static.call + costs.static.array * _arrays(graph))
+    found = StepSeconds(call=costs.static.call + costs.static.array * _arrays(graph))
     touched = memory.touched(graph)
     for node, times in calls(graph, trips):
         parts = _static(node, costs)
@@ -150,28 +150,28 @@ def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
     return [(inner, float(turns)) for inner in node.subgraphs]
 
 
-def _static(node: Node, costs: Costs) -> Parts:
+def _static(node: Node, costs: Costs) -> StepSeconds:
     if node.op is fused:
         return _fused(node, costs)
     if node.op is result:  # an array that the group has written into
-        return Parts()
+        return StepSeconds()
     if node.op.view:
         free = memory.owner(node).op is not INPUT  # a view of a planned buffer is made once
-        return Parts() if free else Parts(kernel_seconds(node, costs), count=1)
-    return Parts(kernel_seconds(node, costs), ops=costs.static.op, count=1)
+        return StepSeconds() if free else StepSeconds(kernel_seconds(node, costs), count=1)
+    return StepSeconds(kernel_seconds(node, costs), ops=costs.static.op, count=1)
 
 
-def _fused(node: Node, costs: Costs) -> Parts:
+def _fused(node: Node, costs: Costs) -> StepSeconds:
     """The ops of a group, once for each block, at the size of a block."""
     body = node.subgraphs[0]
     cut = blocks.cut(groups.lower(body, node.attrs["space"]), {})
     count = max(1, math.ceil(cut.axes[0] / cut.rows)) if cut.axes and cut.rows else 1
-    found = Parts(ops=costs.static.op)
+    found = StepSeconds(ops=costs.static.op)
     for one in body.calls:
         if not one.op.view:
             kernel = _kernel(one, costs)
             seconds = kernel.out.at(amount(one) / count) * count + _started(one, costs)
-            found += Parts(seconds, ops=costs.block * count, count=1)
+            found += StepSeconds(seconds, ops=costs.block * count, count=1)
     return found
 
 

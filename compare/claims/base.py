@@ -89,9 +89,10 @@ class Claim:
     """Something people say about graphs, its strongest opposite, and the rule that decides between them.
 
     `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
-    the kinds in `reads` alone. `check` is the kind that is made for this claim alone. `tape` says whether it rests on
-    seconds and bytes of the dynamic engine alone, or on facts as well. `figures` are the modules that draw what serves
-    this claim alone. Figures in `literature` that come from an abstract say so.
+    the kinds in `reads` alone. `check` is the kind that is made for this claim alone, and `outside` the
+    `module:function` that makes one of that kind for an arm of a framework. `tape` says whether it rests on seconds
+    and bytes of the dynamic engine alone, or on facts as well. `figures` are the modules that draw what serves this
+    claim alone. Figures in `literature` that come from an abstract say so.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Claim:
     find: Callable[[Records], Finding]
     reads: tuple[type[Record], ...]
     check: Kind | None = None
+    outside: str = ""
     tape: Literal["alone", "partly", "not"] = "not"
     figures: tuple[str, ...] = ()
     literature: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ STATIC = "static-exact"
 G = TypeVar("G", bound=GridPlace)
 
 
-class Place(NamedTuple):
+class MapPlace(NamedTuple):
     """A cell of the map: a chain of `depth` ops over tensors of that many floats."""
 
     ops: str
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 class Point:
     """What was found at a place: a ratio, its interval where it is no exact count, and runs until static pays back."""
 
-    place: Place
+    place: MapPlace
     ratio: float
     interval: Interval | None = None
     pays_after: int | None = None
@@ -101,9 +101,9 @@ def _pays_after(cell: Evidence, interval: Interval) -> int | None:
     return None if runs is None else ceil(runs)
 
 
-def _grouped(rows: Sequence[G]) -> dict[Place, list[G]]:
+def _grouped(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
     """The rows of each place, over the processes, of the places that no process found different in the engines."""
-    found = grouped(rows, lambda row: Place(row.ops, row.depth, row.elements))
+    found = grouped(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
     return {place: found[place] for place in sorted(found) if all(row.status == "ok" for row in found[place])}
 
 

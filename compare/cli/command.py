@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from compare.instruments.parity.schema import Parity
     from compare.records.record import Record
 
-CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape")} | {"preset": ["quick"]}
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape", "frameworks")} | {"preset": ["quick"]}
 """The parameters of a run by the setting that they choose."""
 
 
@@ -62,6 +62,10 @@ CELLS = options.quick("quick", "Small sizes only, or every size.")
 PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
+FRAMEWORKS = click.option(
+    "--frameworks", type=options.FrameworkNames(), default=(), metavar="NAMES",
+    help="Measure these as well: torch,tensorflow,jax,autograd, or some of them.",
+)  # fmt: skip
 
 
 @graphduel.command()
@@ -72,6 +76,7 @@ PYTHON_TAPE = click.option(
 @click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
 @options.SEED
 @PYTHON_TAPE
+@FRAMEWORKS
 @options.executor
 @click.pass_context
 def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
@@ -107,7 +112,8 @@ def _again(settings: Any, directory: Path) -> list[str]:
     only = ["--only", settings.only] if settings.only else []
     words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
     tape = ["--python-tape"] if settings.python_tape else []
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
+    beside = ["--frameworks", ",".join(settings.frameworks)] if settings.frameworks else []
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *beside]
 
 
 @graphduel.command()

@@ -40,6 +40,26 @@ class Seconds(click.FloatRange):
         return number
 
 
+class FrameworkNames(click.ParamType[list[str]]):
+    """Names of frameworks with commas between them; they arrive as a list, each once."""
+
+    name = "frameworks"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """The names. Fails for one that no adapter has."""
+        from compare import frameworks
+        from compare.errors import UnknownNameError
+
+        asked = value.split(",") if isinstance(value, str) else value
+        found = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
+        for name in found:
+            try:
+                frameworks.named(name)
+            except UnknownNameError as error:
+                self.fail(str(error), param, ctx)
+        return found
+
+
 def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command]:
     """An option whose help shows its default."""
     return click.option(*names, help=help, show_default=True, **given)

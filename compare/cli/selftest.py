@@ -62,7 +62,8 @@ def _show(rates: Selftest) -> None:
     from compare.report import tables
     from compare.selftest import page
 
-    tables.show(page.COLUMNS, page.rows(rates), whole=page.COLUMNS)
+    if found := page.rates_table(rates):
+        tables.show(found.headers, found.rows, whole=found.headers)
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)
     if not rates.whole:

@@ -15,8 +15,8 @@ from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
-    from compare.instruments.lengths.sampling import Sample
-    from compare.instruments.lengths.trace import Trace
+    from compare.instruments.lengths.sampling import TraceSample
+    from compare.instruments.lengths.trace import LengthTrace
     from compare.records.record import Record
     from compare.run.job import Budget
     from compare.run.settings import Settings
@@ -84,17 +84,17 @@ class _Timing:
         return Settings("quick" if self.quick else "full", self.seed)
 
 
-def _trace(lengths: str, column: str, seed: int) -> Trace:
+def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
     from compare.instruments.lengths import trace
     from compare.instruments.lengths.distributions import drawn
 
     if lengths in DISTRIBUTIONS:
-        return trace.Trace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))
+        return trace.LengthTrace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
 
-def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
+def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
@@ -125,7 +125,7 @@ def _timed(run: _Timing, name: str, trace: Trace, laid: Any) -> int:
     return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
-def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Sample]:
+def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.instruments import lengths
     from compare.records.runs import error_of
@@ -147,7 +147,7 @@ def _measured(run: _Timing, name: str, trace: Trace) -> tuple[list[Record], Samp
     return records, sample
 
 
-def _sample(run: _Timing, trace: Trace) -> tuple[Sample, Budget]:
+def _sample(run: _Timing, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
     from compare.instruments import lengths
     from compare.instruments.lengths import probe

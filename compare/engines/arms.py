@@ -92,7 +92,7 @@ class JitStep(Step):
             transformed(static, loss, case.argnum),
             shapes=policy,
             limit=len(case.examples),  # the cache at its best: it never has to forget
-            dims=_masked_dims(case) if padded else case.dims,
+            dims=masked_dims(case) if padded else case.dims,
             buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
         )
@@ -170,7 +170,7 @@ def _masked(case: Case, policy: str) -> Callable[..., Any]:
     return case.masked
 
 
-def _masked_dims(case: Case) -> Dims:
+def masked_dims(case: Case) -> Dims:
     """The dims of `(params, *example, mask)`: the mask has the axis that varies."""
     if case.dims is None:
         raise UnsupportedError("padding needs to know which axes vary; give the case its dims")

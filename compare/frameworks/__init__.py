@@ -13,7 +13,7 @@ from compare.errors import UnknownNameError
 from compare.frameworks.base import Framework
 from compare.workloads import nearest
 
-__all__ = ["Framework", "named", "names"]
+__all__ = ["Framework", "named", "names", "of_arm"]
 
 _ADAPTERS = {
     "torch": "compare.frameworks.torch:Torch",
@@ -26,6 +26,14 @@ _ADAPTERS = {
 def names() -> tuple[str, ...]:
     """The name of every framework that has an adapter."""
     return tuple(_ADAPTERS)
+
+
+def of_arm(arm: str) -> Framework:
+    """The adapter of the framework that has that arm. Raises UnknownNameError."""
+    known = {arm: name for name in names() for arm in named(name).arms}
+    if arm not in known:
+        raise UnknownNameError(f"no framework has an arm {arm!r}; {nearest(arm, tuple(known))}")
+    return named(known[arm])
 
 
 @cache

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from compare.frameworks.source import Loader
+from compare.workloads.base import Case, Workload
 
 Function = Callable[..., Any]
 
@@ -30,10 +31,20 @@ def loss_in(returned: Any) -> Any:
 
 @dataclass(frozen=True)
 class Mode:
-    """A way for a framework to run a function; a `usual` one is among those compared unless others are asked for."""
+    """A way for a framework to run a function.
+
+    A `usual` one is among those that a user's function is compared in unless others are asked for, and one of the
+    `suite` among those that workloads are measured in.
+    One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
+    workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
+    One that `relaxes` compiles for shapes that vary, and is measured where they do.
+    """
 
     name: str
     usual: bool = True
+    suite: bool = True
+    traces: bool = False
+    relaxes: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,7 @@ class Framework(ABC):
     title    what the framework calls itself
     module   what is imported
     package  what is installed, as a requirement
+    remark   what a reader of its numbers must know
     """
 
     name: str
@@ -77,6 +89,7 @@ class Framework(ABC):
     package: str
     modes: tuple[Mode, ...]
     prefix: str = ""
+    remark: str = ""
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -122,6 +135,17 @@ class Framework(ABC):
 
     _loader: Loader | None = None
 
+    def workload(self, source: str) -> Workload:
+        """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
+        module, _, attribute = source.partition(":")
+        found: Workload = getattr(self.load(module), attribute)
+        return found
+
+    def loss(self, arm: str, case: Case) -> Function:
+        """The loss of a case as an arm takes it."""
+        rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
+        return rewritten or case.loss
+
     @abstractmethod
     def arrays(self, tree: Any) -> Any:
         """A container of NumPy arrays as one of the framework's; what is no array stays as it is."""
@@ -156,6 +180,9 @@ class Framework(ABC):
         """Where a compiled function draws the random numbers that the eager one draws, if it can."""
         return nullcontext()
 
+    def forget(self) -> None:
+        """Drop what this process has compiled; a cache on the disk stays."""
+
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""
         return Observed()
@@ -163,3 +190,8 @@ class Framework(ABC):
     def refuses(self, error: BaseException) -> bool:
         """Whether an error is the framework saying that it does not do this, rather than a fault."""
         return isinstance(error, NotImplementedError)
+
+    def reason(self, error: BaseException) -> str:
+        """What an error says, in a line."""
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__

@@ -10,12 +10,12 @@ import optree
 
 from compare.frameworks.base import Compilation, Function, Mode, Observed
 
-EXPORT = Mode("export", usual=False)
+EXPORT = Mode("export", usual=False, traces=True)
 OPTIONS: dict[Mode, dict[str, Any]] = {
     Mode("compile"): {},
-    Mode("compile-dynamic"): {"dynamic": True},
-    Mode("reduce-overhead"): {"mode": "reduce-overhead"},
-    Mode("max-autotune"): {"mode": "max-autotune"},
+    Mode("compile-dynamic", relaxes=True): {"dynamic": True},
+    Mode("reduce-overhead", suite=False): {"mode": "reduce-overhead"},
+    Mode("max-autotune", suite=False): {"mode": "max-autotune"},
 }
 """The modes of `torch.compile`."""
 
@@ -69,6 +69,16 @@ def listen() -> None:
         _usual.setdefault(name, getattr(torch._dynamo.config, name))
         setattr(torch._dynamo.config, name, many)
     set_compilation_metrics_limit(KEPT)
+
+
+def forget() -> None:
+    """Drop what is compiled and what was counted."""
+    import torch
+    import torch._dynamo.utils as dynamo
+
+    torch._dynamo.reset()
+    dynamo.clear_compilation_metrics()
+    dynamo.counters.clear()
 
 
 def bounded() -> None:

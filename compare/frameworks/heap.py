@@ -7,6 +7,7 @@ TensorFlow has none for the CPU. Nearly all that they allocate on the CPU comes 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shutil
 import subprocess
@@ -56,6 +57,13 @@ def read() -> Heap | None:
     if counter is None:
         return None
     return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_peak(), counter.graphduel_heap_blocks())
+
+
+def live() -> int:
+    """The bytes in use now, garbage collected first; 0 where this process does not count."""
+    gc.collect()
+    counted = read()
+    return counted.live if counted else 0
 
 
 def restart() -> None:

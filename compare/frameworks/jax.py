@@ -14,7 +14,7 @@ from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
-JIT = Mode("jit")
+JIT = Mode("jit", traces=True)
 
 
 class Jax(Framework):
@@ -22,6 +22,7 @@ class Jax(Framework):
 
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     modes = (EAGER, JIT)
+    remark = "JAX's eager arm compiles each primitive alone, and is slow for that: eager / jit tells more of that arm."
 
     @staticmethod
     def environment(cache: Path) -> dict[str, str]:
@@ -88,6 +89,12 @@ class Jax(Framework):
         import jax
 
         return jax.enable_x64(True)
+
+    def forget(self) -> None:
+        """Every cache in memory, that of primitives as well."""
+        import jax
+
+        jax.clear_caches()
 
     def observed(self, step: Function) -> Observed:
         """Compilations of the step, by its own cache; JAX tells their seconds in all, and no reasons as data."""

@@ -13,9 +13,9 @@ from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
 
 EAGER = Mode("eager")
-FUNCTION = Mode("function")
-RELAXED = Mode("function-relaxed")
-XLA = Mode("function-xla")
+FUNCTION = Mode("function", traces=True)
+RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
+XLA = Mode("function-xla", traces=True)
 _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
 
 
@@ -91,6 +91,10 @@ class TensorFlow(Framework):
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
         said = str(error)
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
+
+    def reason(self, error: BaseException) -> str:
+        """The last line: what AutoGraph raises quotes the user's code first."""
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1].strip()}"
 
 
 def _stepped(loss: Function, argnum: int) -> Function:

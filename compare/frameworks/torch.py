@@ -124,6 +124,10 @@ class Torch(Framework):
         with inductor.patch(fallback_random=True):
             yield
 
+    def forget(self) -> None:
+        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        dynamo.forget()
+
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded."""
         return dynamo.observed()

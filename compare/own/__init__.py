@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compare.errors import InputsError
-from compare.own import effects, measure
+from compare.own import bundle, effects, measure
 from compare.own.case import arms_of, case_of, checked
 from compare.own.result import Result
-from compare.run.job import Budget
+from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 
 __all__ = ["Result", "compare"]
@@ -65,15 +65,8 @@ def compare(
     if not allow_effects:
         effects.refuse(title, found)
     case = case_of(f, inputs, gradient, dims)
-    plan = measure.Plan(
-        name=title,
-        arms=arms,
-        repeats=processes or measure.REPEATS,
-        seed=seed,
-        budget=Budget(rounds=20, least=5, seconds=seconds),
-        command=command,
-        effects=tuple(map(str, found)),
-    )
+    said = {"command": command, "effects": list(map(str, found))}
     with measure.executor(f, inputs, case, dims, processes) as (source, execute):
-        records = measure.run(plan, case, source, execute, reporter or Reporter())
+        what = Job("parity", title, bundle.SIZE, source=source, seed=seed, arms=arms, budget=Budget(seconds=seconds))
+        records = measure.run(what, case, execute, reporter or Reporter(), processes or measure.REPEATS, **said)
     return Result(title, arms, tuple(records))

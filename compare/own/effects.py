@@ -39,7 +39,7 @@ NO_RESULT = "returns None"
 
 
 @dataclass(frozen=True)
-class Effect:
+class SideEffect:
     """What a function does, and the line that does it, `mine.py:12`, where that was found."""
 
     what: str
@@ -49,7 +49,7 @@ class Effect:
         return f"{self.what} ({self.line})" if self.line else self.what
 
 
-def refuse(name: str, found: Sequence[Effect]) -> None:
+def refuse(name: str, found: Sequence[SideEffect]) -> None:
     """Raises EffectsError that tells them, if there are any."""
     allow = "measure all the same with --allow-effects (allow_effects=True)"
     if [one.what for one in found] == [NO_RESULT]:
@@ -63,21 +63,21 @@ def refuse(name: str, found: Sequence[Effect]) -> None:
         )
 
 
-def effects_of(f: Callable[..., Any], example: Sequence[Any]) -> list[Effect]:
+def effects_of(f: Callable[..., Any], example: Sequence[Any]) -> list[SideEffect]:
     """The effects of one call. Python's and NumPy's random states are left as they were. Raises what f raises."""
     with _random_states_kept():
         heard, changed, output = _run(f, example)
         if changed:
             lines = _lines(f, example, changed)
-            heard += [Effect(f"changes {what}", lines.get(what, "")) for what in changed]
+            heard += [SideEffect(f"changes {what}", lines.get(what, "")) for what in changed]
     if output is None:
-        heard.append(Effect(NO_RESULT, _defined(f)))
+        heard.append(SideEffect(NO_RESULT, _defined(f)))
     return heard
 
 
-def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[Effect], list[str], Any]:
+def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[SideEffect], list[str], Any]:
     """What one call wrote, the names of what it changed, and its output."""
-    places, changed = list[reach.Place](), list[str]()
+    places, changed = list[reach.Changeable](), list[str]()
 
     def watched(*args: Any) -> Any:
         places.extend(_places(f, copies, args))
@@ -87,7 +87,7 @@ def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[Effect], l
         return output
 
     copies = _copied(example)
-    heard: list[Effect] = []
+    heard: list[SideEffect] = []
     with _listening(heard):
         output, _ = arms.transformed(dynamic, watched, None)(*copies)
     return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
@@ -109,7 +109,7 @@ def _lines(f: Callable[..., Any], example: Sequence[Any], changed: Sequence[str]
 
 
 @contextmanager
-def _stepping(places: Sequence[reach.Place], found: dict[str, str]) -> Iterator[None]:
+def _stepping(places: Sequence[reach.Changeable], found: dict[str, str]) -> Iterator[None]:
     """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
     seen = {place.name: place.read() for place in places}
     last, until = [""], time.monotonic() + LOOKING
@@ -135,7 +135,7 @@ def _stepping(places: Sequence[reach.Place], found: dict[str, str]) -> Iterator[
 class _Ear(io.TextIOBase):
     """A stream that notes which line of the user's writes to it, and shows nothing but what ops write."""
 
-    def __init__(self, name: str, stream: Any, heard: list[Effect]) -> None:
+    def __init__(self, name: str, stream: Any, heard: list[SideEffect]) -> None:
         self.stream_name, self.stream, self.heard = name, stream, heard
 
     def writable(self) -> bool:
@@ -143,17 +143,17 @@ class _Ear(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Note who writes."""
+        """Note which function writes."""
         frame = _writer(sys._getframe(1))
         if frame is None:
             self.stream.write(text)
         elif text:
-            self.heard.append(Effect(f"writes to {self.stream_name}", reach.line(frame)))
+            self.heard.append(SideEffect(f"writes to {self.stream_name}", reach.line(frame)))
         return len(text)
 
 
 @contextmanager
-def _listening(heard: list[Effect]) -> Iterator[None]:
+def _listening(heard: list[SideEffect]) -> Iterator[None]:
     out, err = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard)
     with redirect_stdout(out), redirect_stderr(err):
         yield
@@ -181,13 +181,13 @@ def _random_states_kept() -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[reach.Place]:
+def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[reach.Changeable]:
     """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
     pairs = enumerate(zip(example, args, strict=True))
-    arguments = [reach.Place(f"its argument {i}", partial(fingerprint, pair)) for i, pair in pairs]
+    arguments = [reach.Changeable(f"its argument {i}", partial(fingerprint, pair)) for i, pair in pairs]
     return [
-        reach.Place("the state of Python's random", random.getstate),
-        reach.Place("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
+        reach.Changeable("the state of Python's random", random.getstate),
+        reach.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
         *arguments,
         *reach.places(f),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from compare.records.record import OfArms, Record
 from compare.records.runs import Bare, Failure, Setting, error_of
 from compare.run import environment
 from compare.run.gate import sorted_out
-from compare.run.job import Budget, Job
+from compare.run.job import Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started
@@ -38,22 +38,6 @@ REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
 Execute = Callable[[Job], Record]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is measured, and how often: each repeat builds everything anew and keeps within the budget.
-
-    `effects` are what the function does besides its result, in words, where that is allowed.
-    """
-
-    name: str
-    arms: tuple[str, ...]
-    repeats: int
-    seed: int
-    budget: Budget
-    command: str | None
-    effects: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -69,32 +53,37 @@ def executor(
         yield source, (_worker if source else _Here(case))
 
 
-def run(plan: Plan, case: Case, source: str, execute: Execute, reporter: Reporter) -> list[Record]:
-    """The records, as a run of the suite would write them: run, parity, time and memory."""
-    parity = gate(plan, case)
-    records = [_header(plan, case, source, execute), parity]
+def run(what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: int, **said: Setting) -> list[Record]:
+    """The records, as a run of the suite would write them: run, parity, time and memory.
+
+    `what` is the job of its gate, which names the function, its arms, their seed and budget. Each of the repeats builds
+    everything anew. What is `said` of the run stands among its settings.
+    """
+    parity = gate(what, case)
+    records = [_header(what, case, execute, {"processes": repeats, **said}), parity]
     admitted, refused = sorted_out(parity.arms)
     if not admitted:
         return records
-    jobs = [_job("time", plan, source, admitted, process) for process in range(plan.repeats)]
+    jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
     reporter.pace.total = len(jobs) + len(admitted)
+    memories = replace(what, kind="memory")
     with reporter:
         for job in jobs:
             record = _done(job, execute, reporter)
             if isinstance(record, OfArms):
                 record.add(refused)
             records.append(record)
-        found = [_done(_job("memory", plan, source, (arm,)), execute, reporter) for arm in admitted]
+        found = [_done(replace(memories, arms=(arm,)), execute, reporter) for arm in admitted]
     failed = [record for record in found if isinstance(record, Failure)]
     measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
-    merged = Memory(**_job("memory", plan, source, ()).head, arms=measured)
+    merged = Memory(**memories.head, arms=measured)
     merged.add(refused)
     return [*records, *failed, merged] if measured else [*records, *failed]
 
 
-def gate(plan: Plan, case: Case) -> Parity:
+def gate(what: Job, case: Case) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
-    record = parity.check(_job("parity", plan, "", plan.arms), case, plan.arms)
+    record = parity.check(what, case, what.arms)
     for arm, row in record.arms.items():
         if row.status == "disagree" and arm.removeprefix(STATIC) in PADDING:
             row.reason = (
@@ -148,26 +137,18 @@ def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any,
         return ""
 
 
-def _header(plan: Plan, case: Case, source: str, execute: Execute) -> Record:
+def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) -> Record:
     settings: dict[str, Setting] = {
         "preset": OWN,
-        "seed": plan.seed,
-        "processes": plan.repeats,
+        "seed": what.seed,
         "only": None,
-        "where": "fresh workers" if source else "one process, built anew each time",
-        "function": plan.name,
+        "where": "fresh workers" if what.source else "one process, built anew each time",
+        "function": what.workload,
         "inputs": len(case.examples),
         "gradient": case.argnum is not None,
-        "command": plan.command,
-        "effects": list(plan.effects),
+        **said,
     }
     return started(settings, execute(Job("environment")))
-
-
-def _job(kind: str, plan: Plan, source: str, arms: tuple[str, ...], process: int | None = None) -> Job:
-    return Job(
-        kind, plan.name, bundle.SIZE, process, source=source, seed=plan.seed, arms=arms, budget=plan.budget
-    )  # fmt: skip
 
 
 def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:

@@ -38,19 +38,21 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, 
 
 
 @dataclass(frozen=True)
-class Place:
+class Changeable:
     """Something that can be changed, by the name that a message calls it, and how to read it."""
 
     name: str
     read: Callable[[], Any]
 
 
-def places(f: Any) -> list[Place]:
+def places(f: Any) -> list[Changeable]:
     """All that the code of `f`, and of the user's functions that it names, can reach by name."""
-    found: dict[tuple[int, str], Place] = {}
+    found: dict[tuple[int, str], Changeable] = {}
     waiting, seen = list(_functions(f)), set[int]()
     if not isinstance(f, FunctionType):
-        found[id(f), ""] = Place("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
+        found[id(f), ""] = Changeable(
+            "the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f))
+        )
     while waiting:
         one = waiting.pop()
         if id(one) in seen or not is_users(one.__code__.co_filename):
@@ -63,7 +65,7 @@ def places(f: Any) -> list[Place]:
     return list(found.values())
 
 
-def _named(f: FunctionType) -> Iterator[tuple[Any, str, Place, Any]]:
+def _named(f: FunctionType) -> Iterator[tuple[Any, str, Changeable, Any]]:
     """What one function can reach: what holds it, its name there, the place, and what is there now."""
     names = _names(f.__code__)
     for name in names:
@@ -74,14 +76,14 @@ def _named(f: FunctionType) -> Iterator[tuple[Any, str, Place, Any]]:
                 held = vars(value).get(attribute, _MISSING)
                 yield vars(value), attribute, _global(vars(value), attribute, f"{name}."), held
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-        yield cell, name, Place(f"the outer variable `{name}`", partial(_closed, cell)), _inside(cell)
+        yield cell, name, Changeable(f"the outer variable `{name}`", partial(_closed, cell)), _inside(cell)
     kept = (f.__defaults__, f.__kwdefaults__)
-    yield f, "()", Place(f"a default argument of {f.__name__}", lambda: fingerprint(kept)), None
-    yield f, ".", Place(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__)), None
+    yield f, "()", Changeable(f"a default argument of {f.__name__}", lambda: fingerprint(kept)), None
+    yield f, ".", Changeable(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__)), None
 
 
-def _global(space: Mapping[str, Any], name: str, before: str = "") -> Place:
-    return Place(f"the global `{before}{name}`", lambda: _state(space.get(name, _MISSING)))
+def _global(space: Mapping[str, Any], name: str, before: str = "") -> Changeable:
+    return Changeable(f"the global `{before}{name}`", lambda: _state(space.get(name, _MISSING)))
 
 
 def _state(value: Any) -> Any:

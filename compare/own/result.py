@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ from msgspec import to_builtins
 
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
-from compare.own.verdict import Verdict, verdict
+from compare.own.verdict import Measured
 from compare.records import lock, results
-from compare.records.record import Record
 from compare.records.runs import Failure
 
 SCHEMA = 1
@@ -21,17 +19,8 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Measured):
     """What comparing one function gave: `records` are those of a run of the suite, `verdict` follows from them."""
-
-    name: str
-    modes: tuple[str, ...]
-    records: tuple[Record, ...]
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
-        return verdict(self.records)
 
     @property
     def exit_code(self) -> int:

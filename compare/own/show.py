@@ -5,15 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compare.claims import tape
+from compare.own.verdict import Measured
 from compare.records.record import of
 from compare.records.runs import Failure, Run
 from compare.report import text
-
-if TYPE_CHECKING:
-    from compare.own.result import Result
 
 COLUMNS = ("mode", "a call, warm", "of dynamic's time", "one run from nothing", "compiles", "memory")
 WIDTH = 100
@@ -21,7 +19,7 @@ WIDTH = 100
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
 
 
-def rows(result: Result) -> list[tuple[str, ...]]:
+def rows(result: Measured) -> list[tuple[str, ...]]:
     """A row for each mode under COLUMNS; empty where nothing was measured."""
     found = result.verdict
     warm, first, memory = (contest.values for contest in (found.steady, found.first, found.memory))
@@ -38,7 +36,7 @@ def rows(result: Result) -> list[tuple[str, ...]]:
     ]
 
 
-def heading(result: Result) -> str:
+def heading(result: Measured) -> str:
     """`loss: value and gradients over 3 inputs; 3 × fresh workers; with the tape in Python`, if it ran there."""
     settings = _settings(result)
     step = "value and gradients" if settings["gradient"] else "value"
@@ -47,7 +45,7 @@ def heading(result: Result) -> str:
     return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{python}"
 
 
-def plain(result: Result) -> str:
+def plain(result: Measured) -> str:
     """The heading, an aligned table and the verdict, as wide as a page."""
     lines = [heading(result), "", *aligned((COLUMNS, *rows(result))), ""]
     notes = [
@@ -58,7 +56,7 @@ def plain(result: Result) -> str:
     return "\n".join([*lines, *textwrap.wrap(result.verdict.sentence, WIDTH, break_on_hyphens=False), *notes])
 
 
-def notes_of(result: Result) -> list[str]:
+def notes_of(result: Measured) -> list[str]:
     """That the tape ran in Python, effects that were allowed, why modes were not timed, and what failed meanwhile."""
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
     where = tape.in_python(result.records)
@@ -67,7 +65,7 @@ def notes_of(result: Result) -> list[str]:
     return [*slow, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
 
 
-def _settings(result: Result) -> Mapping[str, Any]:
+def _settings(result: Measured) -> Mapping[str, Any]:
     return of(result.records, Run)[0].settings
 
 
@@ -84,7 +82,7 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def html(result: Result) -> str:
+def html(result: Measured) -> str:
     """The same as an HTML fragment; every text in it is escaped."""
     head = "".join(_cell("th", name, place) for place, name in enumerate(COLUMNS))
     body = "".join(f"<tr>{''.join(_cell('td', c, i) for i, c in enumerate(row))}</tr>" for row in rows(result))
@@ -102,6 +100,6 @@ def _cell(tag: str, value: str, place: int) -> str:
     return f'<{tag} style="{_CELL};text-align:{"right" if place else "left"}">{escape(value)}</{tag}>'
 
 
-def _of_dynamic(result: Result, mode: str) -> str:
+def _of_dynamic(result: Measured, mode: str) -> str:
     ratio = result.verdict.of_dynamic.get(mode)
     return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}" if ratio else ""

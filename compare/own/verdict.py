@@ -1,9 +1,10 @@
-"""The verdict on a function, computed from its records: who costs least once warm, for one run, and in memory."""
+"""The verdict on a function, from its records: which mode costs least once warm, for one run, and in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from math import ceil, isfinite
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
-from compare.records.record import Records, of
+from compare.records.record import Record, Records, of
 from compare.report import text
 from compare.stats import Interval
 
@@ -36,7 +37,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OwnVerdict:
     """The verdict in one sentence, and its parts; `of_dynamic` is steady time over that of dynamic."""
 
     sentence: str
@@ -57,6 +58,20 @@ class Verdict:
         return {**_plain(self), "smallest_effect": SMALLEST_EFFECT}
 
 
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What was measured of one function: `records` are those of a run of the suite, `verdict` follows from them."""
+
+    name: str
+    modes: tuple[str, ...]
+    records: tuple[Record, ...]
+
+    @cached_property
+    def verdict(self) -> OwnVerdict:
+        """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
+        return verdict(self.records)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Interval):
         return [value.estimate, *(value.bounds() or (None, None))]
@@ -67,7 +82,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def verdict(records: Records) -> Verdict:
+def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
     times, memories = cells(records, Time), cells(records, Memory)
     warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
@@ -81,11 +96,11 @@ def verdict(records: Records) -> Verdict:
     stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
     sentence = _sentence(warm, first, memory, even, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
-    return Verdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
+    return OwnVerdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
 
 
 def contest(cell: Evidence, read: Read) -> Contest:
-    """Who costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
+    """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
     values = cell.means(read)
     if not values:
         return Contest()

@@ -69,14 +69,14 @@ def _arms(cell: Evidence) -> tuple[str, ...]:
 def _run(record: Time, row: TimeArm) -> dict[str, Any]:
     loops = row.calls_per_block or 1
     warmups = [[loops, seconds] for seconds in row.warmup if seconds > 0]
-    run = {"metadata": {"loops": loops, **_told(record)}, "values": [fmean(row.blocks)]}
+    run = {"metadata": {"loops": loops, **_metadata(record)}, "values": [fmean(row.blocks)]}
     return {**run, "warmups": warmups} if warmups else run
 
 
-def _told(record: Time) -> dict[str, Any]:
+def _metadata(record: Time) -> dict[str, Any]:
     """What a run says of its process and machine, by pyperf's names where it has them."""
     environment = record.environment or Environment()
-    told = {
+    found = {
         "graphduel_process": record.process,
         "hostname": record.host,
         "cpu_model_name": environment.cpu,
@@ -85,4 +85,4 @@ def _told(record: Time) -> dict[str, Any]:
         "platform": environment.system,
         "load_avg_1min": environment.load,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}

@@ -17,7 +17,7 @@ LARGEST = 2**62
 """Offsets are 64-bit numbers, so all sizes together stay below this, and so does every step."""
 
 
-class Row(NamedTuple):
+class BufferRow(NamedTuple):
     """A buffer: what it is called, the half-open lifetime [lower, upper) and its bytes."""
 
     id: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
         return self.lower, self.upper, self.size
 
 
-def read(lines: Iterable[str], name: str) -> list[Row]:
+def read(lines: Iterable[str], name: str) -> list[BufferRow]:
     """The buffers of a CSV file. Columns beside the four are left alone, and so are empty lines.
 
     Raises InputsError naming the file, the line and what is wrong there.
@@ -46,7 +46,7 @@ def read(lines: Iterable[str], name: str) -> list[Row]:
         raise InputsError(f"{name}:{reader.line_num + 1}: {error}") from None
 
 
-def write(rows: Sequence[Row], offsets: Sequence[int], path: Path | None) -> None:
+def write(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path | None) -> None:
     """The rows with their offsets, to a file that is written whole or not at all, or to stdout."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -61,7 +61,7 @@ def write(rows: Sequence[Row], offsets: Sequence[int], path: Path | None) -> Non
         raise InputsError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 
 
-def _checked(reader: csv.DictReader[str], name: str) -> Iterator[Row]:
+def _checked(reader: csv.DictReader[str], name: str) -> Iterator[BufferRow]:
     total, seen = 0, dict[str, int]()
     for fields in reader:
         place = f"{name}:{reader.line_num}"
@@ -75,13 +75,13 @@ def _checked(reader: csv.DictReader[str], name: str) -> Iterator[Row]:
         yield row
 
 
-def _row(fields: Mapping[str, str | None], place: str) -> Row:
+def _row(fields: Mapping[str, str | None], place: str) -> BufferRow:
     lower, upper, size = (_integer(fields[column], column, place) for column in COLUMNS[1:])
     if size < 0:
         raise InputsError(f"{place}: size is {size}; a size is 0 or more")
     if lower > upper:
         raise InputsError(f"{place}: lower is {lower} and upper is {upper}; a buffer lives in [lower, upper)")
-    return Row(str(fields["id"]), lower, upper, size)
+    return BufferRow(str(fields["id"]), lower, upper, size)
 
 
 def _integer(text: str | None, column: str, place: str) -> int:

@@ -1,7 +1,7 @@
-"""A lock on the folder of a run: who writes its records, so that nobody else does meanwhile.
+"""A lock on the folder of a run, held by the process that writes its records, so that no other does meanwhile.
 
-The operating system releases it when its holder ends, however that ends. What the file says is for people: it is
-never read to decide who holds the lock.
+The operating system releases it when its holder ends, however that ends. The file names the holder for people
+alone: whether the lock is held is asked of the operating system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def held(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
     """The lock on a folder, inside; its file is gone afterwards.
 
     Raises CompareError that names the holder where there is one, and OSError where no file can be made. Where the file
-    system knows no locks, `notice` hears of that and there is none.
+    system knows no locks, `notice` is called with a sentence on that, and there is no lock.
     """
     path = folder / NAME
     file = _taken(path, notice)
@@ -36,9 +36,13 @@ def held(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
             f"{folder} is being written by {_holder(path)}; wait until that has ended, or choose another --out"
         )
     try:
-        told = {"pid": os.getpid(), "host": machines.label(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        holder = {
+            "pid": os.getpid(),
+            "host": machines.label(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
         os.ftruncate(file, 0)
-        os.write(file, json.dumps(told).encode())
+        os.write(file, json.dumps(holder).encode())
         yield
     finally:
         with suppress(OSError):  # Windows removes no file that is open; one that stays is locked by nobody
@@ -79,13 +83,13 @@ else:
 
 
 def _holder(path: Path) -> str:
-    """`process 12 on this host since 2030-01-02T03:04:05+00:00`, as far as the file tells."""
-    told: Any = None
+    """`process 12 on this host since 2030-01-02T03:04:05+00:00`, as far as the file says."""
+    holder: Any = None
     with suppress(OSError, ValueError):
-        told = json.loads(path.read_text(encoding="ascii"))
-    if not isinstance(told, dict) or not all(
-        isinstance(told.get(name), (int, str)) for name in ("pid", "host", "since")
+        holder = json.loads(path.read_text(encoding="ascii"))
+    if not isinstance(holder, dict) or not all(
+        isinstance(holder.get(name), (int, str)) for name in ("pid", "host", "since")
     ):
         return "another process"
-    where = "this host" if told["host"] == machines.label() else f"another host ({told['host']})"
-    return f"process {told['pid']} on {where} since {told['since']}"
+    where = "this host" if holder["host"] == machines.label() else f"another host ({holder['host']})"
+    return f"process {holder['pid']} on {where} since {holder['since']}"

@@ -34,7 +34,10 @@ class Cell(NamedTuple):
 
 
 class JobName(Struct, frozen=True, omit_defaults=True):
-    """What tells one job from another."""
+    """What tells one job from another.
+
+    `arm` is that of a framework, which is compared with the framework's eager one; null where our engines are measured.
+    """
 
     kind: str
     workload: str | None = None
@@ -43,12 +46,13 @@ class JobName(Struct, frozen=True, omit_defaults=True):
     comparison: int | None = None
     process: int | None = None
     claim: str | None = None
+    arm: str | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
         """Those that the job has but for its kind: with them the record of the job begins."""
-        told = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
-        return {name: value for name, value in told.items() if value is not None}
+        given = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
+        return {name: value for name, value in given.items() if value is not None}
 
     def __str__(self) -> str:
         return " ".join(map(str, (self.kind, *self.fields.values())))
@@ -91,9 +95,10 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
 
     What a worker measured has the `seed` of its orders, the `environment` of the worker, and `startup`: from its start
     until it and both engines were loaded. `host` is the same for all that was measured on one host
-    (`compare.records.machines.label`).
+    (`compare.records.machines.label`). `arm` is that of a framework that was measured, null for our engines.
     """
 
+    arm: str | None = None
     host: str | None = None
     seed: int | None = None
     environment: Environment | None = None

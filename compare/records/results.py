@@ -26,6 +26,7 @@ from compare.records.runs import Failure, Run
 
 RESULTS = "results.jsonl"
 VERDICTS = "verdicts.json"
+FRAMEWORKS = "frameworks.json"
 VERSION = 1
 
 

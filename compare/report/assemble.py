@@ -14,7 +14,7 @@ from compare.instruments.time.schema import Time
 from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
 from compare.report import text, verdicts
-from compare.report.page import Page, Picture, Table, Verdict
+from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
 from compare.report.summary import Ratio, Summary
 from compare.run.settings import OWN
 
@@ -28,7 +28,14 @@ _GENERAL_LIMITS = (
 )
 
 
-def assemble(name: str, summary: Summary, found: Sequence[Verdict], pictures: Sequence[Picture], tape: str) -> Page:
+def assemble(
+    name: str,
+    summary: Summary,
+    found: Sequence[PageVerdict],
+    pictures: Sequence[Picture],
+    tape: str,
+    frameworks: Frameworks | None = None,
+) -> Page:
     """The page of the run directory `name`; `tape` says which tape ran."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
@@ -38,6 +45,7 @@ def assemble(name: str, summary: Summary, found: Sequence[Verdict], pictures: Se
         headline=(verdicts.headline(found), _speed(summary.ratios)),
         verdicts=tuple(found),
         pictures=tuple(pictures),
+        frameworks=frameworks,
         parity_notes=_parity_notes(records),
         parity=_parity_table(of(records, Parity)),
         environment=_environment(run),
@@ -81,21 +89,21 @@ def _parity_notes(records: Records) -> tuple[str, ...]:
 
 
 def _parity_table(parity: Sequence[Parity]) -> Table | None:
-    errors = ("output error", "gradient error", "tolerance")
-    headers = ("workload", "size", "arm", "status", *errors, "same graph", "why")
-    rows = tuple(
-        (
-            *record.cell,
-            arm,
-            row.status,
-            *(_error(value) for value in (row.output_error, row.gradient_error, row.tolerance)),
-            {True: "yes", False: "no", None: ""}[record.same_graph],
-            row.reason or "",
-        )
+    rows = (
+        {
+            **record.cell._asdict(),
+            "arm": arm,
+            "status": row.status,
+            "output error": _error(row.output_error),
+            "gradient error": _error(row.gradient_error),
+            "tolerance": _error(row.tolerance),
+            "same graph": {True: "yes", False: "no", None: ""}[record.same_graph],
+            "why": row.reason or "",
+        }
         for record in parity
         for arm, row in record.arms.items()
     )
-    return Table(headers, rows, "llllrrrll") if rows else None
+    return Table.of("llllrrrll", rows)
 
 
 def _error(value: float | None) -> str:

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from compare.report.page import Page, Picture, Table, Verdict
+from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
 from compare.report.terminal import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
@@ -27,6 +27,8 @@ def _blocks(page: Page) -> Iterator[str]:
     yield "## The claims"
     for verdict in page.verdicts:
         yield from _claim(verdict)
+    if page.frameworks:
+        yield from _frameworks(page.frameworks)
     yield "## Figures"
     for picture in page.pictures:
         yield from _picture(picture)
@@ -42,12 +44,12 @@ def _blocks(page: Page) -> Iterator[str]:
     yield table(page.failures)
 
 
-def _verdict_table(verdicts: Iterable[Verdict]) -> str:
+def _verdict_table(verdicts: Iterable[PageVerdict]) -> str:
     rows = tuple((f"{v.claim} {v.title}", f"{v.icon} {v.word}", v.effect, v.why) for v in verdicts)
     return table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
 
 
-def _claim(verdict: Verdict) -> Iterator[str]:
+def _claim(verdict: PageVerdict) -> Iterator[str]:
     yield f"### {_text(verdict.claim)}: {_text(verdict.title)}"
     yield f"**{verdict.icon} {_text(verdict.word)}**" + (f" {_text(verdict.effect)}" if verdict.effect else "")
     named = (
@@ -69,6 +71,19 @@ def _claim(verdict: Verdict) -> Iterator[str]:
         if lines:
             yield f"**{name}**"
             yield _bullets(lines)
+
+
+def _frameworks(found: Frameworks) -> Iterator[str]:
+    yield "## Other frameworks"
+    yield table(found.agreement)
+    for name, reasons in found.reasons:
+        yield f"**{_text(name)}**"
+        yield _bullets(reasons)
+    yield table(found.cells)
+    for name, verdicts in found.verdicts:
+        yield f"### {_text(name)}"
+        yield table(verdicts)
+    yield _bullets(found.notes)
 
 
 def _picture(picture: Picture) -> Iterator[str]:

@@ -1,5 +1,8 @@
 """What the report says, as plain data: the HTML and the Markdown are two printings of one `Page`."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -10,6 +13,12 @@ class Table:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     align: str
+
+    @classmethod
+    def of(cls, align: str, rows: Iterable[Mapping[str, str]]) -> Table | None:
+        """The table of rows that have each cell under its header, all in one order; None without rows."""
+        found = list(rows)
+        return cls(tuple(found[0]), tuple(tuple(row.values()) for row in found), align) if found else None
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PageVerdict:
     """A claim with what the run says about it; everything is ready to print."""
 
     claim: str
@@ -48,14 +57,26 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Frameworks:
+    """What a run says of other frameworks: whether they agree with our engines, why not, and what each took."""
+
+    notes: tuple[str, ...]
+    agreement: Table
+    reasons: tuple[tuple[str, tuple[str, ...]], ...]
+    cells: Table
+    verdicts: tuple[tuple[str, Table], ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole report, in reading order."""
 
     title: str
     subtitle: str
     headline: tuple[str, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PageVerdict, ...]
     pictures: tuple[Picture, ...]
+    frameworks: Frameworks | None
     parity_notes: tuple[str, ...]
     parity: Table | None
     environment: Table | None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from compare.claims.base import Label, Regime, strongest
-from compare.claims.base import Verdict as Judged
+from compare.claims.base import Label, Regime, Verdict, strongest
 from compare.report import text
-from compare.report.page import Table, Verdict
+from compare.report.page import PageVerdict, Table
 from compare.stats import Interval
 
 # A word and a shape for each verdict, so that colour is never the only cue.
@@ -30,7 +29,7 @@ _COUNTED = {
 }
 
 
-def headline(verdicts: Sequence[Verdict]) -> str:
+def headline(verdicts: Sequence[PageVerdict]) -> str:
     """One sentence that counts the verdicts."""
     if not verdicts:
         return "No verdict was computed for this run."
@@ -39,13 +38,13 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     return f"Of {len(verdicts)} claims: {text.listed([part for part in parts if not part.startswith('0 ')])}."
 
 
-def printed(judged: Judged) -> Verdict:
+def printed(judged: Verdict) -> PageVerdict:
     """A verdict as the page shows it."""
     claim, finding = judged.claim, judged.finding
     icon, tone = _MARKS[finding.verdict]
     effect = finding.effect
     unit = effect.unit if effect else ""
-    return Verdict(
+    return PageVerdict(
         claim=claim.id,
         title=claim.title,
         statement=claim.statement,

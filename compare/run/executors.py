@@ -235,16 +235,16 @@ class Cluster(Executor):
             unlike = self._unlike(address)
             self._known[address] = not unlike
             if unlike:
-                told = ", ".join(unlike)
-                self.notice(f"{machines.label(_host(address))} has joined and is not used, as it is not alike: {told}")
+                host, differences = machines.label(_host(address)), ", ".join(unlike)
+                self.notice(f"{host} has joined and is not used, as it is not alike: {differences}")
         return self._known[address]
 
     def _unlike(self, address: str) -> list[str]:
         """In what a worker's graphduel differs from this one, and its machine from the first."""
         future = self.client.submit(_there, _environment, workers=[address], allow_other_workers=False, pure=False)
-        code, told = future.result(timeout=PATIENCE)
-        self._reference = self._reference or machines.fingerprint(told)
-        return [*_of_another(code, told), *machines.differences(self._reference, machines.fingerprint(told))]
+        code, there = future.result(timeout=PATIENCE)
+        self._reference = self._reference or machines.fingerprint(there)
+        return [*_of_another(code, there), *machines.differences(self._reference, machines.fingerprint(there))]
 
 
 class _LostError(Exception):
@@ -265,10 +265,10 @@ def _environment() -> tuple[str, Environment]:
     return product.code(), environment()
 
 
-def _of_another(code: str, told: Environment) -> list[str]:
-    """In what the graphduel of a worker, which `told` this of itself, differs from that of the command."""
+def _of_another(code: str, there: Environment) -> list[str]:
+    """In what a worker's graphduel, of this code and environment, differs from that of the command."""
     own, here = _environment()
-    pairs = (("code", own, code), ("tape", here.tape, told.tape))
+    pairs = (("code", own, code), ("tape", here.tape, there.tape))
     return [f"{name} {one} in this command and {other} in its workers" for name, one, other in pairs if one != other]
 
 

@@ -35,8 +35,9 @@ class Job:
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
     chooses them (`compare.instruments.lengths.distributions`), and `examples` are lengths that it is given.
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
-    cores. `asked` is what a user asks about a function in a framework (`compare.frameworks.own`), and `variables` are
-    those of the environment that its worker starts with.
+    cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
+    measured. `asked` is what a user asks about a function in a framework (`compare.frameworks.own`), and `variables`
+    are those of the environment that its worker starts with.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Job:
     claim: str | None = None
     lengths: str | None = None
     comparison: int | None = None
+    arm: str | None = None
     source: str = ""
     seed: int = 0
     arms: tuple[str, ...] = ()
@@ -84,7 +86,8 @@ class Job:
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"
-        return f"{self.kind} {cell}{process}".strip().replace(" ,", ",")
+        arm = f", {self.arm}" if self.arm else ""
+        return f"{self.kind} {cell}{arm}{process}".strip().replace(" ,", ",")
 
     def random(self) -> Random:
         """The job's own generator: the same job draws the same orders in every run of one seed."""

@@ -34,8 +34,8 @@ def run_job(job: Job, timeout: float) -> Record:
 def ask(job: Job, timeout: float) -> Record:
     """What a fresh worker answers. Raises WorkerError when it crashes, overruns, or answers nothing."""
     path = [str(Path(entry).absolute()) for entry in sys.path]
-    told = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
-    message = {"spawned": time.time(), **told}
+    request = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
+    message = {"spawned": time.time(), **request}
     worker = subprocess.Popen(
         [sys.executable, "-P", WORKER],
         stdin=subprocess.PIPE,

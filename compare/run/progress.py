@@ -85,7 +85,7 @@ class Reporter:
         """Say something worth a line."""
 
 
-class Lines(Reporter):
+class LineReporter(Reporter):
     """One plain line per job that ran, for logs."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -144,7 +144,7 @@ def reporter() -> Reporter:
     from rich.console import Console
 
     console = Console(stderr=True)
-    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(console.file)
+    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else LineReporter(console.file)
 
 
 def _progress(console: Console) -> Progress:

@@ -22,12 +22,12 @@ from compare.run.progress import Reporter
 Wanted = tuple[Job, Mapping[str, Arm]]
 """A job, with a row for each arm that was refused at the gate, for its record."""
 ENVIRONMENT = ("cpu", "python", "numpy", "commit")
-"""What is told where it has changed since an earlier start."""
+"""A run that goes on names those of these that have changed since its earlier start."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """What runs the jobs of a run: its journal, who watches, who executes, and for how many seconds a job."""
+    """What runs the jobs of a run: its journal, its reporter, its executor, and the most seconds of a job."""
 
     journal: Journal
     reporter: Reporter

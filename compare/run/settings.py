@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
@@ -63,6 +63,21 @@ class Closer:
 
 
 @dataclass(frozen=True)
+class OutsideSettings:
+    """What is measured of frameworks: the cells of the run and workloads added to them, in so many processes.
+
+    The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
+    for its first epoch, and `timeout` ends a worker, also one that makes the check of a claim.
+    """
+
+    adds: tuple[str, ...]
+    processes: int
+    budget: Budget
+    limit: float
+    timeout: float
+
+
+@dataclass(frozen=True)
 class Preset:
     """How much a run measures: sizes, worker processes per cell, how long each.
 
@@ -80,6 +95,7 @@ class Preset:
     timeout: float
     tables: Tables
     closer: Closer
+    outside: OutsideSettings
     leaves_out: tuple[str, ...] = ()
     memory: int = 8 * GIB
 
@@ -95,6 +111,9 @@ PRESETS: Mapping[str, Preset] = {
             "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
             budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
+        outside=OutsideSettings(
+            ("encoder_text",), 4, Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
+        ),
         leaves_out=(
             "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
         ),
@@ -107,6 +126,9 @@ PRESETS: Mapping[str, Preset] = {
             "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
         ),
         closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
+        outside=OutsideSettings(
+            (), 4, Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
+        ),
     ),
 }  # fmt: skip
 
@@ -115,7 +137,7 @@ PRESETS: Mapping[str, Preset] = {
 class Settings:
     """What a user asked for. `only` is a glob on `workload` or `workload/size`.
 
-    With `python_tape` claims are judged by a tape in Python too.
+    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines.
     """
 
     preset: str = "quick"
@@ -123,6 +145,7 @@ class Settings:
     processes: int = PRESETS["quick"].processes
     only: str | None = None
     python_tape: bool = False
+    frameworks: Sequence[str] = ()
 
     @property
     def limits(self) -> Preset:
@@ -131,7 +154,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """As a run's first line records them."""
-        return asdict(self)
+        return {**asdict(self), "frameworks": list(self.frameworks)}
 
     def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
         """A job of that kind for a cell, with the budget of the preset unless another is given."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError, ResultsError
+from compare.frameworks.outside import stage as outside
 from compare.instruments.parity.schema import Parity
 from compare.records import journal, results
 from compare.records.journal import Journal
@@ -72,6 +73,8 @@ def run(
     with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
         with reporter:
             _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+            if settings.frameworks:
+                outside.measure(Runner(kept, reporter, pool, settings.limits.outside.timeout), settings, chosen)
         return _outcome(kept, finish(directory, kept.records))
 
 
@@ -96,12 +99,17 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
     from compare import report
+    from compare.frameworks.outside import agreement, roles
 
     asked = any(run.settings.get("python_tape") for run in of(records, Run))
-    verdicts = _judge(records, python_tape or asked)
+    own = roles.inside(records)
+    verdicts = _judge(own, python_tape or asked)
+    beside = agreement.judged(records, verdicts)
     try:
         results.write_json(directory / results.VERDICTS, [verdict.to_dict() for verdict in verdicts])
-        report.write(directory, records, verdicts)
+        if beside:
+            results.write_json(directory / results.FRAMEWORKS, [found.to_dict() for found in beside])
+        report.write(directory, own, verdicts, beside)
     except OSError as error:
         again = f"graphduel report {shlex.quote(str(directory))}"
         raise ResultsError(

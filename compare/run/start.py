@@ -15,7 +15,7 @@ PACKAGES = ("graphs", "static", "dynamic", "compare")
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 
 
-class Beside:
+class PackageFinder:
     """Finds the packages of graphduel beside this one."""
 
     @staticmethod
@@ -26,8 +26,8 @@ class Beside:
 
 def keep_to_home() -> None:
     """From now on this process imports the packages of graphduel from one place alone."""
-    if Beside not in sys.meta_path:
-        sys.meta_path.insert(0, Beside)
+    if PackageFinder not in sys.meta_path:
+        sys.meta_path.insert(0, PackageFinder)
 
 
 if __name__ == "__main__":

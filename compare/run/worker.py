@@ -57,14 +57,15 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
     except Exception as error:  # noqa: BLE001  (whatever a cell raises is its result)
         record = failure(job, described(error))
-    record.seed, record.environment, record.startup = job.seed, there, started
+    record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
     return record
 
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
     if job.claim is not None:
-        return _named(job.source)
+        check = _named(job.source)
+        return partial(check, job.arm) if job.arm else check
     return partial(_named(KINDS[job.kind].measure), job)
 
 

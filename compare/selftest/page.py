@@ -8,8 +8,6 @@ from compare.report.markdown import table
 from compare.report.page import Table
 from compare.selftest.rates import LEAST_LEAK
 
-COLUMNS = ("injected", "measured", "found", "of", "rate, 95% interval", "target")
-
 _PAGE = """# How far the harness can be trusted
 
 An engine was compared with itself: as it is, slowed down by a known share of its own work, and leaking known bytes. A
@@ -25,9 +23,9 @@ slowdown counts as found when the 95% interval of its ratio excludes 1, a leak w
 """
 
 
-def rows(rates: Selftest) -> list[tuple[str, ...]]:
+def rates_table(rates: Selftest) -> Table | None:
     """A row for each size that was injected."""
-    return [*map(_slowdown, rates.speed), *map(_leak, rates.leaks)]
+    return Table.of("lrrrll", [*map(_slowdown, rates.speed), *map(_leak, rates.leaks)])
 
 
 def markdown(rates: Selftest) -> str:
@@ -35,7 +33,7 @@ def markdown(rates: Selftest) -> str:
     environment, settings = rates.environment or Environment(), rates.settings
     return _PAGE.format(
         least=LEAST_LEAK,
-        table=table(Table(COLUMNS, tuple(rows(rates)), "lrrrll")),
+        table=table(rates_table(rates)),
         minutes=rates.seconds / 60,
         outcome=rates.outcome,
         at=rates.at,
@@ -46,17 +44,23 @@ def markdown(rates: Selftest) -> str:
     )
 
 
-def _slowdown(row: SpeedRate) -> tuple[str, ...]:
+def _slowdown(row: SpeedRate) -> dict[str, str]:
     injected = f"{row.injected:.0%} slower, counted {row.counted:.2%}" if row.injected else "nothing"
-    return injected, f"{row.estimate:.3f} ±{row.half_width:.1%}", *_found(row)
+    return _row(injected, f"{row.estimate:.3f} ±{row.half_width:.1%}", row)
 
 
-def _leak(row: LeakRate) -> tuple[str, ...]:
+def _leak(row: LeakRate) -> dict[str, str]:
     injected = f"{row.injected:,.0f} bytes an epoch" if row.injected else "no leak"
-    return injected, f"{row.kept:,.0f} bytes", *_found(row)
+    return _row(injected, f"{row.kept:,.0f} bytes", row)
 
 
-def _found(row: Rate) -> tuple[str, ...]:
-    low, high = row.interval
-    target = {None: "none", True: "met", False: "missed"}[row.met]
-    return str(row.found), str(row.comparisons), f"{row.rate:.1%} ({low:.1%} to {high:.1%})", target
+def _row(injected: str, measured: str, rate: Rate) -> dict[str, str]:
+    low, high = rate.interval
+    return {
+        "injected": injected,
+        "measured": measured,
+        "found": str(rate.found),
+        "of": str(rate.comparisons),
+        "rate, 95% interval": f"{rate.rate:.1%} ({low:.1%} to {high:.1%})",
+        "target": {None: "none", True: "met", False: "missed"}[rate.met],
+    }

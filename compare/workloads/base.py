@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Workload:
-    """A case at each of several sizes, what it shows, and who should win if theory is right.
+    """A case at each of several sizes, what it shows, and which engine should win if theory is right.
 
     sizes     small, medium, large -> the keyword arguments of `make`
     policies  the static shape policies that apply: "exact" where shapes are fixed

@@ -14,7 +14,7 @@ from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
 from dynamic.batching.memory import part
-from dynamic.batching.nodes import NEVER, Block, Kind, Level, Node, Run, View
+from dynamic.batching.nodes import NEVER, DeferredNode, Elements, GroupValues, Level, ValueKind, View
 from dynamic.batching.schedule import SCHEDULES
 from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
 from dynamic.batching.switch import install, redirected, running
@@ -63,7 +63,7 @@ class Batch:
         self.nothing = Level(self, None, 0)
         self.known: dict[int, Deferred] = {}
         self._kept: list[Any] = []
-        self._constant_kinds: dict[Kind, Kind] = {}
+        self._constant_kinds: dict[ValueKind, ValueKind] = {}
         self.signatures: dict[Hashable, Signature] = {}
         self._bundles: dict[Hashable, Bundle] = {}
         self.gathered: dict[Hashable, Tensor] = {}  # by what it is made of, while ops run
@@ -74,7 +74,7 @@ class Batch:
     def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
         """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
         key: list[Any] = [op, recording]
-        inputs: list[Run] = []
+        inputs: list[Elements] = []
         for arg in args:
             value = arg if type(arg) is Deferred else self.constant(op, arg, args)
             key.append(value.kind)
@@ -105,10 +105,10 @@ class Batch:
             depth = v.level.depth
         return self.note(signature, (u, v), depth)
 
-    def note(self, signature: Signature, inputs: Sequence[Run], depth: int) -> Deferred:
+    def note(self, signature: Signature, inputs: Sequence[Elements], depth: int) -> Deferred:
         """A new node of a signature, and its value; `depth` is that of its inputs."""
         level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
-        node = _new(Node)  # the lines of its `__init__` and of `deferred`, without the calls
+        node = _new(DeferredNode)  # the lines of its `__init__` and of `deferred`, without the calls
         node.level, node.signature, node.inputs, node.read = level, signature, inputs, NEVER
         level.nodes.append(node)
         if signature.risky:
@@ -123,7 +123,7 @@ class Batch:
         kind = self.row_kind(value.kind)
         return deferred(View(value.run, index * kind.size), kind, self.values)
 
-    def row_kind(self, kind: Kind) -> Kind:
+    def row_kind(self, kind: ValueKind) -> ValueKind:
         """The kind of value[i]."""
         if kind.row is None:
             row = kind_of(TensorSpec(kind.shape[1:], kind.dtype))
@@ -173,14 +173,16 @@ class Batch:
         except GraphError as error:
             raise dispatch.explained(op, args, error) from None
         parameter = tensor.is_leaf and tensor.requires_grad
-        kind = Kind(kind.spec, kind, parameter=True) if parameter else self._constant_kind(kind)
-        node = Node(self.nothing, None, ())
-        node.block, node.start = Block(tensor), 0
+        kind = ValueKind(kind.spec, kind, parameter=True) if parameter else self._constant_kind(kind)
+        node = DeferredNode(self.nothing, None, ())
+        node.block, node.start = GroupValues(tensor), 0
         self.known[id(arg)] = value = deferred(node, kind, self._kept)
         return value
 
-    def _constant_kind(self, shared: Kind) -> Kind:
-        return self._constant_kinds.get(shared) or self._constant_kinds.setdefault(shared, Kind(shared.spec, shared))
+    def _constant_kind(self, shared: ValueKind) -> ValueKind:
+        return self._constant_kinds.get(shared) or self._constant_kinds.setdefault(
+            shared, ValueKind(shared.spec, shared)
+        )
 
     def _signature(self, op: Op, args: Sequence[Any], attrs: Attrs, key: tuple[Any, ...]) -> Signature:
         if self._failed:
@@ -225,7 +227,7 @@ class Batch:
             level.bundle.levels = {}
         return levels
 
-    def _run(self, group: list[Node], recording: bool) -> None:
+    def _run(self, group: list[DeferredNode], recording: bool) -> None:
         signature = group[0].signature
         try:
             if signature.bundle.recording is recording:

@@ -14,10 +14,10 @@ from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
 from dynamic.batching.memory import Indices, gathered, located, part
 from dynamic.batching.moves import Segments
-from dynamic.batching.nodes import Block, Node, Part, Run, Several, View
+from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, ResultPart, Several, View
 from dynamic.batching.outlines import Join, Outline, outline
-from dynamic.batching.plans import Plan, plan_of
-from dynamic.batching.recording import Function, Recording, RecordingBatch, Result, seen
+from dynamic.batching.plans import CellPlan, plan_of
+from dynamic.batching.recording import CellResult, Function, Recording, RecordingBatch, seen
 from dynamic.batching.signatures import Bundle, How
 from dynamic.tensor import Tensor
 from graphs import tree
@@ -53,7 +53,7 @@ class CellSignature:
 
     __slots__ = ("build", "bundle", "call", "constants", "joins", "kinds", "lengths", "order", "recording", "results")
 
-    def __init__(self, recording: Recording, outline_: Outline, plan: Plan, bundle: Bundle) -> None:
+    def __init__(self, recording: Recording, outline_: Outline, plan: CellPlan, bundle: Bundle) -> None:
         self.call, self.bundle, self.recording = plan, bundle, recording
         self.kinds, self.constants, self.lengths = outline_.kinds, outline_.constants, outline_.lengths
         self.results, self.build = recording.results, recording.build
@@ -80,7 +80,7 @@ class _Joined:
 
 def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     key: list[Any] = [f, mode.now().recording]
-    inputs: list[Run] = []
+    inputs: list[Elements] = []
     _look_at((args, options), batch, key, inputs)
     known = tuple(key)
     signature = batch.cells.get(known) or batch.cells.setdefault(known, _sign(batch, f, args, options))
@@ -88,10 +88,10 @@ def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, 
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
     node = Several(level, signature, [inputs[i] for i in signature.order])
     level.nodes.append(node)
-    return signature.build([_value(batch, node, inputs, r) if type(r) is Result else r for r in signature.results])
+    return signature.build([_value(batch, node, inputs, r) if type(r) is CellResult else r for r in signature.results])
 
 
-def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[Run]) -> None:
+def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[Elements]) -> None:
     """Add to a key what the calls of one signature have in common, and to the inputs what may differ.
 
     This takes the commonest containers apart itself, in a third of the time of optree, and leaves it the others.
@@ -147,17 +147,17 @@ def _stand_in(batch: Batch, leaf: Any) -> Any:
     return leaf if kind.parameter else kind
 
 
-def _value(batch: Batch, node: Several, inputs: Sequence[Run], result: Result) -> Deferred:
-    run = inputs[result.input] if result.output < 0 else Part(node, result.output, result.size)
+def _value(batch: Batch, node: Several, inputs: Sequence[Elements], result: CellResult) -> Deferred:
+    run = inputs[result.input] if result.output < 0 else ResultPart(node, result.output, result.size)
     return deferred(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
 
 
 # Running ------------------------------------------------------------------------------------------------------------
 
 
-def _run(group: list[Node]) -> None:
+def _run(group: list[DeferredNode]) -> None:
     signature: Any = group[0].signature
-    plan: Plan = signature.call
+    plan: CellPlan = signature.call
     columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     joins = [_join(group, number, join) for number, join in enumerate(plan.joins)]
     lengths = zip(*[cast("Any", node.signature).lengths for node in group], strict=True)
@@ -170,7 +170,7 @@ def _run(group: list[Node]) -> None:
         for node in group:
             _blame(node)
         raise
-    blocks = [Block(output) for output in outputs]
+    blocks = [GroupValues(output) for output in outputs]
     for i, node in enumerate(group):
         cast("Several", node).blocks, node.start = blocks, i
 
@@ -179,9 +179,9 @@ def _segments(lengths: Indices) -> Segments:
     return Segments(np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths)
 
 
-def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
+def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
     """Inputs of all calls in a group, one after the other."""
-    runs: list[Run] = []
+    runs: list[Elements] = []
     offsets: list[int] = []
     sizes: list[int] = []
     for node in group:
@@ -197,20 +197,20 @@ def _join(group: Sequence[Node], number: int, join: Join) -> Tensor:
         return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
 
 
-def _blame(node: Node) -> None:
+def _blame(node: DeferredNode) -> None:
     """Run one call op by op, and raise what is wrong with it, if it is this one."""
     signature: Any = node.signature
     recording: Recording = signature.recording
-    values: dict[Node, Block] = {}
+    values: dict[DeferredNode, GroupValues] = {}
     for number, run in zip(signature.order, node.inputs, strict=True):
-        values[recording.inputs[number]] = Block(part(run.block, run.start, recording.kinds[number].shape))
+        values[recording.inputs[number]] = GroupValues(part(run.block, run.start, recording.kinds[number].shape))
     for op in recording.nodes:
         inputs = []
         for run, kind in zip(op.inputs, op.signature.kinds, strict=True):
             source, offset = seen(run)
             inputs.append(part(values.get(source) or source.block, offset or 0, kind.shape))
         blame(op.signature.call, inputs, getattr(op, "line", ""))
-        values[op] = Block(op.signature.call.op.apply(inputs, op.signature.call.attrs))
+        values[op] = GroupValues(op.signature.call.op.apply(inputs, op.signature.call.attrs))
 
 
 RUNNERS[How.CELL] = _run

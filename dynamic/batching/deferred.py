@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from dynamic.batching.nodes import Kind, Run, View
+from dynamic.batching.nodes import Elements, ValueKind, View
 from dynamic.batching.shortcuts import of_two
 from dynamic.tensor import Tensor
 from graphs import ops
@@ -49,8 +49,8 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
 
     __slots__ = ()
 
-    run: _Slot[Run] = vars(Tensor)[_slots[0]]
-    kind: _Slot[Kind] = vars(Tensor)[_slots[1]]
+    run: _Slot[Elements] = vars(Tensor)[_slots[0]]
+    kind: _Slot[ValueKind] = vars(Tensor)[_slots[1]]
     shape: _Slot[tuple[int, ...]] = vars(Tensor)[_slots[2]]
 
     _data = _settling("_data")
@@ -113,7 +113,7 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
         return self
 
 
-def deferred(run: Run, kind: Kind, values: list[Deferred]) -> Deferred:
+def deferred(run: Elements, kind: ValueKind, values: list[Deferred]) -> Deferred:
     """The value of some kind that a run of elements will be, noted among the `values`."""
     value: Deferred = _new(Deferred)
     value.run = run

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from dynamic import mode
 from dynamic.batching.layout import place
 from dynamic.batching.memory import are_one, gathered, located, part
-from dynamic.batching.nodes import Block, Kind, Node, Run
-from dynamic.batching.signatures import Call, How
+from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, ValueKind
+from dynamic.batching.signatures import How, OpSignature
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.errors import GraphError
@@ -24,7 +24,7 @@ class Column(NamedTuple):
     stacked: bool
 
 
-def parts(group: list[Node]) -> Iterator[list[Node]]:
+def parts(group: list[DeferredNode]) -> Iterator[list[DeferredNode]]:
     """A group apart by the constants that its ops must share, or that so few differ in that copying would cost more."""
     signature = group[0].signature
     roles = signature.call.roles if signature.call.how is How.ROWS else None
@@ -33,7 +33,7 @@ def parts(group: list[Node]) -> Iterator[list[Node]]:
     for j, kind in enumerate(signature.kinds if alike else ()):
         if kind.shared is kind or kind.parameter or (roles and roles[j]):
             continue
-        apart: defaultdict[tuple[Block, int], list[Node]] = defaultdict(list)
+        apart: defaultdict[tuple[GroupValues, int], list[DeferredNode]] = defaultdict(list)
         for node in group:
             apart[node.inputs[j].block, node.inputs[j].start].append(node)
         if len(apart) > 1 and (roles or 2 * len(apart) <= len(group)):
@@ -43,7 +43,7 @@ def parts(group: list[Node]) -> Iterator[list[Node]]:
     yield group
 
 
-def run(group: list[Node]) -> None:
+def run(group: list[DeferredNode]) -> None:
     """Run a group, after which each of its nodes has its block.
 
     An error names the line of the op that is to blame, and not the one that needed the value.
@@ -58,13 +58,13 @@ def run(group: list[Node]) -> None:
         raise
 
 
-def let_go(group: list[Node]) -> None:
+def let_go(group: list[DeferredNode]) -> None:
     """Let a group that has run hold nothing of what it has read."""
     for node in group:
         node.inputs = ()
 
 
-def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
+def blame(call: OpSignature, inputs: Sequence[Tensor], line: str) -> None:
     """Run one op on arrays alone, and raise what is wrong with it, if it is this one."""
     arrays = [tensor._data for tensor in inputs]
     try:
@@ -73,12 +73,12 @@ def blame(call: Call, inputs: Sequence[Tensor], line: str) -> None:
         raise dispatch.explained(call.op, arrays, dispatch.as_graph_error(error), line) from None
 
 
-def _values(node: Node) -> list[Tensor]:
+def _values(node: DeferredNode) -> list[Tensor]:
     kinds = node.signature.kinds
     return [part(run.block, run.start, kind.shape) for run, kind in zip(node.inputs, kinds, strict=True)]
 
 
-def column_of(runs: list[Run], kind: Kind) -> Column:
+def column_of(runs: list[Elements], kind: ValueKind) -> Column:
     """One input of all ops in a group."""
     if are_one(runs):
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
@@ -92,7 +92,7 @@ def column_of(runs: list[Run], kind: Kind) -> Column:
     return Column(tensor, stacked=True)
 
 
-def _stacked(group: list[Node]) -> None:
+def _stacked(group: list[DeferredNode]) -> None:
     signature = group[0].signature
     columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     each = tuple([column.stacked for column in columns])
@@ -101,7 +101,7 @@ def _stacked(group: list[Node]) -> None:
     place(group, result, range(0, len(group) * size, size) if any(each) and size else [0] * len(group))
 
 
-def _rows(group: list[Node]) -> None:
+def _rows(group: list[DeferredNode]) -> None:
     call = group[0].signature.call
     inputs = []
     for j, has_rows in enumerate(call.roles or ()):
@@ -111,24 +111,24 @@ def _rows(group: list[Node]) -> None:
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 
-def _joined(group: list[Node]) -> None:
+def _joined(group: list[DeferredNode]) -> None:
     runs = [run for node in group for run in node.inputs]
     kinds = [kind for node in group for kind in node.signature.kinds]
     place(group, _all_rows(runs, kinds, [node.signature.out for node in group]), _starts(group))
 
 
-def _all_rows(runs: list[Run], kinds: Sequence[Kind], rows: Sequence[Kind]) -> Tensor:
+def _all_rows(runs: list[Elements], kinds: Sequence[ValueKind], rows: Sequence[ValueKind]) -> Tensor:
     """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
     sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else [kind.size for kind in kinds]
     return gathered(located(runs, sizes), shape)
 
 
-def _starts(group: Sequence[Node]) -> list[int]:
+def _starts(group: Sequence[DeferredNode]) -> list[int]:
     return list(accumulate([node.signature.call.out.size for node in group[:-1]], initial=0))
 
 
-RUNNERS: dict[How, Callable[[list[Node]], None]] = {
+RUNNERS: dict[How, Callable[[list[DeferredNode]], None]] = {
     How.STACKED: _stacked,
     How.SINGLE: _stacked,
     How.ROWS: _rows,

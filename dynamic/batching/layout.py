@@ -8,7 +8,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from dynamic.batching.memory import part
-from dynamic.batching.nodes import Block, Node, Run
+from dynamic.batching.nodes import DeferredNode, Elements, GroupValues
 from dynamic.batching.signatures import How
 from dynamic.tensor import Tensor
 
@@ -18,16 +18,16 @@ _PLACES = 1 << 32  # more than the inputs of any group
 _WORTH_CUTTING = 1 << 28
 
 
-def arrange(groups: list[list[Node]]) -> None:
-    """Order the nodes of each group by who reads them first. `groups` come in the order in which they will run."""
+def arrange(groups: list[list[DeferredNode]]) -> None:
+    """Order the nodes of each group by the group that reads them first. Groups come in the order in which they run."""
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
         for place, run in enumerate(_read_by(group), number * _PLACES):
-            (run if isinstance(run, Node) else run.owner).read = place
+            (run if isinstance(run, DeferredNode) else run.owner).read = place
 
 
-def _read_by(group: list[Node]) -> Iterable[Run]:
+def _read_by(group: list[DeferredNode]) -> Iterable[Elements]:
     """What a group reads, in the order in which it does: node by node what is joined, else input by input."""
     inputs, signature = [node.inputs for node in group], group[0].signature
     if signature.call.how in (How.JOINED, How.CELL):
@@ -36,9 +36,9 @@ def _read_by(group: list[Node]) -> Iterable[Run]:
     return chain.from_iterable([column for column, kind in columns if kind.shared is kind])  # no constants
 
 
-def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
+def place(group: list[DeferredNode], result: Tensor, starts: Sequence[int]) -> None:
     """Note where in the result of a group its nodes lie."""
-    block = Block(result)
+    block = GroupValues(result)
     for node, start in zip(group, starts, strict=True):
         node.block = block
         node.start = start
@@ -48,7 +48,7 @@ def place(group: list[Node], result: Tensor, starts: Sequence[int]) -> None:
             _cut(pieces, block, 0)
 
 
-def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
+def _cut(pieces: Sequence[list[DeferredNode]], block: GroupValues, start: int) -> None:
     """A block for each piece, by cutting in halves again and again.
 
     A derivative that is recorded adds up cotangents as large as the block: one for each reader if all read the block
@@ -61,15 +61,15 @@ def _cut(pieces: Sequence[list[Node]], block: Block, start: int) -> None:
         return
     half = len(pieces) // 2
     middle = pieces[half][0].start - start
-    _cut(pieces[:half], Block(part(block, 0, (middle,))), start)
-    _cut(pieces[half:], Block(part(block, middle, (block.size - middle,))), start + middle)
+    _cut(pieces[:half], GroupValues(part(block, 0, (middle,))), start)
+    _cut(pieces[half:], GroupValues(part(block, middle, (block.size - middle,))), start + middle)
 
 
-def separate(runs: Sequence[Run]) -> None:
+def separate(runs: Sequence[Elements]) -> None:
     """Give nodes that are looked at one by one blocks of their own, where they are many in one large block."""
-    together: defaultdict[Block, dict[int, Node]] = defaultdict(dict)
+    together: defaultdict[GroupValues, dict[int, DeferredNode]] = defaultdict(dict)
     for run in runs:
-        if isinstance(run, Node) and run.level.ran:
+        if isinstance(run, DeferredNode) and run.level.ran:
             together[run.block][run.start] = run
     for block, nodes in together.items():
         if len(nodes) * block.size * block.tensor.dtype.itemsize > _WORTH_CUTTING and len(nodes) > 1:

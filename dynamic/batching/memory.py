@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic.batching.moves import EVERY, Move, gather, section
-from dynamic.batching.nodes import Block, Run
+from dynamic.batching.nodes import Elements, GroupValues
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
 from graphs.ops.movement import reshape
@@ -21,7 +21,7 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 class Places(NamedTuple):
     """Where elements are: stretches of some blocks, by the number of a block, the first element in it, and how many."""
 
-    blocks: list[Block]
+    blocks: list[GroupValues]
     owners: Indices
     starts: Indices
     sizes: Indices
@@ -31,7 +31,7 @@ class Places(NamedTuple):
         return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes(), self.sizes.tobytes()
 
 
-def located(runs: Sequence[Run], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
+def located(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
     """Where runs of so many elements are, from some offset on, in as few stretches as there can be."""
     blocks, starts = [run.block for run in runs], [run.start for run in runs]
     if offsets:
@@ -55,7 +55,7 @@ def _joined(found: Places) -> Places:
     return Places(blocks, owners[heads], starts[heads], np.add.reduceat(sizes, heads))
 
 
-def are_one(runs: Sequence[Run]) -> bool:
+def are_one(runs: Sequence[Elements]) -> bool:
     """Whether all runs are the same elements."""
     first = runs[0]
     if runs.count(first) == len(runs):
@@ -89,7 +89,7 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
     return x if x.shape == shape else reshape(x, shape)
 
 
-def part(block: Block, start: int, shape: Shape) -> Tensor:
+def part(block: GroupValues, start: int, shape: Shape) -> Tensor:
     """Elements of a block from one on, in a shape: a view."""
     if math.prod(shape) == block.size:
         return reshaped(block.tensor, shape)

@@ -8,10 +8,10 @@ from typing import Any
 from dynamic.tensor import Tensor
 from graphs.spec import TensorSpec
 
-NEVER = 1 << 62  # later than all who read anything
+NEVER = 1 << 62  # later than every reader
 
 
-class Kind:
+class ValueKind:
     """The spec of a deferred value. There is one object for each spec, so that kinds are compared by identity.
 
     Constants have kinds apart, whose `shared` is that of computed values, and each parameter has one of its own:
@@ -23,15 +23,15 @@ class Kind:
     shape: tuple[int, ...]
     size: int
 
-    def __init__(self, spec: TensorSpec, shared: Kind | None = None, parameter: bool = False) -> None:
+    def __init__(self, spec: TensorSpec, shared: ValueKind | None = None, parameter: bool = False) -> None:
         self.spec, self.dtype = spec, spec.dtype
         self.shape, self.size = spec.shape, spec.size  # type: ignore[assignment]  # numbers: these values exist
         self.shared = shared or self
         self.parameter = parameter
-        self.row: Kind | None = None  # the kind of value[i], once somebody asked
+        self.row: ValueKind | None = None  # the kind of value[i], once somebody asked
 
 
-class Block:
+class GroupValues:
     """What one group computed, as one tensor: the values of its nodes are runs of elements in row-major order."""
 
     __slots__ = ("size", "tensor")
@@ -45,7 +45,7 @@ class Level:
     """Ops of one bundle and one depth: the number of ops on the longest path to them.
 
     ran       whether their results are there
-    users, waiting, rank   for the schedule: who reads them, how many levels they wait for, how urgent it is
+    users, waiting, rank   for the schedule: the levels that read them, how many levels they wait for, how urgent it is
     """
 
     __slots__ = ("batch", "bundle", "depth", "nodes", "ran", "rank", "users", "waiting")
@@ -53,7 +53,7 @@ class Level:
     def __init__(self, batch: Any, bundle: Any, depth: int) -> None:
         self.batch, self.depth = batch, depth
         self.bundle = bundle  # None for constants
-        self.nodes: list[Node] = []
+        self.nodes: list[DeferredNode] = []
         self.ran = bundle is None
         self.users: list[Level] = []
         self.waiting = self.rank = 0
@@ -64,24 +64,24 @@ class Level:
         self.nodes, self.users = [], []
 
 
-class Node:
+class DeferredNode:
     """One deferred op, or a constant, whose block is there from the start.
 
     inputs         what it reads
     block, start   once it has run: its elements are those of the block from `start` on
     line           the user's, where the values alone can make it fail
-    read           who reads it first: see `layout`
+    read           the group that reads it first: see `layout`
     viewed         set where some value is a view of it
     """
 
     __slots__ = ("block", "inputs", "level", "line", "read", "signature", "start", "viewed")
 
-    block: Block
+    block: GroupValues
     start: int
     line: str
     viewed: bool
 
-    def __init__(self, level: Level, signature: Any, inputs: Sequence[Run]) -> None:
+    def __init__(self, level: Level, signature: Any, inputs: Sequence[Elements]) -> None:
         self.level = level
         self.signature = signature  # None for a constant
         self.inputs = inputs
@@ -96,20 +96,20 @@ class View:
 
     __slots__ = ("level", "node", "offset", "owner")
 
-    node: Node | Part
-    owner: Node
+    node: DeferredNode | ResultPart
+    owner: DeferredNode
     offset: int
 
-    def __init__(self, run: Run, offset: int) -> None:
+    def __init__(self, run: Elements, offset: int) -> None:
         node = run.node if isinstance(run, View) else run
         self.node = node
-        self.owner = node.owner if isinstance(node, Part) else node
+        self.owner = node.owner if isinstance(node, ResultPart) else node
         self.offset = run.offset + offset if isinstance(run, View) else offset
         self.level = node.level
         node.viewed = True
 
     @property
-    def block(self) -> Block:
+    def block(self) -> GroupValues:
         """That of the run."""
         return self.node.block
 
@@ -119,7 +119,7 @@ class View:
         return self.node.start + self.offset
 
 
-class Part:
+class ResultPart:
     """One of the results of a node that has several; its elements come after those of the nodes before."""
 
     __slots__ = ("index", "level", "owner", "size", "viewed")
@@ -131,7 +131,7 @@ class Part:
         self.level = owner.level
 
     @property
-    def block(self) -> Block:
+    def block(self) -> GroupValues:
         """That of all results of this number."""
         return self.owner.blocks[self.index]
 
@@ -141,12 +141,12 @@ class Part:
         return self.owner.start * self.size
 
 
-class Several(Node):
+class Several(DeferredNode):
     """A node with several results, in a block each; `start` is its number among the nodes of its group."""
 
     __slots__ = ("blocks",)
 
-    blocks: list[Block]
+    blocks: list[GroupValues]
 
 
-Run = Node | View | Part
+Elements = DeferredNode | View | ResultPart

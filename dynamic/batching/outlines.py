@@ -11,10 +11,10 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from dynamic.batching.nodes import Kind, Node, Run
+from dynamic.batching.nodes import DeferredNode, Elements, ValueKind
 from dynamic.batching.recording import Recording, seen
 from dynamic.batching.rules import Shape
-from dynamic.batching.signatures import Call, How, frozen
+from dynamic.batching.signatures import How, OpSignature, frozen
 from dynamic.tensor import Tensor
 from graphs.ops.reductions import sum as sum_
 
@@ -50,7 +50,7 @@ class Read(NamedTuple):
     shape: Shape
 
 
-class Way(Enum):
+class StepKind(Enum):
     """How the ops of a step run."""
 
     STACKED = "by the rule of the op"
@@ -58,15 +58,15 @@ class Way(Enum):
     SUM = "the sum of the rows of each call"
 
 
-class Step(NamedTuple):
+class OutlineStep(NamedTuple):
     """An op. Of two outlines that are the same, all but the calls are equal."""
 
-    way: Way
+    way: StepKind
     does: Hashable
     reads: tuple[Read, ...]
     recording: bool
     rows: int | None
-    call: Call
+    call: OpSignature
 
 
 class _FixedError(Exception):
@@ -89,15 +89,15 @@ class Outline:
         self._ragged = ragged
         self._recording = recording
         self._inputs = {node: number for number, node in enumerate(recording.inputs)}
-        self._slots: dict[Node, Slot] = {}
+        self._slots: dict[DeferredNode, Slot] = {}
         self._rows: dict[Slot, int | None] = {}
         self.singles: list[int] = []
-        self.kinds: list[Kind] = []
+        self.kinds: list[ValueKind] = []
         self.joins: list[Join] = []
         self.members: list[list[Member]] = []
         self.lengths: list[int] = []
         self.constants: list[Tensor] = []
-        self.steps: list[Step] = []
+        self.steps: list[OutlineStep] = []
         for node in recording.nodes:
             self._add(node)
         self.outputs = [self._slot(node) for node in recording.outputs]
@@ -111,23 +111,23 @@ class Outline:
         constants = tuple([tensor.shape for tensor in self.constants])  # which may be returned as they are
         return tuple(self.joins), steps, tuple(self.outputs), kinds, constants
 
-    def _slot(self, node: Node) -> Slot:
+    def _slot(self, node: DeferredNode) -> Slot:
         slot = self._slots.get(node)
         if slot is None:
             slot = self._slots[node] = self._single(node) if node in self._inputs else self._constant(node)
         return slot
 
-    def _single(self, node: Node) -> Slot:
+    def _single(self, node: DeferredNode) -> Slot:
         number = self._inputs[node]
         self.singles.append(number)
         self.kinds.append(self._recording.kinds[number])
         return "single", len(self.singles) - 1
 
-    def _constant(self, node: Node) -> Slot:
+    def _constant(self, node: DeferredNode) -> Slot:
         self.constants.append(node.block.tensor)
         return "constant", len(self.constants) - 1
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: DeferredNode) -> None:
         signature = node.signature
         reads = list(zip(node.inputs, signature.kinds, strict=True))
         if signature.call.how is How.JOINED and all(seen(run)[0] in self._inputs for run, _ in reads):
@@ -135,7 +135,7 @@ class Outline:
         else:
             self._step(node, [self._read(run, kind) for run, kind in reads])
 
-    def _join(self, node: Node, reads: Sequence[tuple[Run, Kind]]) -> None:
+    def _join(self, node: DeferredNode, reads: Sequence[tuple[Elements, ValueKind]]) -> None:
         shape = node.signature.call.out.shape
         rows = self._number(shape[0]) if self._ragged and 0 not in shape else None
         self._slots[node] = slot = ("join", len(self.joins))
@@ -143,7 +143,7 @@ class Outline:
         self.joins.append(Join(node.signature.bundle.recording, shape if rows is None else shape[1:], rows))
         self.members.append([self._member(run, kind) for run, kind in reads])
 
-    def _member(self, run: Run, kind: Kind) -> Member:
+    def _member(self, run: Elements, kind: ValueKind) -> Member:
         node, offset = seen(run)
         return Member(self._inputs[node], offset or 0, kind.size)
 
@@ -153,36 +153,36 @@ class Outline:
             self.lengths.append(length)
         return self.lengths.index(length)
 
-    def _read(self, run: Run, kind: Kind) -> Read:
+    def _read(self, run: Elements, kind: ValueKind) -> Read:
         node, offset = seen(run)
         return Read(self._slot(node), offset, kind.shape)
 
-    def _step(self, node: Node, reads: Sequence[Read]) -> None:
+    def _step(self, node: DeferredNode, reads: Sequence[Read]) -> None:
         call, recording = node.signature.call, node.signature.bundle.recording
         ragged = [self._rows.get(read.slot) for read in reads]
         numbers = set(ragged) - {None}
         slot = self._slots[node] = ("step", len(self.steps))
         if not numbers:
-            self.steps.append(Step(Way.STACKED, call, tuple(reads), recording, None, call))
+            self.steps.append(OutlineStep(StepKind.STACKED, call, tuple(reads), recording, None, call))
             return
         if len(numbers) > 1:
             raise _FixedError
         (rows,) = numbers
         way = _way(call, reads, [number is not None for number in ragged])
-        self._rows[slot] = None if way is Way.SUM else rows
+        self._rows[slot] = None if way is StepKind.SUM else rows
         # What may differ between calls is only how many rows there are.
         given = [r if n is None else r._replace(shape=r.shape[1:]) for r, n in zip(reads, ragged, strict=True)]
         does = (call.op, frozen(call.attrs), *[kind.dtype for kind in node.signature.kinds])
-        self.steps.append(Step(way, does, tuple(given), recording, rows, call))
+        self.steps.append(OutlineStep(way, does, tuple(given), recording, rows, call))
 
 
-def _way(call: Call, reads: Sequence[Read], ragged: Sequence[bool]) -> Way:
+def _way(call: OpSignature, reads: Sequence[Read], ragged: Sequence[bool]) -> StepKind:
     """How an op runs on inputs of which some are rows, for any number of rows."""
     ndim = len(call.out.shape)
     if any(rows and read.offset is not None for read, rows in zip(reads, ragged, strict=True)):
         raise _FixedError
     if _is_sum_of_rows(call):
-        return Way.SUM
+        return StepKind.SUM
     if call.op.family == "elementwise":
         right = [(len(read.shape) == ndim) == rows for read, rows in zip(reads, ragged, strict=True)]
     else:  # what is no row is the same in all calls
@@ -192,10 +192,10 @@ def _way(call: Call, reads: Sequence[Read], ragged: Sequence[bool]) -> Way:
         ]
     if not all(right):
         raise _FixedError
-    return Way.ROWS
+    return StepKind.ROWS
 
 
-def _is_sum_of_rows(call: Call) -> bool:
+def _is_sum_of_rows(call: OpSignature) -> bool:
     attrs = call.attrs
     return call.op is sum_ and attrs["axis"] in (0, (0,)) and not attrs["keepdims"] and call.out.dtype.kind == "f"
 

@@ -9,25 +9,25 @@ from typing import Any, NamedTuple, cast
 from dynamic import mode
 from dynamic.batching.memory import reshaped
 from dynamic.batching.moves import Segments, repeat, segment_sum
-from dynamic.batching.outlines import Outline, Read, Slot, Step, Way
+from dynamic.batching.outlines import Outline, OutlineStep, Read, Slot, StepKind
 from dynamic.batching.rules import Form, Roles, Runner, Shape, full, plain
-from dynamic.batching.signatures import Call, How
+from dynamic.batching.signatures import How, OpSignature
 from dynamic.tensor import Tensor
 from graphs.ops.movement import reshape
 from graphs.ops.slicing import getitem
 
-Run = Callable[[Sequence[Tensor], Any], Tensor]
+RunStep = Callable[[Sequence[Tensor], Any], Tensor]
 
 
 class Action(NamedTuple):
     """A step ready to run: on the values of these numbers, and with the rows of this number or the count of calls."""
 
-    run: Run
+    run: RunStep
     reads: list[int]
     rows: int | None
 
 
-class Plan:
+class CellPlan:
     """What runs a group of calls whose outlines are the same."""
 
     how = How.CELL
@@ -65,7 +65,7 @@ class _Compiler:
     outputs   the numbers of the values that they end with, and their forms
     """
 
-    def __init__(self, plan: Plan, stacked: Roles) -> None:
+    def __init__(self, plan: CellPlan, stacked: Roles) -> None:
         self._forms: list[Form | None] = []  # of all values, None for rows
         self._numbers: dict[Hashable, int] = {}
         for (slot, shape), each in zip(plan.shapes.items(), stacked, strict=True):
@@ -87,15 +87,15 @@ class _Compiler:
         self._forms.append(form)
         return number
 
-    def _step(self, slot: Slot, step: Step) -> None:
+    def _step(self, slot: Slot, step: OutlineStep) -> None:
         reads = [self._read(read, step.recording) for read in step.reads]
         forms = [self._forms[number] for number in reads]
         call = step.call
-        if step.way is Way.STACKED:
+        if step.way is StepKind.STACKED:
             stacked = tuple([form is None or form.stacked for form in forms])
             self._act(Action(call.runner(stacked), reads, None))
             self._value(slot, Form(call.out.shape, any(stacked)))
-        elif step.way is Way.SUM:
+        elif step.way is StepKind.SUM:
             self._act(Action(_summed, reads, step.rows))
             self._value(slot, Form(call.out.shape, stacked=True))
         else:
@@ -138,7 +138,7 @@ def _summed(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
     return result
 
 
-def _on_rows(call: Call, forms: Sequence[Form | None]) -> Run:
+def _on_rows(call: OpSignature, forms: Sequence[Form | None]) -> RunStep:
     """An op as it is, where each row of a call meets what that has but once."""
     run, ndim = plain(call.op, call.attrs), len(call.out.shape) - 1
     shapes = [(1,) * (ndim - len(form.shape)) + form.shape if form and form.stacked else None for form in forms]
@@ -157,16 +157,16 @@ def _repeated(x: Tensor, shape: Shape, rows: Segments) -> Tensor:
     return reshaped(repeat.apply((x,), {"segments": rows}), (len(rows.owner), *shape))
 
 
-def plan_of(outline: Outline) -> Plan:
+def plan_of(outline: Outline) -> CellPlan:
     """The plan of all outlines that are the same."""
     key = outline.key()
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= _MOST:
             _plans.clear()
-        found = _plans[key] = Plan(outline)
+        found = _plans[key] = CellPlan(outline)
     return found
 
 
-_plans: dict[Hashable, Plan] = {}
+_plans: dict[Hashable, CellPlan] = {}
 _MOST = 1024

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
-from dynamic.batching.nodes import Kind, Node, Run, View
+from dynamic.batching.nodes import DeferredNode, Elements, ValueKind, View
 from dynamic.batching.switch import redirected
 from dynamic.tensor import Tensor
 from graphs import tree
@@ -33,16 +33,16 @@ class RecordingBatch(Batch):
             )
         )
 
-    def taken(self) -> list[Node]:
+    def taken(self) -> list[DeferredNode]:
         """The ops, each after those it reads, with which it then has no more to do."""
         self.values = []
         return [node for level in self._taken() for node in level.nodes]
 
 
-class Result(NamedTuple):
+class CellResult(NamedTuple):
     """A leaf of what a cell returns: an input (its number) or an output (its number, or -1), and a view of that."""
 
-    kind: Kind
+    kind: ValueKind
     input: int
     output: int
     size: int
@@ -61,9 +61,9 @@ class Recording:
 
     def __init__(self, batch: RecordingBatch, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
         batch.taken()  # of a function that has failed
-        self.inputs: list[Node] = []
-        self.kinds: list[Kind] = []
-        self.outputs: list[Node] = []
+        self.inputs: list[DeferredNode] = []
+        self.kinds: list[ValueKind] = []
+        self.outputs: list[DeferredNode] = []
         args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
         with redirected(batch):
             returned, found = tree.flatten_as_inserted(f(*args, **options))
@@ -73,9 +73,9 @@ class Recording:
         self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
 
     def _given(self, batch: RecordingBatch, leaf: Any) -> Any:
-        if not isinstance(leaf, Kind):
+        if not isinstance(leaf, ValueKind):
             return leaf
-        self.inputs.append(Node(batch.nothing, None, ()))
+        self.inputs.append(DeferredNode(batch.nothing, None, ()))
         self.kinds.append(leaf)
         return deferred(self.inputs[-1], leaf, [])
 
@@ -85,15 +85,15 @@ class Recording:
             return id(tensor)
         return tensor.dtype, tensor._data.tobytes()
 
-    def _result(self, value: Deferred) -> Result:
+    def _result(self, value: Deferred) -> CellResult:
         node, offset = seen(value.run)
         if node in self.inputs:
-            return Result(value.kind, self.inputs.index(node), -1, 0, offset)
+            return CellResult(value.kind, self.inputs.index(node), -1, 0, offset)
         if node not in self.outputs:
             self.outputs.append(node)
         size = value.kind.size if offset is None else _size(node)
         # A parameter, a constant or a view of one is copied with the others, so what is returned is computed.
-        return Result(value.kind.shared, -1, self.outputs.index(node), size, offset)
+        return CellResult(value.kind.shared, -1, self.outputs.index(node), size, offset)
 
 
 def _builder(structure: tree.Structure, count: int) -> Callable[[list[Any]], Any]:
@@ -105,10 +105,10 @@ def _builder(structure: tree.Structure, count: int) -> Callable[[list[Any]], Any
     return functools.partial(tree.unflatten, structure)
 
 
-def _size(node: Node) -> int:
+def _size(node: DeferredNode) -> int:
     return node.block.size if node.level.ran else node.signature.out.size  # only constants have run
 
 
-def seen(run: Run) -> tuple[Node, int | None]:
+def seen(run: Elements) -> tuple[DeferredNode, int | None]:
     """The node that a run in a cell belongs to, and from where on it is seen when it is a view."""
-    return (run.owner, run.offset) if isinstance(run, View) else (cast("Node", run), None)
+    return (run.owner, run.offset) if isinstance(run, View) else (cast("DeferredNode", run), None)

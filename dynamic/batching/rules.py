@@ -31,11 +31,11 @@ class Form(NamedTuple):
 Roles = tuple[bool, ...]
 Runner = Callable[[Sequence[Tensor], int], Tensor]
 """`run(tensors, count)`: the results of `count` ops on a first axis."""
-Rule = Callable[[Op, Sequence[Form], Attrs], Runner]
+RunnerRule = Callable[[Op, Sequence[Form], Attrs], Runner]
 """`rule(op, forms, attrs)`: how to run the op on inputs of these forms, of which some are stacked."""
 
 
-def runner(op: Op, attrs: Attrs, forms: Sequence[Form], rule: Rule | None) -> Runner:
+def runner(op: Op, attrs: Attrs, forms: Sequence[Form], rule: RunnerRule | None) -> Runner:
     """How to run equal ops on inputs of these forms: once where they share them all, and one by one without a rule."""
     if not any(form.stacked for form in forms):
         return plain(op, attrs)
@@ -57,7 +57,7 @@ def _one_by_one(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     return run
 
 
-def stacked_rule(op: Op, attrs: Attrs) -> Rule | None:
+def stacked_rule(op: Op, attrs: Attrs) -> RunnerRule | None:
     """The rule for an op, or None: such ops run one by one."""
     if op.family == "elementwise":
         return _elementwise
@@ -148,7 +148,7 @@ def _all_stacked(forms: Sequence[Form], then: Runner) -> Runner:
     return lambda tensors, count: then([full(t, form, count) for t, form in zip(tensors, forms, strict=True)], count)
 
 
-def _changed(**change: Callable[[Any], Any]) -> Rule:
+def _changed(**change: Callable[[Any], Any]) -> RunnerRule:
     """The same with some attributes changed for the first axis."""
     return lambda op, _forms, attrs: plain(op, attrs | {name: f(attrs[name]) for name, f in change.items()})
 
@@ -306,7 +306,7 @@ _ALONG_AXES = (
 _UNCHANGED = ("astype", "identity", "stop_gradient")
 # Ops on the matrices along the last two axes, of one operand; each matrix of a batch is worked out by itself.
 _OF_MATRICES = ("inv", "pinv", "det", "cofactor", "slogdet", "cholesky", "eigh", "svd", "qr", "complement")
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, RunnerRule] = {
     **dict.fromkeys(_ALONG_AXES, _next_axis),
     **dict.fromkeys((*_UNCHANGED, *_OF_MATRICES), _same),
     "solve": _elementwise,  # batches broadcast, and each operand is of matrices

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from dynamic.batching.nodes import Level, Node
+from dynamic.batching.nodes import DeferredNode, Level
 from dynamic.batching.signatures import Bundle
 
 Schedule = Callable[[Sequence[Level]], Iterator[list[Level]]]
@@ -55,7 +55,7 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
 
 def _link(levels: Sequence[Level]) -> None:
-    """Note who reads each level, and how many levels it waits for."""
+    """Note which levels read each level, and how many levels it waits for."""
     for level in levels:
         sources = _awaited(level.nodes)
         level.waiting = len(sources)
@@ -89,7 +89,7 @@ class _Agenda:
         return chosen
 
 
-def _awaited(nodes: list[Node]) -> set[Level]:
+def _awaited(nodes: list[DeferredNode]) -> set[Level]:
     """The levels of what some nodes read that have not run."""
     return {level for level in {run.level for node in nodes for run in node.inputs} if not level.ran}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamic import mode
-from dynamic.batching.nodes import Node
+from dynamic.batching.nodes import DeferredNode
 from dynamic.options import has_options, may_remember
 from graphs.blocks import innermost
 from graphs.op import Op, Shortcut
@@ -54,7 +54,12 @@ def _of_options(op: Op) -> Shortcut:
             return batch.note(signature, (x.run,), x.run.level.depth)
         result = op.general(x, *args, **options)
         node = result.run if type(result) is type(x) else None
-        if type(node) is Node and node is not x.run and node.signature.call.op is op and node.inputs[0] is x.run:
+        if (
+            type(node) is DeferredNode
+            and node is not x.run
+            and node.signature.call.op is op
+            and node.inputs[0] is x.run
+        ):
             batch.signatures[key] = node.signature
         return result
 

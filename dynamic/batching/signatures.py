@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from enum import Enum
 
-from dynamic.batching.nodes import Kind, Level
+from dynamic.batching.nodes import Level, ValueKind
 from dynamic.batching.rules import Form, Roles, Runner, row_roles, runner, stacked_rule, view_offset
 from graphs.dims import Shape
 from graphs.op import Attrs, Op
@@ -26,7 +26,7 @@ class How(Enum):
     CELL = "one after the other the ops that each is made of, stacked"
 
 
-class Call:
+class OpSignature:
     """An op on inputs of some kinds: what does not depend on the values, worked out once.
 
     out     the kind of the result
@@ -41,7 +41,7 @@ class Call:
 
     ops = 1
 
-    def __init__(self, op: Op, kinds: Sequence[Kind], constant: Roles, attrs: Attrs) -> None:
+    def __init__(self, op: Op, kinds: Sequence[ValueKind], constant: Roles, attrs: Attrs) -> None:
         self.op, self.attrs = op, attrs
         self.out = kind_of(op.infer(*(k.spec for k in kinds), **attrs))
         self.shapes = shapes = [k.shape for k in kinds]
@@ -60,7 +60,7 @@ class Call:
             found = self.runners[stacked] = runner(self.op, self.attrs, forms, self.rule)
         return found
 
-    def _how(self, kinds: Sequence[Kind]) -> How:
+    def _how(self, kinds: Sequence[ValueKind]) -> How:
         if self.op.name in ("concat", "stack") and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
             return How.JOINED
         if self.roles is not None:
@@ -83,12 +83,12 @@ class Signature:
 
     __slots__ = ("bundle", "call", "kinds", "out", "risky", "view")
 
-    def __init__(self, call: Call, kinds: tuple[Kind, ...], out: Kind, bundle: Bundle) -> None:
+    def __init__(self, call: OpSignature, kinds: tuple[ValueKind, ...], out: ValueKind, bundle: Bundle) -> None:
         self.call, self.kinds, self.out, self.bundle = call, kinds, out, bundle
         self.view, self.risky = call.view, call.risky  # for every op that is deferred
 
 
-def bundle_key(call: Call, kinds: Sequence[Kind], attrs: Hashable, recording: bool) -> Hashable:
+def bundle_key(call: OpSignature, kinds: Sequence[ValueKind], attrs: Hashable, recording: bool) -> Hashable:
     """Equal for calls that one group may hold."""
     if call.how is How.JOINED:
         return (call.how, call.out.shape[1:], call.out.dtype, recording)
@@ -98,26 +98,26 @@ def bundle_key(call: Call, kinds: Sequence[Kind], attrs: Hashable, recording: bo
     return (call.op, attrs, recording, call.how, *kinds)
 
 
-_kinds: dict[tuple[Shape, int], Kind] = {}
-_calls: dict[Hashable, Call] = {}
+_kinds: dict[tuple[Shape, int], ValueKind] = {}
+_calls: dict[Hashable, OpSignature] = {}
 
 
-def kind_of(spec: TensorSpec) -> Kind:
+def kind_of(spec: TensorSpec) -> ValueKind:
     """The kind that all values of a spec share."""
     key = (spec.shape, spec.dtype.num)
     kind = _kinds.get(key)
     if kind is None:
-        kind = _kinds[key] = Kind(spec)
+        kind = _kinds[key] = ValueKind(spec)
     return kind
 
 
-def call_of(op: Op, kinds: Sequence[Kind], attrs: Attrs, key: Hashable) -> Call:
+def call_of(op: Op, kinds: Sequence[ValueKind], attrs: Attrs, key: Hashable) -> OpSignature:
     """The call of an op on inputs of these kinds. Raises what `infer` does."""
     shared = tuple([k.shared for k in kinds])
     constant = tuple([k.shared is not k for k in kinds])
     found = _calls.get((op, shared, constant, key))
     if found is None:
-        found = _calls[op, shared, constant, key] = Call(op, shared, constant, attrs)
+        found = _calls[op, shared, constant, key] = OpSignature(op, shared, constant, attrs)
     return found
 
 

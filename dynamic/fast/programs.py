@@ -18,7 +18,7 @@ from graphs.ops.movement import permute_dims
 from graphs.pullback import Pullback
 
 
-class Call(NamedTuple):
+class KernelCall(NamedTuple):
     """One kernel call of a rule. An argument is the name of a value, or a Python number.
 
     `alike` names the arguments that have the shape and dtype of the result, so that it may take their place.
@@ -36,14 +36,14 @@ class Call(NamedTuple):
         return [arg for arg in self.args if isinstance(arg, str)]
 
 
-class Trace(NamedTuple):
+class RuleCalls(NamedTuple):
     """The kernel calls that a rule makes, and the name of what it returns."""
 
-    calls: list[Call]
+    calls: list[KernelCall]
     result: str
 
 
-class Sample:
+class TracedSample:
     """An array with a name, which writes down every op that is run on it.
 
     `whole` tells that it has the shape and dtype of the cotangent, however the operands are broadcast.
@@ -51,38 +51,40 @@ class Sample:
 
     __slots__ = ("array", "calls", "dtype", "name", "shape", "whole")
 
-    def __init__(self, name: str, array: Any, calls: list[Call], *, whole: bool) -> None:
+    def __init__(self, name: str, array: Any, calls: list[KernelCall], *, whole: bool) -> None:
         self.name, self.array, self.calls, self.whole = name, array, calls, whole
         self.shape, self.dtype = array.shape, array.dtype
 
 
-def _write_down(op: Op, args: Sequence[Any], attrs: Attrs) -> Sample:
+def _write_down(op: Op, args: Sequence[Any], attrs: Attrs) -> TracedSample:
     if op.may_have_effect:
         raise GraphError(f"{op.name} is to be done each time, and once")
-    calls: list[Call] = next(arg.calls for arg in args if type(arg) is Sample)
-    out = op.kernel(*[arg.array if type(arg) is Sample else arg for arg in args], **attrs)
+    calls: list[KernelCall] = next(arg.calls for arg in args if type(arg) is TracedSample)
+    out = op.kernel(*[arg.array if type(arg) is TracedSample else arg for arg in args], **attrs)
     name = f"t{len(calls)}"
-    alike = [arg.name for arg in args if type(arg) is Sample and _is_like(arg, out)]
+    alike = [arg.name for arg in args if type(arg) is TracedSample and _is_like(arg, out)]
     # Only an elementwise ufunc is known to read each element before it writes it.
     alike = alike if op.family == "elementwise" and isinstance(op.kernel, np.ufunc) else []
-    calls.append(Call(name, op, tuple([a.name if type(a) is Sample else a for a in args]), attrs, tuple(alike)))
-    return Sample(name, np.asarray(out), calls, whole=bool(alike))
+    calls.append(
+        KernelCall(name, op, tuple([a.name if type(a) is TracedSample else a for a in args]), attrs, tuple(alike))
+    )
+    return TracedSample(name, np.asarray(out), calls, whole=bool(alike))
 
 
-def _is_like(arg: Sample, out: Any) -> bool:
+def _is_like(arg: TracedSample, out: Any) -> bool:
     return arg.whole and arg.dtype == out.dtype and arg.shape == out.shape
 
 
-dispatch.interpret(Sample, _write_down)
+dispatch.interpret(TracedSample, _write_down)
 
 
-def traced(pullback: Pullback, cotangent: Sample, saved: Sequence[Any]) -> list[Trace]:
+def traced(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) -> list[RuleCalls]:
     """What each rule of a pullback calls, on samples that write their calls into one list."""
     traces = []
     for step in pullback.steps:
         before = len(cotangent.calls)
         result = step.rule.apply(cotangent, *[saved[place] for place in step.places])
-        traces.append(Trace(cotangent.calls[before:], result.name))
+        traces.append(RuleCalls(cotangent.calls[before:], result.name))
     return traces
 
 
@@ -117,7 +119,7 @@ class Instruction(NamedTuple):
     into: int = 0
 
 
-def program(pullback: Pullback, traces: Sequence[Trace], *, typed: bool, exact: bool) -> Any:
+def program(pullback: Pullback, traces: Sequence[RuleCalls], *, typed: bool, exact: bool) -> Any:
     """The compiled loop's program for what the rules of a pullback call.
 
     typed    whether numbers are brought to the dtype of the cotangent
@@ -156,7 +158,7 @@ _KEEPING, _RELEASING = Way(retain=True), Way()
 
 def _instructions(
     pullback: Pullback,
-    traces: Sequence[Trace],
+    traces: Sequence[RuleCalls],
     numbers: dict[str, int],
     constants: list[Any],
     *,
@@ -185,7 +187,7 @@ def _instructions(
         yield Instruction(None, (numbers[trace.result],), None, step.number)
 
 
-def _into(call: Call, exact: bool) -> int:
+def _into(call: KernelCall, exact: bool) -> int:
     """The arguments that may take the result: those like it, and what is saved where the loop has to find that out."""
     into = 0
     if call.attrs or call.op.view:

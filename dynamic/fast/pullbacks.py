@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynamic.fast import loops
-from dynamic.fast.programs import Call, Sample, Trace, Typed, by_rules, program, traced
+from dynamic.fast.programs import KernelCall, RuleCalls, TracedSample, Typed, by_rules, program, traced
 from dynamic.node import Node
 from graphs.errors import GraphError
 from graphs.op import OUTPUT, Op
@@ -80,20 +80,20 @@ def _is_small_product(pullback: Pullback) -> bool:
 _MOST_AXES = 6  # of a sample of a product, which has two or three elements along each
 
 
-def _traces(pullback: Pullback, size: int, dtype: Any) -> list[Trace]:
+def _traces(pullback: Pullback, size: int, dtype: Any) -> list[RuleCalls]:
     """What the rules call, on samples whose axes have one size."""
-    calls: list[Call] = []
+    calls: list[KernelCall] = []
     ndims = pullback.ndims if pullback.op is matmul and pullback.ndims else (1,) * pullback.count
     inputs = [np.full((size,) * (ndim or 0), 0.5, dtype) for ndim in ndims]
     with np.errstate(all="ignore"):  # of a sample outside the op's domain
         out = np.asarray(pullback.op.kernel(*inputs))
         values = [
-            Sample(f"s{i}", value, calls, whole=source == OUTPUT or pullback.count == 1)
+            TracedSample(f"s{i}", value, calls, whole=source == OUTPUT or pullback.count == 1)
             if isinstance(value, np.ndarray)
             else value
             for i, (value, source) in enumerate(zip(pullback.save(inputs, out, {}), pullback.sources, strict=True))
         ]
-        return traced(pullback, Sample("g", np.ones_like(out), calls, whole=True), values)
+        return traced(pullback, TracedSample("g", np.ones_like(out), calls, whole=True), values)
 
 
 _FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solver", "sorting", "window"}
@@ -120,19 +120,19 @@ def _learned(pullback: Compiled) -> Code | None:
 
 
 def _read_for(pullback: Compiled, node: Node, cotangent: Any, *, typed: bool) -> Code:
-    calls: list[Call] = []
+    calls: list[KernelCall] = []
     saved = [
-        Sample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
+        TracedSample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
         for i, value in enumerate(node.saved or ())
     ]
     with np.errstate(all="ignore"):
-        traces = traced(pullback, Sample("g", cotangent, calls, whole=True), saved)
+        traces = traced(pullback, TracedSample("g", cotangent, calls, whole=True), saved)
     if typed and _is_chain(traces):
         traces = [_typed(trace, cotangent.dtype) for trace in traces]
     return program(pullback, traces, typed=False, exact=True)
 
 
-def _is_chain(traces: Sequence[Trace]) -> bool:
+def _is_chain(traces: Sequence[RuleCalls]) -> bool:
     """Whether each kernel reads the value before it and nothing else, so that all have the dtype of the cotangent."""
     if len(traces) != 1:
         return False
@@ -141,7 +141,7 @@ def _is_chain(traces: Sequence[Trace]) -> bool:
     return all(call.values == [name] for call, name in zip(calls, names, strict=False)) and result == names[-1]
 
 
-def _typed(trace: Trace, dtype: np.dtype[Any]) -> Trace:
+def _typed(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:
     """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads sooner."""
     if dtype.kind != "f":
         return trace

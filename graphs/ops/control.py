@@ -22,7 +22,7 @@ from graphs.ir import Graph
 from graphs.op import Array, Op
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
-from graphs.reverse import Parts
+from graphs.reverse import PartCotangents
 from graphs.spec import TensorSpec, TupleSpec
 
 __all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
@@ -154,7 +154,7 @@ part: Op = Op(
     "part",
     lambda x, *, number, out=None: x[number],
     _infer_part,
-    rules=(lambda g, number: Parts({number: g}),),
+    rules=(lambda g, number: PartCotangents({number: g}),),
     prepare=lambda x, /, number: ((x,), {"number": number}),
     cost=0,
     family="control",

@@ -20,7 +20,7 @@ import numpy as np
 from graphs import linalg, numpy_functions, ops
 from graphs.op import Op
 from graphs.testing import standard, traits
-from graphs.testing.traits import Call, Engines
+from graphs.testing.traits import Engines, SampleCall
 
 STANDARD = standard.CORE | standard.LINALG | standard.FFT
 
@@ -64,7 +64,7 @@ def row(name: str, engines: Engines) -> tuple[str, ...]:
     )
 
 
-def _gradient(calls: list[Call], engines: Engines) -> tuple[str, str, str]:
+def _gradient(calls: list[SampleCall], engines: Engines) -> tuple[str, str, str]:
     """The inputs with a gradient, its order and its form, from the first sample that has one."""
     for call in calls:
         positions = traits.differentiable(call, engines) if all(a.size for a in call.arrays) else []

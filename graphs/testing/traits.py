@@ -45,7 +45,7 @@ class Engines:
 
 
 @dataclass(frozen=True)
-class Call:
+class SampleCall:
     """A function with sample arguments. Calling it with arrays puts them in place of its own."""
 
     function: Function
@@ -98,22 +98,22 @@ def named(name: str) -> Function:
     return found
 
 
-def calls(name: str) -> list[Call]:
+def calls(name: str) -> list[SampleCall]:
     """Sample calls of a public function. Raises GraphError when it has none."""
     function = named(name)
     if name in CALLS:
         args, options = CALLS[name](Values(name))
-        return [Call(function, args, options)]
+        return [SampleCall(function, args, options)]
     op = function.name if isinstance(function, Op) else name
     if op not in registered():
         raise GraphError(f"{name} has no sample call; add one to graphs/testing/composites.py")
-    return [Call(function, sample.args, dict(sample.attrs)) for sample in samples(op)]
+    return [SampleCall(function, sample.args, dict(sample.attrs)) for sample in samples(op)]
 
 
 # Dtypes -----------------------------------------------------------------------------------------------------------
 
 
-def dtypes(call: Call, engines: Engines) -> list[str]:
+def dtypes(call: SampleCall, engines: Engines) -> list[str]:
     """The dtypes that the floating point inputs may have; those of all inputs where none is floating point."""
     if not call.arrays:
         return []
@@ -121,7 +121,7 @@ def dtypes(call: Call, engines: Engines) -> list[str]:
     return [name for name in DTYPES if _accepts(call, name, floats, engines)]
 
 
-def _accepts(call: Call, dtype: str, floats: bool, engines: Engines) -> bool:
+def _accepts(call: SampleCall, dtype: str, floats: bool, engines: Engines) -> bool:
     arrays = [np.abs(a).astype(dtype) if a.dtype.kind == "f" or not floats else a for a in call.arrays]
     try:
         engines.static.trace(call, *arrays)
@@ -147,12 +147,12 @@ def grouped(names: Iterable[str]) -> str:
 # Gradients --------------------------------------------------------------------------------------------------------
 
 
-def differentiable(call: Call, engines: Engines) -> list[int]:
+def differentiable(call: SampleCall, engines: Engines) -> list[int]:
     """The arrays that have a gradient: those with which the result requires one."""
     return [i for i, a in enumerate(call.arrays) if a.dtype.kind == "f" and _requires(call, i, engines)]
 
 
-def _requires(call: Call, position: int, engines: Engines) -> bool:
+def _requires(call: SampleCall, position: int, engines: Engines) -> bool:
     arrays: list[Any] = list(call.arrays)
     arrays[position] = engines.dynamic.tensor(arrays[position], requires_grad=True)
     try:
@@ -162,12 +162,12 @@ def _requires(call: Call, position: int, engines: Engines) -> bool:
     return any(getattr(r, "requires_grad", False) for r in results)
 
 
-def order(call: Call, positions: list[int], engines: Engines) -> int:
+def order(call: SampleCall, positions: list[int], engines: Engines) -> int:
     """The highest order, up to `HIGHEST`, to which gradients exist in both engines and equal finite differences."""
     return min(_order(call, positions, engine) for engine in (engines.dynamic, engines.static))
 
 
-def _order(call: Call, positions: list[int], engine: ModuleType) -> int:
+def _order(call: SampleCall, positions: list[int], engine: ModuleType) -> int:
     for level in range(HIGHEST, 0, -1):
         try:
             check_grads(call, call.arrays, level, engine=engine, argnums=positions, rtol=1e-4, atol=1e-5)
@@ -177,7 +177,7 @@ def _order(call: Call, positions: list[int], engine: ModuleType) -> int:
     return 0
 
 
-def form(call: Call, positions: list[int], engines: Engines) -> str:
+def form(call: SampleCall, positions: list[int], engines: Engines) -> str:
     """One of "smooth", "piecewise" (the gradient jumps somewhere) and "constant" (the gradient is 0 everywhere)."""
     slope = _slope_along_a_line(call, positions, engines)
     points = np.linspace(-2.61, 2.57, 64)  # sample values lie between -2 and 2: every element crosses 0
@@ -188,7 +188,7 @@ def form(call: Call, positions: list[int], engines: Engines) -> str:
     return "piecewise" if any(_jumps(slope, points[i], points[i + 1]) for i in steepest) else "smooth"
 
 
-def _slope_along_a_line(call: Call, positions: list[int], engines: Engines) -> Callable[[float], float]:
+def _slope_along_a_line(call: SampleCall, positions: list[int], engines: Engines) -> Callable[[float], float]:
     """The derivative of a weighted sum of the results, as one number moves all inputs along a direction."""
     random = np.random.default_rng(0)
     shapes = {i: call.arrays[i].shape for i in positions}
@@ -242,7 +242,7 @@ def notes(function: Function) -> str:
 # Cost and views ---------------------------------------------------------------------------------------------------
 
 
-def flops(call: Call, engines: Engines) -> str:
+def flops(call: SampleCall, engines: Engines) -> str:
     """Floating point operations for each element, of the inputs or of the results, whichever are more."""
     try:
         graph = engines.static.trace(call, *call.arrays)
@@ -257,6 +257,6 @@ def _shapes(graph: Any) -> Iterator[tuple[int, ...]]:
     yield from (node.spec.shape for node in (*graph.inputs, *graph.outputs))
 
 
-def is_view(call: Call) -> bool:
+def is_view(call: SampleCall) -> bool:
     """Whether the result of the call shares memory with an input."""
     return any(np.shares_memory(r, a) for r in call(*call.arrays) for a in call.arrays if isinstance(r, np.ndarray))

@@ -16,9 +16,9 @@ from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
 from static.call import artifact, layout
-from static.call.report import Report, make_report
+from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding, bind
-from static.codegen.lowering import Program, lower
+from static.codegen.lowering import LoweredGraph, lower
 from static.codegen.results import KEPT
 from static.codegen.sizes import resolve
 from static.memory.schedule import schedule
@@ -64,7 +64,7 @@ class Executable:
         self._kept = KEPT if arena and recycle else 0
         self.seconds = {} if seconds is None else seconds
         with clock.adding_to(self.seconds):
-            self._program: Program = lower(graph, schedule(graph), arena)
+            self._program: LoweredGraph = lower(graph, schedule(graph), arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
@@ -213,7 +213,19 @@ class Executable:
 
     def report(self) -> Report:
         """What the graph holds, what each pass did, and the memory plan."""
-        return make_report(self)
+        nodes = [node for graph in self.graph.nested() for node in graph.nodes]
+        constants = [node.attrs["value"] for node in nodes if "value" in node.attrs]
+        return Report(
+            name=self.graph.name,
+            nodes=len(nodes),
+            structure_bytes=sum(map(node_bytes, nodes)) + self.code_bytes,
+            constant_bytes=sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
+            arena_bytes=self.arena_bytes,
+            result_bytes=self.result_bytes,
+            plan=self.plan if self.has_plan else None,
+            steps=self.steps,
+            seconds=dict(self.seconds),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the graph to a file that `static.load` reads, without the Python function."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphs import promotion, transforms, tree
 from graphs.ops.shapes import dtype_of
-from graphs.transforms import Argnums, Function, Pullback
+from graphs.transforms import Argnums, Function, VjpFunction
 from static.call.jit import jit
 from static.trace.differentiate import check_floating, recorded
 from static.trace.tracing import current
@@ -41,7 +41,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     return _self_compiling(transforms.value_and_grad(_step, f, argnums, has_aux))
 
 
-def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
+def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
     """`f(*primals)`, and the function that turns cotangents, laid out like it, into a tuple of gradients.
 
     Outside a trace nothing is kept between the two: the function computes f again, in one graph with its gradient.

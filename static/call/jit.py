@@ -18,7 +18,7 @@ from static.call.cache import Cache, Entry, Stats
 from static.call.compile import compile
 from static.call.executable import Executable
 from static.call.padding.runs import Laid, Padding
-from static.call.policies import Names, Specialised, axis_names
+from static.call.policies import Names, Specialisation, axis_names
 from static.call.reasons import difference, remedy
 from static.trace.tracing import is_traced, static_key
 
@@ -85,20 +85,20 @@ class Jitted:
         self._cache.note(key[0], leaves, structure, Entry(key, run))
         return result
 
-    def _runner(self, executable: Executable, call: Specialised, laid: Laid, traced: Sequence[Any]) -> Runner:
+    def _runner(self, executable: Executable, call: Specialisation, laid: Laid, traced: Sequence[Any]) -> Runner:
         """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
         if call.padded:
             return self._padding.runner(executable, call, laid)
         return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
 
-    def _specialised(self, traced: list[Any], names: list[Names]) -> Specialised:
+    def _specialised(self, traced: list[Any], names: list[Names]) -> Specialisation:
         call = self._policy(traced, names)
         if self._version != self._policy.version:
             self._version = self._policy.version
             self._cache.forget()
         return call
 
-    def _compiled(self, key: Any, call: Specialised, laid: Laid) -> Executable:
+    def _compiled(self, key: Any, call: Specialisation, laid: Laid) -> Executable:
         self.stats.misses += 1
         reason = self._reason(key)
         if self.limit is not None and len(self._cache.executables) >= self.limit:

@@ -32,7 +32,7 @@ from graphs import tree
 from graphs.spec import TensorSpec
 from static.trace.tracing import is_traced, static_key
 
-Run = Callable[..., tuple[Any, ...]]
+RunArrays = Callable[..., tuple[Any, ...]]
 Reader = Callable[[Mapping[Any, Any], tuple[Any, ...]], Any]
 _PLAIN = (dict, list, tuple)
 _KEYS = (str, int)
@@ -40,7 +40,7 @@ _REFUSE = "return NotImplemented"
 
 
 def caller(
-    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: Run | None = None
+    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: RunArrays | None = None
 ) -> Reader:
     """A function `call(bindings, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
 

@@ -21,7 +21,7 @@ from static.trace.tracing import is_traced
 Names = tuple[str | None, ...]
 
 
-class Specialised(NamedTuple):
+class Specialisation(NamedTuple):
     """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
 
     specs: list[TensorSpec]
@@ -37,7 +37,7 @@ class Policy(Protocol):
         """How often it has learnt something."""
         ...
 
-    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
         """Specialise one call; `names` gives the name of each axis of each array, None where it has none."""
         ...
 
@@ -47,9 +47,9 @@ class Exact:
 
     version = 0
 
-    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:  # noqa: ARG002  (a Policy)
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:  # noqa: ARG002  (a Policy)
         """The specs of the arrays."""
-        return Specialised([TensorSpec(a.shape, a.dtype) for a in arrays], {}, {})
+        return Specialisation([TensorSpec(a.shape, a.dtype) for a in arrays], {}, {})
 
 
 class Symbolic:
@@ -68,7 +68,7 @@ class Symbolic:
         """How often a call has shown something new about the axes."""
         return sum(axes.changes for axes in self._seen.values())
 
-    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
         """The specs with symbols in them."""
         if not any(name for axes in names for name in axes):
             kind = tuple((a.ndim, a.dtype) for a in arrays)
@@ -77,7 +77,7 @@ class Symbolic:
             TensorSpec([name or size for name, size in zip(axes, a.shape, strict=True)], a.dtype)
             for a, axes in zip(arrays, names, strict=True)
         ]
-        return Specialised(specs, {}, {})
+        return Specialisation(specs, {}, {})
 
 
 class _Axes:
@@ -135,12 +135,12 @@ class Padded:
         """How often the boundaries have changed."""
         return self._boundary.changes if isinstance(self._boundary, Largest) else 0
 
-    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialised:
+    def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
         """The specs after padding."""
         true = named_sizes(arrays, names)
         padded = {name: self._boundary(name, size) for name, size in true.items()}
         specs = [TensorSpec(padded_shape(a, axes, padded), a.dtype) for a, axes in zip(arrays, names, strict=True)]
-        return Specialised(specs, true, padded)
+        return Specialisation(specs, true, padded)
 
 
 def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:

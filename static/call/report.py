@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from graphs.ir import Node
 from static import memory
 from static.passes.pipeline import Ran
-
-if TYPE_CHECKING:
-    from static.call.executable import Executable
 
 SMALL_SHARE = 0.01  # of the time: what takes less is not named
 
@@ -57,23 +52,6 @@ class Report(NamedTuple):
         return "\n".join(lines)
 
 
-def make_report(executable: Executable) -> Report:
-    """Count what an executable holds."""
-    nodes = [node for graph in executable.graph.nested() for node in graph.nodes]
-    constants = [node.attrs["value"] for node in nodes if "value" in node.attrs]
-    return Report(
-        executable.graph.name,
-        len(nodes),
-        sum(map(_node_bytes, nodes)) + executable.code_bytes,
-        sum(value.nbytes for value in constants if isinstance(value, np.ndarray)),
-        executable.arena_bytes,
-        executable.result_bytes,
-        executable.plan if executable.has_plan else None,
-        executable.steps,
-        dict(executable.seconds),
-    )
-
-
-def _node_bytes(node: Node) -> int:
+def node_bytes(node: Node) -> int:
     """A node, and the tuple and dict in it; not the data of constants."""
     return sys.getsizeof(node) + sys.getsizeof(node.inputs) + sys.getsizeof(node.attrs)

@@ -13,13 +13,13 @@ from graphs.ir import Graph, Node
 from static import clock, memory
 from static.codegen import blocks, kernels
 from static.codegen.blocks import Blocks, Cut
-from static.codegen.lowering import Program, Slot
-from static.codegen.results import KEPT, Result
+from static.codegen.lowering import LoweredGraph, Slot
+from static.codegen.results import KEPT, ResultMaker
 from static.codegen.sizes import Runs, resolve
 
 _GLOBALS = {"copy": np.array, "asarray": np.asarray, **kernels.NAMES}
 
-Results = dict[tuple[Node, tuple[int, ...]], Result]  # by node and shape
+Results = dict[tuple[Node, tuple[int, ...]], ResultMaker]  # by node and shape
 
 
 class Binding(NamedTuple):
@@ -37,16 +37,16 @@ class Binding(NamedTuple):
     results: Results
 
 
-class Layout(NamedTuple):
+class ArenaLayout(NamedTuple):
     """Where everything lies in the arena, for given sizes: buffers, and for a node with a subgraph what that needs."""
 
     plan: memory.Plan
     lives: Sequence[memory.Buffer]
     start: Mapping[Node, int]
-    inner: Mapping[Graph, Layout | Cut]
+    inner: Mapping[Graph, ArenaLayout | Cut]
 
 
-def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
+def bind(program: LoweredGraph, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
     """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
 
     What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
@@ -61,13 +61,13 @@ def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] =
     return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results)
 
 
-def lay_out(program: Program, sizes: Mapping[str, int]) -> Layout:
+def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     """Plan the memory of a program, with that of its subgraphs and groups in it."""
     with clock.phase("plan"):
         return _laid_out(program, sizes)
 
 
-def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
+def _laid_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     inner = {
         graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
         for graph, one in program.inner.items()
@@ -81,7 +81,7 @@ def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
     start = dict(zip(buffers, plan.offsets, strict=False))
     for space, offset in zip(spaces, plan.offsets[len(buffers) :], strict=True):
         start |= dict.fromkeys(space.nodes, offset)
-    return Layout(plan, lives, start, inner)
+    return ArenaLayout(plan, lives, start, inner)
 
 
 _NO_ROOM = np.empty(0, np.uint8)
@@ -94,7 +94,7 @@ class _Binder:
         self.sizes, self.known, self.kept = sizes, known, kept
         self.results: Results = {}
 
-    def bound(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> FunctionType:
+    def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call, with everything planned in this arena."""
         values: dict[Node, Any] = {}
         known: dict[Any, np.ndarray[Any, Any]] = {}
@@ -115,13 +115,15 @@ class _Binder:
         defaults = [self._default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
         return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
 
-    def _inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> FunctionType:
+    def _inner(
+        self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]
+    ) -> FunctionType:
         lowered, planned = program.inner[graph], layout.inner[graph]
         if isinstance(lowered, Blocks) and isinstance(planned, Cut):
             return blocks.bind(lowered, planned, self.sizes, room)
-        return self.bound(cast(Program, lowered), cast(Layout, planned), room)
+        return self.bound(cast(LoweredGraph, lowered), cast(ArenaLayout, planned), room)
 
-    def _default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
+    def _default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Runs) -> Any:
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)
@@ -129,9 +131,9 @@ class _Binder:
             return self._result(node)
         return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs)
 
-    def _result(self, node: Node) -> Result:
+    def _result(self, node: Node) -> ResultMaker:
         key = node, resolve(node.spec.shape, self.sizes)
-        self.results[key] = self.known.get(key) or Result(key[1], node.spec.dtype, self.kept)
+        self.results[key] = self.known.get(key) or ResultMaker(key[1], node.spec.dtype, self.kept)
         return self.results[key]
 
 
@@ -151,7 +153,9 @@ def _one_of(array: np.ndarray[Any, Any], known: dict[Any, np.ndarray[Any, Any]])
     return known.setdefault(key, array)
 
 
-def _fill_fixed(program: Program, sizes: Mapping[str, int], values: dict[Node, Any], known: dict[Any, Any]) -> None:
+def _fill_fixed(
+    program: LoweredGraph, sizes: Mapping[str, int], values: dict[Node, Any], known: dict[Any, Any]
+) -> None:
     """Constants, and views of constants and of the arena, made once."""
     for node in program.schedule.order:
         if node not in program.fixed or node in values:

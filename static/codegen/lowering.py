@@ -35,7 +35,7 @@ from static.passes.iteration_space import fused, result
 Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
 
 
-class Program(NamedTuple):
+class LoweredGraph(NamedTuple):
     """A lowered graph: the code, what each parameter with a default holds, and the node of each line.
 
     `fresh` are the nodes beside the arena that write into a new array, `inner` the programs of the subgraphs of
@@ -51,27 +51,27 @@ class Program(NamedTuple):
     lines: tuple[Node | None, ...]
     fixed: frozenset[Node]
     fresh: frozenset[Node]
-    inner: Mapping[Graph, Program | Blocks]
+    inner: Mapping[Graph, LoweredGraph | Blocks]
 
-    def nested(self) -> Iterator[Program | Blocks]:
+    def nested(self) -> Iterator[LoweredGraph | Blocks]:
         """This program, and those of subgraphs at any depth."""
         yield self
         for program in self.inner.values():
             yield from program.nested()
 
 
-def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> Program:
+def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGraph:
     """Generate the code of a scheduled graph. Without an arena each kernel allocates its own result."""
     with clock.phase("lower"):
         return _program(graph, schedule, use_arena)
 
 
-def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> Program:
+def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
     in_arena = list(schedule.place) if use_arena else []
     writer = _Writer(graph, schedule, set(in_arena))
     source = writer.write()
     code = next(c for c in compile(source, f"<graph {graph.name}>", "exec").co_consts if isinstance(c, CodeType))
-    return Program(
+    return LoweredGraph(
         graph,
         schedule,
         tuple(in_arena),
@@ -85,7 +85,7 @@ def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> Program:
     )
 
 
-def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> Program | Blocks:
+def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph | Blocks:
     if node.op is fused:
         return groups.lower(inner, node.attrs["space"])
     return lower(inner, schedule.inner[inner], use_arena)

@@ -1,8 +1,9 @@
 """Memory of large results, written again once nobody sees it: fresh pages cost more than many kernels do.
 
-A result is an array over memory that its `Result` keeps. NumPy has every view, memoryview or other export of an array
-hold the array itself, or the memory below it, and so do all of theirs. The memory's reference count therefore tells
-whether anybody can still see it. Where it says yes, the next call takes other memory, and what is seen is its owner's.
+A result is an array over memory that its `ResultMaker` keeps. NumPy has every view, memoryview or other export of an
+array hold the array itself, or the memory below it, and so do all of theirs. The memory's reference count therefore
+tells whether anybody can still see it. Where it says yes, the next call takes other memory, and what is seen is its
+owner's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ KEPT = 2  # a loop that holds the results of a step until it has those of the ne
 COUNTED = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
-class Result:
+class ResultMaker:
     """Makes the array for one result of a program, at each call anew: over memory that nobody sees, or fresh."""
 
     __slots__ = ("_dtype", "_kept", "_nbytes", "_shape", "_spare")

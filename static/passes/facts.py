@@ -1,4 +1,4 @@
-"""What rules over sums and products look at: who reads a product, its smaller factor, what is known already."""
+"""What rules over sums and products look at: readers of a product, its smaller factor, what is known already."""
 
 from __future__ import annotations
 

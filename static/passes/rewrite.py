@@ -9,13 +9,13 @@ from itertools import chain
 from graphs.ir import Graph, Node
 from static.rebuild import rebuilt
 
-Rule = Callable[[Node], Node | None]
+RewriteRule = Callable[[Node], Node | None]
 Uses = Counter[Node]
 
 _MOST = 16  # how often rules may replace what a rule has made: far more than any chain of them needs
 
 
-def rewrite(graph: Graph, rule: Rule, uses: Uses | None = None) -> Graph:
+def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     """The graph after `rule(node)`: a node to use instead, which may be new or an earlier one, or None to keep it.
 
     The rule sees nodes whose inputs are rewritten already, and what it makes itself, until it has nothing to say.
@@ -49,7 +49,7 @@ def count_uses(graph: Graph) -> Uses:
     return uses
 
 
-def _settled(node: Node, found: Node | None, rule: Rule, uses: Uses | None, order: Mapping[Node, None]) -> Node:
+def _settled(node: Node, found: Node | None, rule: RewriteRule, uses: Uses | None, order: Mapping[Node, None]) -> Node:
     """What rules make of a node, and of each node that they make for it, until they have nothing more to say."""
     for _ in range(_MOST):
         if found is None or found is node:

@@ -41,7 +41,7 @@ def merge_slices(graph: Graph) -> Graph:
     return graph
 
 
-class Part(NamedTuple):
+class AxisPart(NamedTuple):
     """A part along the first axis of an array: `base[start:stop]`, or `base[start]` where it is an entry."""
 
     base: Node
@@ -82,7 +82,7 @@ def _merged(graph: Graph) -> Graph:
 class _Parts(NamedTuple):
     """The parts that nodes are, and after which position in the graph they can be read from their base."""
 
-    of: dict[Node, list[Part]]
+    of: dict[Node, list[AxisPart]]
     after: dict[Node, int]
 
 
@@ -98,13 +98,13 @@ def _parts(graph: Graph) -> _Parts:
         entry = entry_of(node)
         base, (start, stop) = slice_of(node, 0)
         if entry is not None:
-            parts.of[node].append(Part(entry[0], entry[1], entry[1] + 1, True))
+            parts.of[node].append(AxisPart(entry[0], entry[1], entry[1] + 1, True))
         elif base is not None:
-            parts.of[node].append(Part(base, start, stop, False))
+            parts.of[node].append(AxisPart(base, start, stop, False))
         elif node.op is movement.concat and node.attrs["axis"] == 0 and len(node.inputs) >= FEWEST:
             parts.after[node] = max(position[source] for source in node.inputs)
             for source, place in zip(node.inputs, bounds(node.inputs, 0), strict=True):
-                parts.of[source].append(Part(node, *place, False))
+                parts.of[source].append(AxisPart(node, *place, False))
     return parts
 
 
@@ -125,7 +125,7 @@ def _is_mergeable(node: Node) -> bool:
     return node.op.family == "elementwise" and bool(node.spec.ndim)
 
 
-def _is_free(others: Sequence[Node], part: Part, position: int, parts: _Parts) -> bool:
+def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Parts) -> bool:
     """Whether the op on the whole base depends on nothing that comes of an op on a part."""
     after = parts.after.get(part.base)
     if after is None:
@@ -145,7 +145,7 @@ def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Nod
     return made
 
 
-def _runs(found: Sequence[tuple[Part, Node]]) -> list[list[tuple[Part, Node]]]:
+def _runs(found: Sequence[tuple[AxisPart, Node]]) -> list[list[tuple[AxisPart, Node]]]:
     """Members on parts that follow on each other, each part once."""
     by_start = {str(part.start): (part, node) for part, node in reversed(found)}
     ends = {str(part.stop) for part, _ in by_start.values()}
@@ -160,7 +160,7 @@ def _runs(found: Sequence[tuple[Part, Node]]) -> list[list[tuple[Part, Node]]]:
     return runs
 
 
-def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: Sequence[Node]) -> dict[Node, Node]:
+def _run_at_once(run: Sequence[tuple[AxisPart, Node]], op: Any, index: int, others: Sequence[Node]) -> dict[Node, Node]:
     first, node = run[0]
     base = section(first.base, first.start, run[-1][0].stop)
     inputs = [*others[:index], base, *others[index:]]
@@ -181,7 +181,7 @@ def _run_at_once(run: Sequence[tuple[Part, Node]], op: Any, index: int, others: 
     return made
 
 
-def _part_of(whole: Node, part: Part, start: Size) -> Node:
+def _part_of(whole: Node, part: AxisPart, start: Size) -> Node:
     first = part.start - start
     rest = [slice(None)] * (whole.spec.ndim - 1)
     key = (first, *rest) if part.entry else (slice(first, part.stop - start), *rest)

@@ -26,7 +26,7 @@ from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
-from static.passes.rewrite import Rule, Uses, count_uses, rewrite
+from static.passes.rewrite import RewriteRule, Uses, count_uses, rewrite
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
@@ -35,7 +35,7 @@ def eliminate_views(graph: Graph) -> Graph:
     """The graph with every rule applied where it fits."""
     uses = count_uses(graph)
     concats: dict[Node, Parts] = {}
-    of_op: Mapping[Op, Rule] = {
+    of_op: Mapping[Op, RewriteRule] = {
         **_RULES,
         movement.reshape: lambda node: _reshape(node, uses),
         getitem: lambda node: _part(node, concats),
@@ -228,7 +228,7 @@ def _input(node: Node) -> Node:
     return node.inputs[0]
 
 
-_RULES: Mapping[Op, Rule] = {
+_RULES: Mapping[Op, RewriteRule] = {
     movement.permute_dims: _permute,
     movement.broadcast_to: _broadcast,
     movement.flip: _flip,

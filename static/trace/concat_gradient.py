@@ -12,10 +12,10 @@ from graphs import reverse
 from graphs.dims import Size
 from graphs.ops.movement import concat
 from graphs.ops.slicing import cut
-from static.trace.differentiate import Call, joint_rules
+from static.trace.differentiate import OpCall, joint_rules
 
 
-def _pull(call: Call) -> Iterator[Any]:
+def _pull(call: OpCall) -> Iterator[Any]:
     """For each input the cotangent that the rule of the op gives; made when it is asked for, as there."""
     axis = call.attrs["axis"]
     start: Size = 0

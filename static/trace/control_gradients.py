@@ -21,7 +21,7 @@ from graphs.ops.movement import identity
 from graphs.spec import TensorSpec
 from static.rebuild import replaced
 from static.trace.control import Subgraph, Tracer, building, emit, finished, nodes_of, part_of
-from static.trace.differentiate import Call, joint_rules, recording
+from static.trace.differentiate import OpCall, joint_rules, recording
 from static.trace.symbol import Symbol
 
 
@@ -74,7 +74,7 @@ def _marked(builder: Builder, value: Any) -> Symbol:
     return Symbol(builder, builder.append(identity, nodes_of([value]), {}))
 
 
-def _given(call: Call, first: int, count: int) -> list[Any]:
+def _given(call: OpCall, first: int, count: int) -> list[Any]:
     """The cotangents of some parts, None where there is none."""
     return [call.cotangents.get(i) for i in range(first, first + count)]
 
@@ -106,7 +106,7 @@ def _added(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
     return [a if b is None else add(a, b) for a, b in zip(held, more, strict=True)]
 
 
-def _switch_rule(call: Call) -> list[Any]:
+def _switch_rule(call: OpCall) -> list[Any]:
     index, *operands = call.inputs
     branches: tuple[Graph, ...] = call.attrs["branches"]
     given = _given(call, 0, len(branches[0].outputs))
@@ -118,7 +118,7 @@ def _switch_rule(call: Call) -> list[Any]:
     return [None, *_placed(Tracer().switch(index, backward, (operands, _there(given))), wanted)]
 
 
-def _scan_rule(call: Call) -> list[Any]:
+def _scan_rule(call: OpCall) -> list[Any]:
     """A scan the other way, whose state are the cotangents of the state, and the sums of those of outer values."""
     attrs, carry, body = call.attrs, call.attrs["carry"], call.attrs["body"]
     _, xs, outer = _split(call.inputs, carry, attrs["xs"])
@@ -145,7 +145,7 @@ def _scan_rule(call: Call) -> list[Any]:
     return [*_placed(of_start, floats), *_placed(of_xs, wanted_xs), *_placed(of_outer, wanted_outer)]
 
 
-def _while_rule(call: Call) -> list[Any]:
+def _while_rule(call: OpCall) -> list[Any]:
     """Cotangents go through the saved states, the last first, and the sums of those of outer values with them."""
     carry, body = call.attrs["carry"], call.attrs["body"]
     specs = [output.spec for output in body.outputs]
@@ -165,7 +165,7 @@ def _while_rule(call: Call) -> list[Any]:
     return [*_placed(found[: sum(floats)], floats), *_placed(found[sum(floats) :], wanted_outer)]
 
 
-def _while_gradient_rule(call: Call) -> list[Any]:
+def _while_gradient_rule(call: OpCall) -> list[Any]:
     """The gradient is linear in the cotangents it carries, and its transpose goes through the states the other way."""
     count, graph = call.attrs["carry"], call.attrs["step"]
     if any(want for i, want in enumerate(call.wanted) if not 1 <= i <= count):

@@ -138,7 +138,7 @@ def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> It
     _builder().line = node.source  # the gradient of a line is put down to that line
     inputs, out = [Symbol(builder, source) for source in node.inputs], Symbol(builder, node)
     if node.op in joint_rules:
-        call = Call(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
+        call = OpCall(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
         found = joint_rules[node.op](call)
         return ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
     wanted = sum(1 << i for i, s in enumerate(node.inputs) if s in active and node.op.rule(i) is not None)
@@ -146,7 +146,7 @@ def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> It
     return rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent])
 
 
-class Call(NamedTuple):
+class OpCall(NamedTuple):
     """A call of an op, with its cotangent (that of its parts, where it has several), and which inputs want one."""
 
     attrs: Attrs
@@ -158,5 +158,5 @@ class Call(NamedTuple):
 
 # Ops with one rule for all inputs, which gives a cotangent, or None, for each: those that hold subgraphs
 # (`static/trace/control_gradients.py`), and concat (`static/trace/concat_gradient.py`).
-JointRule = Callable[[Call], Iterable[Any]]
+JointRule = Callable[[OpCall], Iterable[Any]]
 joint_rules: dict[Op, JointRule] = {}

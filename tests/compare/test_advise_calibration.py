@@ -91,7 +91,7 @@ thin = synthetic.thin_products
 
 
 def row(name, predicted, ratio):
-    return evaluation.Row(name, predicted, ratio, (predicted, ratio), (1.0, 1.0), (5.0, 5.0), 0.9)
+    return evaluation.PredictionRow(name, predicted, ratio, (predicted, ratio), (1.0, 1.0), (5.0, 5.0), 0.9)
 
 
 def test_only_what_is_called_counts_and_a_wrong_call_is_a_miss():

@@ -44,6 +44,12 @@ def test_shapes_a_static_arm_that_takes_every_length_at_once_spoils_half_of_the_
     assert regime(found, "rnn_text (small): static pads or compiles again")["verdict"] == "refuted"
 
 
+def test_shapes_an_arm_that_was_ended_at_its_limit_is_not_shown_to_take_every_length():
+    stopped = {"seconds": 2 * BASE, "lengths": LENGTHS, "compiles": 1, "padding": 1.0, "whole": False}
+    found = verdict("C4", text(static_symbolic=stopped))
+    assert regime(found, "rnn_text (small): static pads or compiles again")["verdict"] == "inconclusive"
+
+
 def test_shapes_inconclusive_when_noise_hides_the_cost():
     noisy = text(steady=1.05, static_exact={"noise": 0.3}, dynamic={"noise": 0.3})
     assert verdict("C4", noisy)["verdict"] == "inconclusive"

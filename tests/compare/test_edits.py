@@ -6,7 +6,7 @@ import pytest
 from compare.claims.c8_structure import measure
 from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
 from compare.claims.c8_structure.catalogue import edits
-from compare.claims.c8_structure.measure import Training
+from compare.claims.c8_structure.measure import TrainingRun
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.records import plain, typed
 
@@ -71,7 +71,7 @@ def test_structures_are_told_apart_by_shapes_and_by_what_python_decides():
 
 
 def made_up(seconds, structures):
-    return Training((1.0,) * len(seconds), tuple(seconds), tuple(structures), 1, 0.5)
+    return TrainingRun((1.0,) * len(seconds), tuple(seconds), tuple(structures), 1, 0.5)
 
 
 def test_the_first_step_with_a_structure_is_measured_by_the_later_ones():

@@ -15,7 +15,7 @@ import compare
 import graphs as g
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
-from compare.own.effects import Effect, effects_of
+from compare.own.effects import SideEffect, effects_of
 from compare.own.reach import fingerprint
 from tests.helpers import own_functions as own
 
@@ -171,13 +171,15 @@ def closure():
     ],
 )
 def test_an_effect_is_found_with_its_line(f, what, text):
-    assert effects_of(f, (X,)) == [Effect(what, here(f, text))]
+    assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
     assert list(X) == [1.0, 1.0, 1.0]
 
 
 def test_what_it_calls_closes_over_and_is_bound_to_is_looked_at_too():
-    assert effects_of(by_helper, (X,)) == [Effect("changes the global `LOG`", here(helper, "LOG.append"))]
-    assert effects_of(closure(), (X,)) == [Effect("changes the outer variable `count`", here(closure, "count += 1"))]
+    assert effects_of(by_helper, (X,)) == [SideEffect("changes the global `LOG`", here(helper, "LOG.append"))]
+    assert effects_of(closure(), (X,)) == [
+        SideEffect("changes the outer variable `count`", here(closure, "count += 1"))
+    ]
     ((found,),) = [effects_of(own.Moody(), (X,))]
     assert found.what == "changes the object that it is a method of"
     assert found.line.startswith("own_functions.py:")
@@ -185,7 +187,7 @@ def test_what_it_calls_closes_over_and_is_bound_to_is_looked_at_too():
 
 def test_a_container_among_the_arguments_that_is_changed_is_found():
     params = {"w": X}
-    assert effects_of(container, (params,)) == [Effect("changes its argument 0", here(container, "params["))]
+    assert effects_of(container, (params,)) == [SideEffect("changes its argument 0", here(container, "params["))]
     assert params["w"] is X
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compare.claims.c3_debugging import debugger, measure
-from compare.claims.c3_debugging.base import Fault, Place, draw, mean_square
+from compare.claims.c3_debugging.base import Fault, SourceLine, draw, mean_square
 from compare.claims.c3_debugging.catalogue import corpus
 from compare.claims.c3_debugging.dynamic_tools import DynamicTools
 from compare.claims.c3_debugging.static_tools import StaticTools
-from compare.claims.c3_debugging.tools import Attempt, Event, Report, same, same_results
+from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, same, same_results
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.records import plain, typed
@@ -148,37 +148,39 @@ def test_bisection_ends_at_the_first_difference(wrong):
     healthy = events(*range(13))
     faulty = events(*range(wrong), *range(100, 113 - wrong))
     found = debugger.bisected(healthy, Attempt(faulty, ()), None)
-    assert found.place == Place("model.py", 10 + wrong)
+    assert found.place == SourceLine("model.py", 10 + wrong)
     assert 3 <= found.probes <= 4
 
 
 def test_bisection_goes_on_to_the_error_where_all_values_before_it_agree():
-    report = Report("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2)
+    report = ToolReport("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2)
     found = debugger.bisected(events(1, 2, 3), Attempt(events(1, 2), None, ValueError()), report)
-    assert found.place == Place("model.py", 12)
+    assert found.place == SourceLine("model.py", 12)
     assert debugger.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
 
 
 def test_a_value_that_comes_back_does_not_mislead_the_bisection():
-    assert debugger.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == Place("model.py", 11)
+    assert debugger.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
+        "model.py", 11
+    )
 
 
 def test_lines_between():
-    assert debugger.off(Place("a.py", 3), Place("a.py", 5)) == 2
-    assert debugger.off(Place("b.py", 5), Place("a.py", 5)) is None
-    assert debugger.off(None, Place("a.py", 5)) is None
+    assert debugger.off(SourceLine("a.py", 3), SourceLine("a.py", 5)) == 2
+    assert debugger.off(SourceLine("b.py", 5), SourceLine("a.py", 5)) is None
+    assert debugger.off(None, SourceLine("a.py", 5)) is None
 
 
 @pytest.mark.parametrize(
     ("message", "place"),
     [
-        ("ShapeError: add: no, f32[3] (model.py:12); try", Place("model.py", 12)),
-        ("changed in place (a.py:7); in the gradient of exp (b.py:8)", Place("a.py", 7)),
+        ("ShapeError: add: no, f32[3] (model.py:12); try", SourceLine("model.py", 12)),
+        ("changed in place (a.py:7); in the gradient of exp (b.py:8)", SourceLine("a.py", 7)),
         ("no line at all (really)", None),
     ],
 )
 def test_the_line_that_a_message_names(message, place):
-    assert Report("forward", message, 0).place == place
+    assert ToolReport("forward", message, 0).place == place
 
 
 def test_values_are_the_same_by_spec_and_to_rounding():

@@ -15,7 +15,7 @@ from compare.engines import arms
 from compare.engines.arms import CompiledStep
 from compare.instruments.ladder import figure
 from compare.instruments.ladder.measure import differences, measure_rungs
-from compare.instruments.ladder.rungs import REPLAY, RUNGS, TAPE, Rung
+from compare.instruments.ladder.rungs import REPLAY, RUNGS, TAPE, RungDefinition
 from compare.instruments.ladder.waterfall import waterfalls
 from compare.instruments.time.rounds import paired_rounds
 from compare.report.summary import summarise
@@ -75,7 +75,7 @@ def with_loss(loss):
     def build(case):
         return CompiledStep(replace(case, static_loss=loss), passes=pipeline.REPLAY, arena=False)
 
-    return {TAPE: RUNGS[TAPE], REPLAY: Rung(TAPE, "another loss", build)}
+    return {TAPE: RUNGS[TAPE], REPLAY: RungDefinition(TAPE, "another loss", build)}
 
 
 def test_kernels_that_differ_are_told():

@@ -8,7 +8,7 @@ from compare.instruments import lengths as named
 from compare.instruments.lengths import distributions, measure, models
 from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
-from compare.instruments.lengths.table import HEADERS, percentile, rows
+from compare.instruments.lengths.table import percentile, rows, table
 from compare.run import settings as presets
 from compare.run.job import Budget, Job
 from tests.helpers.records import plain, typed
@@ -113,9 +113,10 @@ def test_one_process_measures_all_that_is_right(model, monkeypatch):
     assert len(usable) == len(STRATEGIES) - 1
     assert len({len(arm.blocks) for arm in usable}) == 1  # paired
     (found,) = tables([record])
-    told = list(rows([found]))
-    assert len(told) == len(usable)
-    assert {len(row) for row in told} == {len(HEADERS)}
+    shown = list(rows(found))
+    assert len(shown) == len(usable)
+    assert {tuple(row) for row in shown} == {table([found]).headers}
+    assert len(table([found]).headers) == len(table([found]).align)
 
 
 def test_a_percentile_counts_examples_and_not_calls():

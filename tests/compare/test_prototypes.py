@@ -6,7 +6,7 @@ import pytest
 import dynamic
 import static
 from compare.claims.c7_prototyping import measure
-from compare.claims.c7_prototyping.edits import EDITS, Edit, length, loaded
+from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
 from compare.workloads import branch_on_sum
 from tests.helpers.records import plain, typed
 
@@ -29,7 +29,7 @@ def test_an_edit_changes_one_model_in_both_engines_alike(edit):
 
 def test_an_edit_that_no_longer_fits_is_refused():
     with pytest.raises(ValueError, match=r"'graphs\.nothing' does not stand in its source"):
-        Edit("tiny_mlp", "graphs.nothing", "x").source()
+        SourceEdit("tiny_mlp", "graphs.nothing", "x").source()
 
 
 def test_the_model_is_counted_with_the_functions_it_needs():

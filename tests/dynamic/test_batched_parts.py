@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dynamic
 import graphs as g
 from dynamic.batching import memory
-from dynamic.batching.nodes import Block, Node, View
+from dynamic.batching.nodes import DeferredNode, GroupValues, View
 from graphs import GraphError
 from tests.helpers.tree_cells import leaf, numbers
 
@@ -76,12 +76,12 @@ def test_nothing_is_recorded_of_options_without_gradients():
 
 def memory_of(size, start=0, block=None):
     """A node that has run."""
-    node = Node(None, None, ())
-    node.block, node.start = block or Block(dynamic.tensor(np.arange(float(size)))), start
+    node = DeferredNode(None, None, ())
+    node.block, node.start = block or GroupValues(dynamic.tensor(np.arange(float(size)))), start
     return node
 
 
-BLOCKS = [Block(dynamic.tensor(np.arange(100.0) + 100 * i)) for i in range(3)]
+BLOCKS = [GroupValues(dynamic.tensor(np.arange(100.0) + 100 * i)) for i in range(3)]
 RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
 
 

@@ -106,7 +106,10 @@ def wrongs(chance: random.Random) -> Any:
         np.dtype(object),
         array[:0],
     ]
-    unmade = [made(kind) for kind in (Tensor, TapeNode, Leaf, Pullback, Deferred, nodes.Node, nodes.View, nodes.Part)]
+    unmade = [
+        made(kind)
+        for kind in (Tensor, TapeNode, Leaf, Pullback, Deferred, nodes.DeferredNode, nodes.View, nodes.ResultPart)
+    ]
     others = [*unmade, Evil(chance.getrandbits(30)), [Evil(chance.getrandbits(30))], (Evil(chance.getrandbits(30)),)]
     return chance.choice(
         [chance.choice(plain), chance.choice(arrays), chance.choice(others), chance.choice(reachable or [0])]
@@ -115,7 +118,18 @@ def wrongs(chance: random.Random) -> Any:
 
 def parts_of(root: Any, depth: int = 5) -> list[Any]:
     """What a tensor or a batch is made of, as far as it is ours."""
-    ours = (Tensor, TapeNode, Leaf, Pullback, nodes.Node, nodes.View, nodes.Part, nodes.Level, nodes.Kind, nodes.Block)
+    ours = (
+        Tensor,
+        TapeNode,
+        Leaf,
+        Pullback,
+        nodes.DeferredNode,
+        nodes.View,
+        nodes.ResultPart,
+        nodes.Level,
+        nodes.ValueKind,
+        nodes.GroupValues,
+    )
     found: dict[int, Any] = {}
     pending = [(root, 0)]
     for value, at in pending:  # which grows meanwhile

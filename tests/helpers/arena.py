@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.ir import Node
 from static import Executable
-from static.codegen.lowering import Program
+from static.codegen.lowering import LoweredGraph
 
 GARBAGE = 0xFF  # NaN in every float
 Span = tuple[int, int]
@@ -27,7 +27,7 @@ def check_arena(exe: Executable, arrays: Sequence[np.ndarray]) -> list[Any]:
     """
     (binding,) = exe._bindings.values()
     # By identity: equal code may be of two subgraphs.
-    watched = {id(one.code): _Reads(one) for one in exe._program.nested() if isinstance(one, Program)}
+    watched = {id(one.code): _Reads(one) for one in exe._program.nested() if isinstance(one, LoweredGraph)}
     before = [array.tobytes() for array in arrays]
     check = _Check(watched, exe._program.code, binding.arena)
     tracing = sys.gettrace()
@@ -45,7 +45,7 @@ def check_arena(exe: Executable, arrays: Sequence[np.ndarray]) -> list[Any]:
 class _Reads:
     """For each value with memory of a name: the line that writes it, and the last that reads it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LoweredGraph) -> None:
         end = len(program.lines) - 1
         line: dict[Node, int] = {}
         for i, (node, text) in enumerate(zip(program.lines, program.source.splitlines()[1:], strict=True)):

@@ -53,7 +53,7 @@ def parity(workload, arms, size="small", **status):
     return {**place, "agree": agree, "arms": checked, "same_graph": True, "kernel_calls": {}}
 
 
-def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, compiles=0, padding=1.0):
+def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, compiles=0, padding=1.0, whole=True):
     """What an arm measured; with lengths, `first` lists the seconds of each call of the first epoch."""
     random = Random(f"{seconds}/{seed}")
     stream = lengths and [
@@ -71,6 +71,7 @@ def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, 
         "compile_seconds": build,
         "useful": useful,
         "computed": round(useful * padding),
+        "whole": whole,
     }
 
 

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 import graphs as g
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
-from compare.advice.work import Parts
+from compare.advice.work import StepSeconds
 from compare.cli.command import graphduel
 
 US = 1e-6
@@ -37,7 +37,7 @@ X = np.ones(8, np.float32)
 
 
 def parts(total):
-    return Parts(kernels=total)
+    return StepSeconds(kernels=total)
 
 
 def advise(*arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ class Toy(Framework):
         Mode("slow", usual=False),
         Mode("wrong", usual=False),
         Mode("refusing", usual=False),
+        Mode("endless", usual=False),
     )
 
     def functions(self) -> dict[str, Any]:
         """Ours."""
-        return {name: getattr(g, name) for name in ("sum", "tanh", "mean")}
+        return {name: getattr(g, name) for name in g.__all__}
 
     def arrays(self, tree: Any) -> Any:
         """NumPy's."""
@@ -54,6 +56,8 @@ class Toy(Framework):
             return lambda *args: (step(*args)[0] + 1, step(*args)[1])
         if mode == "refusing":
             return refuse
+        if mode == "endless":
+            return endless(step)
         return step
 
     def observed(self, step: Any) -> Observed:
@@ -64,6 +68,18 @@ class Toy(Framework):
 
 def refuse(*args: Any) -> Any:
     raise NotImplementedError("cannot be compiled: it prints")
+
+
+def endless(step: Any) -> Any:
+    """Answers once, and is busy ever after."""
+    answers = [step]
+
+    def run(*args: Any) -> Any:
+        while not answers:
+            time.sleep(0.01)
+        return answers.pop()(*args)
+
+    return run
 
 
 def loss(w: Any, x: Any) -> Any:

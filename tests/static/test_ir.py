@@ -204,6 +204,21 @@ def test_networkx_has_ops_specs_and_argument_positions():
     assert sorted(into) == [[(0,), (1,)], [(0,), (1,)], [(0, 1)]]
 
 
+def test_labels_say_what_a_node_is_and_not_where_it_stands():
+    def f(x):
+        return g.fori_loop(0, 3, lambda i, y: y * 2.5, x + np.arange(9.0)) + np.arange(9.0, 0.0, -1)
+
+    graph = static.trace(f, np.zeros(9))
+    labels = [node.label for node in graph.nodes]
+    assert labels[0] == "input f64[9]"
+    digests = {label.split()[-1] for label in labels if label.startswith("constant f64[9]")}
+    assert len(digests) == 2  # of the data, which is too long to be shown
+    assert any("<graph" in label for label in labels)
+    assert list(nx.get_node_attributes(graph.to_networkx(), "label").values()) == labels
+    other = static.trace(lambda x: f(x + 0.0), np.zeros(9))
+    assert set(labels) <= {node.label for node in other.nodes}
+
+
 def trace(f, *shapes):
     return static.trace(f, *(np.zeros(s) for s in shapes))
 

@@ -149,7 +149,7 @@ def check_equal(found: Results, expected: Results) -> None:
 
 
 def tried(check: Callable[[], None]) -> Tried:
-    """How a check ended. That control flow is refused, and that a result is wrong, are told from a crash."""
+    """How a check ended. That control flow is refused, and that a result is wrong, are distinguished from a crash."""
     try:
         check()
     except ControlFlowError as error:

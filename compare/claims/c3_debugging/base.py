@@ -26,14 +26,14 @@ MARK = "# fault"
 RATE = 0.05
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a source file."""
 
     file: str
     line: int
 
     @classmethod
-    def parse(cls, text: str) -> Place | None:
+    def parse(cls, text: str) -> SourceLine | None:
         """The place that a `model.py:12` names."""
         file, _, line = text.rpartition(":")
         return cls(file, int(line)) if file and line.isdecimal() else None
@@ -100,7 +100,7 @@ class Fault:
         )
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> SourceLine:
         """The line at fault. Raises ValueError unless exactly one line is marked."""
         wrong = [f for f in (self.faulty, self.faulty_update, self.faulty_examples) if f is not None]
         found = [place for function in wrong for place in _marked(function)]
@@ -109,10 +109,10 @@ class Fault:
         return found[0]
 
 
-def _marked(function: Callable[..., Any]) -> list[Place]:
+def _marked(function: Callable[..., Any]) -> list[SourceLine]:
     lines, first = inspect.getsourcelines(function)
     file = Path(inspect.getsourcefile(function) or "").name
-    return [Place(file, first + i) for i, line in enumerate(lines) if line.rstrip().endswith(MARK)]
+    return [SourceLine(file, first + i) for i, line in enumerate(lines) if line.rstrip().endswith(MARK)]
 
 
 def mean_square(difference: Array) -> Array:

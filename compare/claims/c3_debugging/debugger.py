@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compare.claims.c3_debugging.base import Fault, Place
+from compare.claims.c3_debugging.base import Fault, SourceLine
 from compare.claims.c3_debugging.schema import FaultRow, Phase
-from compare.claims.c3_debugging.tools import Attempt, Event, Report, Tools, same, same_results
+from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, Tools, same, same_results
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty training does what the healthy one does."""
@@ -20,7 +20,7 @@ LONGEST = 300
 class Located(NamedTuple):
     """Where a bisection ended: the line, None where there is none to name, and the probes that it took."""
 
-    place: Place | None
+    place: SourceLine | None
     probes: int
 
 
@@ -42,7 +42,7 @@ def examine(fault: Fault, tools: Tools) -> FaultRow:
         raise healthy.error
     faulty = tools.attempt(fault.training(faulty=True))
     if same_results(healthy, faulty):
-        return _row(fault, tools, Report(IMMUNE, "the program does what is meant", 0), "", True, 0, 0)
+        return _row(fault, tools, ToolReport(IMMUNE, "the program does what is meant", 0), "", True, 0, 0)
     tool, tried, report = _first_report(fault, tools)
     distance = off(report.place if report else None, fault.place)
     if distance == 0:
@@ -52,12 +52,12 @@ def examine(fault: Fault, tools: Tools) -> FaultRow:
     return _row(fault, tools, report, tool, False, distance, tried + 1 + found.probes + more)
 
 
-def off(place: Place | None, wanted: Place) -> int | None:
+def off(place: SourceLine | None, wanted: SourceLine) -> int | None:
     """How many lines a place is off; None when it is none, or in another file."""
     return None if place is None or place.file != wanted.file else abs(place.line - wanted.line)
 
 
-def bisected(healthy: Sequence[Event], faulty: Attempt, report: Report | None) -> Located:
+def bisected(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | None) -> Located:
     """The first value that differs from the healthy run's, by bisection; each probe compares one more half.
 
     The place is that of the op; of an error, where all values before it agree; and None where the first that differs
@@ -72,7 +72,7 @@ def bisected(healthy: Sequence[Event], faulty: Attempt, report: Report | None) -
         else:
             high = middle - 1
     if low < len(faulty.events):
-        return Located(Place.parse(faulty.events[low].line), probes)
+        return Located(SourceLine.parse(faulty.events[low].line), probes)
     return Located(report.place if report else None, probes)
 
 
@@ -80,10 +80,10 @@ def _agree(first: Event, second: Event) -> bool:
     return first.name == second.name and same(first.value, second.value)
 
 
-def _first_report(fault: Fault, tools: Tools) -> tuple[str, int, Report | None]:
+def _first_report(fault: Fault, tools: Tools) -> tuple[str, int, ToolReport | None]:
     """The tool that reports first, how many were tried, and the report."""
     training = fault.training(faulty=True)
-    order: tuple[Callable[..., Report | None], ...] = (tools.run, tools.check, tools.reach, tools.train)
+    order: tuple[Callable[..., ToolReport | None], ...] = (tools.run, tools.check, tools.reach, tools.train)
     for tried, tool in enumerate(order, start=1):
         with np.errstate(all="ignore"):  # NumPy's own warnings name a line of the engine
             report = tool(training)
@@ -101,7 +101,7 @@ def _reading(found: Located, fault: Fault, faulty: Attempt) -> int:
 
 
 def _row(
-    fault: Fault, tools: Tools, report: Report | None, tool: str, named: bool, distance: int | None, steps: int
+    fault: Fault, tools: Tools, report: ToolReport | None, tool: str, named: bool, distance: int | None, steps: int
 ) -> FaultRow:
     return FaultRow(
         fault=fault.name,

@@ -12,7 +12,7 @@ import numpy as np
 import dynamic
 from compare.claims.c3_debugging.base import Training
 from compare.claims.c3_debugging.schema import Phase
-from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
+from compare.claims.c3_debugging.tools import Attempt, Event, Tools, TrainingUpdate, inputs_of
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
 from graphs.ir import Graph
@@ -41,7 +41,7 @@ class DynamicTools(Tools):
                 losses.append(_array(loss))
             return Attempt(tuple(log.events), (losses, tree.tree_map(_array, params)))
 
-    def step(self, training: Training) -> Step:  # noqa: D102
+    def step(self, training: Training) -> TrainingUpdate:  # noqa: D102
         step = _training_step(training.loss, training.update)
         return lambda params, *example: step(_tensors(params), *example)
 
@@ -78,7 +78,7 @@ class _Log:
         return run
 
 
-def _training_step(loss: Callable[..., Any], update: Callable[..., Any]) -> Step:
+def _training_step(loss: Callable[..., Any], update: Callable[..., Any]) -> TrainingUpdate:
     def step(params: Any, *example: Any) -> tuple[Any, Any]:
         value, gradients = dynamic.value_and_grad(loss)(params, *example)
         return value, update(params, gradients)

@@ -11,7 +11,7 @@ import numpy as np
 import static
 from compare.claims.c3_debugging.base import Training
 from compare.claims.c3_debugging.schema import Phase
-from compare.claims.c3_debugging.tools import Attempt, Event, Step, Tools, inputs_of
+from compare.claims.c3_debugging.tools import Attempt, Event, Tools, TrainingUpdate, inputs_of
 from graphs.ir import Graph, Node
 
 _NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves
@@ -40,7 +40,7 @@ class StaticTools(Tools):
             losses.append(np.asarray(loss))
         return Attempt(tuple(walk.events), (losses, params))
 
-    def step(self, training: Training) -> Step:  # noqa: D102
+    def step(self, training: Training) -> TrainingUpdate:  # noqa: D102
         return _compiled(training, _Phases())
 
     def gradients(self, training: Training) -> Any:  # noqa: D102
@@ -101,7 +101,7 @@ class _Walk:
         result: tuple[Any, Any] = static.debug.run(executable, params, *example, visit=self.visit)
         return result
 
-    def visit(self, step: static.debug.Step) -> None:
+    def visit(self, step: static.debug.DebugStep) -> None:
         """Write a node's value down, once it has passed the check."""
         if self.checked:
             static.debug.stop_at_anomaly(step)

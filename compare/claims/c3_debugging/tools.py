@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compare.claims.c3_debugging.base import Place, Training
+from compare.claims.c3_debugging.base import SourceLine, Training
 from compare.claims.c3_debugging.schema import Engine, Phase
 from graphs import tree
 from graphs.ir import Graph
@@ -20,7 +20,7 @@ from graphs.reach import unreached
 TRAINING = 25
 """Training steps after which the loss should have fallen."""
 
-Step = Callable[..., tuple[Any, Any]]
+TrainingUpdate = Callable[..., tuple[Any, Any]]
 _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
 
 
@@ -55,7 +55,7 @@ class Attempt:
         return sum(isinstance(event.value, np.ndarray) and not event.is_input for event in self.events)
 
 
-class Report(NamedTuple):
+class ToolReport(NamedTuple):
     """What a tool found without knowing the healthy training."""
 
     when: Phase
@@ -63,10 +63,10 @@ class Report(NamedTuple):
     ops: int
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourceLine | None:
         """The user's line that the message names."""
         found = _PLACE.search(self.message)
-        return Place.parse(found[1]) if found else None
+        return SourceLine.parse(found[1]) if found else None
 
 
 class Tools(ABC):
@@ -79,7 +79,7 @@ class Tools(ABC):
         """Run the steps of a training, looking at every value; `checked` stops at NaN and infinity."""
 
     @abstractmethod
-    def step(self, training: Training) -> Step:
+    def step(self, training: Training) -> TrainingUpdate:
         """`step(params, *example) -> (loss, params)`: one training step as a user of the engine runs it."""
 
     @abstractmethod
@@ -92,26 +92,28 @@ class Tools(ABC):
 
     # In the order in which somebody would try them -------------------------------------------------------------
 
-    def run(self, training: Training) -> Report | None:
+    def run(self, training: Training) -> ToolReport | None:
         """Run the training steps: does anything raise?"""
         return _ended(self.attempt(training))
 
-    def check(self, training: Training) -> Report | None:
+    def check(self, training: Training) -> ToolReport | None:
         """Run them again, stopping at the first NaN or infinity."""
         return _ended(self.attempt(training, checked=True))
 
-    def reach(self, training: Training) -> Report | None:
+    def reach(self, training: Training) -> ToolReport | None:
         """Does every parameter get a gradient, and one that is not zero throughout?"""
         training.reset()
         graph, when, ops = self.graph(training)
         for name, stops in unreached(graph).items():
             if any(name.endswith(f"[{parameter!r}]") for parameter in training.params):
-                return Report(when, f"{name} gets no gradient{_stopped(stops)}", ops)
+                return ToolReport(when, f"{name} gets no gradient{_stopped(stops)}", ops)
         training.reset()
         zero = [name for name, gradient in self.gradients(training).items() if not np.any(gradient)]
-        return Report("backward", f"the gradient of {zero[0]} is zero", self.attempt(training).ops) if zero else None
+        return (
+            ToolReport("backward", f"the gradient of {zero[0]} is zero", self.attempt(training).ops) if zero else None
+        )
 
-    def train(self, training: Training) -> Report | None:
+    def train(self, training: Training) -> ToolReport | None:
         """Train for a while: does the loss fall?"""
         training.reset()
         step, params, losses = self.step(training), training.params, []
@@ -123,7 +125,7 @@ class Tools(ABC):
         if last < first:  # false for NaN as well
             return None
         ops = self.attempt(training).ops * TRAINING // count
-        return Report("step", f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps", ops)
+        return ToolReport("step", f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps", ops)
 
 
 def same(first: Any, second: Any) -> bool:
@@ -147,12 +149,12 @@ def inputs_of(example: Sequence[Any]) -> list[Event]:
     return [Event(f"input {i}", "", np.asarray(value)) for i, value in enumerate(example)]
 
 
-def _ended(attempt: Attempt) -> Report | None:
+def _ended(attempt: Attempt) -> ToolReport | None:
     if attempt.error is None:
         return None
     message = f"{type(attempt.error).__name__}: {' '.join(str(attempt.error).split())}"
     notes = " ".join(getattr(attempt.error, "__notes__", ()))
-    return Report(attempt.when, f"{message} {notes}".strip(), attempt.ops)
+    return ToolReport(attempt.when, f"{message} {notes}".strip(), attempt.ops)
 
 
 def _stopped(stops: Sequence[Any]) -> str:

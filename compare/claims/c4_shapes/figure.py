@@ -86,14 +86,13 @@ def _alt(summary: Summary) -> str:
     return "Call times by input length in the first epoch. " + "; ".join(parts) + "."
 
 
-def _table(summary: Summary) -> Table:
-    headers = ("workload", "size", "arm", "calls", "new shapes", "p50", "p95", "p99", "slowest")
-    rows = tuple(_cells(cell, arm, calls) for (cell, arm), calls in summary.streams.items())
-    return Table(headers, rows, "lllrrrrrr")
+def _table(summary: Summary) -> Table | None:
+    return Table.of("lllrrrrrr", [_counts(cell, arm, calls) for (cell, arm), calls in summary.streams.items()])
 
 
-def _cells(cell: Cell, arm: str, calls: list[Call]) -> tuple[str, ...]:
+def _counts(cell: Cell, arm: str, calls: list[Call]) -> dict[str, str]:
     times = sorted(call.seconds for call in calls)
-    ranks = [times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.95, 0.99, 1.0)]
-    counts = (str(len(calls)), str(sum(call.new for call in calls)))
-    return (*cell, arm, *counts, *(text.seconds(rank) for rank in ranks))
+    counts = {"calls": str(len(calls)), "new shapes": str(sum(call.new for call in calls))}
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "slowest": 1.0}
+    ranks = {name: times[min(len(times) - 1, int(share * len(times)))] for name, share in shares.items()}
+    return {**cell._asdict(), "arm": arm, **counts, **{name: text.seconds(rank) for name, rank in ranks.items()}}

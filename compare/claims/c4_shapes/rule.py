@@ -35,7 +35,7 @@ MIN_LENGTHS = 5
 PERCENTILES = (50, 95, 99)
 
 
-class Costs(NamedTuple):
+class LengthCosts(NamedTuple):
     """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm."""
 
     best: list[Regime]
@@ -78,10 +78,10 @@ def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence])
     yield from length_table.refused(records)
 
 
-def _costs(varying: list[Evidence], tables: list[Evidence]) -> Costs:
+def _costs(varying: list[Evidence], tables: list[Evidence]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
-    return Costs(
+    return LengthCosts(
         [_best(cell, *phase, count) for cell in varying for phase in PHASES],
         [cost for table in tables for cost in length_table.costs(table, count)],
         [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],
@@ -105,12 +105,15 @@ def _takes_any(cell: Evidence) -> Regime:
 
 
 def _dims_fixed(cell: Evidence) -> Regime:
-    """The fact is false as soon as one static arm takes every length with one compile and no padding."""
+    """The fact is false as soon as one static arm takes every length with one compile and no padding.
+
+    An arm that did not get to the end of the stream may or may not be such a one.
+    """
     name = f"{cell.name}: static pads or compiles again"
-    if not cell.static_arms:
-        return Regime(name, "inconclusive")
-    free = any(_compiles(cell, arm) <= 1 and _padding(cell, arm) == 1 for arm in cell.static_arms)
-    return Regime(name, "refuted" if free else "supported")
+    free = [arm for arm in cell.static_arms if _compiles(cell, arm) <= 1 and _padding(cell, arm) == 1]
+    if any(measured.whole for arm in free for measured in cell.of(arm)):
+        return Regime(name, "refuted")
+    return Regime(name, "inconclusive" if free or not cell.static_arms else "supported")
 
 
 def _best(cell: Evidence, phase: str, read: Read, comparisons: int) -> Regime:

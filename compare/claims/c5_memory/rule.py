@@ -45,17 +45,17 @@ def find(records: Records) -> Finding:
     amount, because = _amount(ratios, mean), _because(contests)
     return Finding(
         # a wrong reason spoils a right amount; it does not rescue a wrong one
-        combine((amount, because.verdict)) if amount == "supported" else amount,
+        combine((amount, *(one.verdict for one in because))) if amount == "supported" else amount,
         (
             _counts(ratios),
-            because.name,
-            _caches(contests),
+            *(one.name for one in because),
+            *_caches(contests),
             *crossover.size_reasons(crossover.sizes(records, held)),
             *left,
         ),
         Effect("bytes held, static / dynamic, geometric mean over workloads", mean.estimate, "ratio"),
         mean,
-        (Regime("amount held", amount, mean.estimate, mean), because, *map(_regime, contests)),
+        (Regime("amount held", amount, mean.estimate, mean), *because, *map(_regime, contests)),
     )
 
 
@@ -98,15 +98,24 @@ def _amount(ratios: list[float], mean: Interval) -> Label:
     return "supported" if mean.low > 1 and mean.estimate > MORE else "inconclusive"
 
 
-def _because(contests: list[Contest]) -> Regime:
+def _because(contests: list[Contest]) -> list[Regime]:
+    """Whether the structure is why; nothing where an engine does not tell how large it is."""
+    if not _classified(contests):
+        return []
     share = median(_share(contest, "structure") for contest in contests)
     verdict: Label = "supported" if share >= STRUCTURE_SHARE else "refuted"
-    return Regime(f"the reason: the structure is {share:.1%} of what static holds, in the median", verdict)
+    return [Regime(f"the reason: the structure is {share:.1%} of what static holds, in the median", verdict)]
 
 
-def _caches(contests: list[Contest]) -> str:
+def _caches(contests: list[Contest]) -> list[str]:
+    if not _classified(contests):
+        return []
     cell, arm, _ = largest = max(contests, key=lambda contest: _share(contest, "caches"))
-    return f"the caches of other shapes are at most {_share(largest, 'caches'):.1%} of it ({cell.name}, {arm})"
+    return [f"the caches of other shapes are at most {_share(largest, 'caches'):.1%} of it ({cell.name}, {arm})"]
+
+
+def _classified(contests: list[Contest]) -> bool:
+    return all(measured.classes for cell, arm, _ in contests for measured in cell.of(arm))
 
 
 def _share(contest: Contest, name: str) -> float:

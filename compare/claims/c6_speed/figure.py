@@ -103,15 +103,21 @@ def _alt(points: dict[tuple[Cell, str], BreakEven], cells: list[Cell]) -> str:
     return "Time spent in all against the number of runs. Break-even: " + "; ".join(parts) + "."
 
 
-def _table(summary: Summary, points: dict[tuple[Cell, str], BreakEven]) -> Table:
-    headers = ("workload", "size", "arm", "build", "first call", "steady call", "break-even", "range")
+def _table(summary: Summary, points: dict[tuple[Cell, str], BreakEven]) -> Table | None:
     arms = [(cell, arm) for cell, arm in summary.courses if (cell, DYNAMIC) in summary.courses]
-    return Table(headers, tuple(_row(key, summary.courses[key], points.get(key)) for key in arms), "lllrrrll")
+    return Table.of("lllrrrll", [_row(key, summary.courses[key], points.get(key)) for key in arms])
 
 
-def _row(key: tuple[Cell, str], course: Course, point: BreakEven | None) -> tuple[str, ...]:
-    numbers = (text.seconds(course.build), text.seconds(course.head[0]), text.seconds(course.steady))
-    return (*key[0], key[1], *numbers, _words(point) if point else "(reference)", _range(point))
+def _row(key: tuple[Cell, str], course: Course, point: BreakEven | None) -> dict[str, str]:
+    return {
+        **key[0]._asdict(),
+        "arm": key[1],
+        "build": text.seconds(course.build),
+        "first call": text.seconds(course.head[0]),
+        "steady call": text.seconds(course.steady),
+        "break-even": _words(point) if point else "(reference)",
+        "range": _range(point),
+    }
 
 
 def _range(point: BreakEven | None) -> str:

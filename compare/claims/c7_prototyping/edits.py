@@ -15,7 +15,7 @@ from compare.workloads import Case
 
 
 @dataclass(frozen=True)
-class Edit:
+class SourceEdit:
     """In the source of a workload, `old` becomes `new` wherever it stands.
 
     Raises ValueError where the source no longer holds `old`.
@@ -43,17 +43,17 @@ class Edit:
 
 
 EDITS = (
-    Edit("tiny_mlp", "graphs.tanh", "graphs.sin"),
-    Edit("elementwise_chain", "h / 2", "h / 3"),
-    Edit("mlp_digits", "x, graphs.relu", "x, graphs.tanh"),
-    Edit("conv_digits", "graphs.relu(h)", "graphs.tanh(h)"),
-    Edit("rnn_text", "return graphs.tanh(x", "return graphs.sin(x"),
-    Edit("encoder_text", "graphs.gelu(", "graphs.silu("),
-    Edit("tree_lstm", "return o * graphs.tanh(cell)", "return o * cell"),
-    Edit("branch_on_sum", "x - 2", "x - 3"),
-    Edit("early_exit", "graphs.relu(dense(block", "graphs.tanh(dense(block"),
-    Edit("moe_digits", "x, graphs.relu", "x, graphs.tanh"),
-    Edit("fixed_point", "graphs.tanh(", "graphs.sin("),
+    SourceEdit("tiny_mlp", "graphs.tanh", "graphs.sin"),
+    SourceEdit("elementwise_chain", "h / 2", "h / 3"),
+    SourceEdit("mlp_digits", "x, graphs.relu", "x, graphs.tanh"),
+    SourceEdit("conv_digits", "graphs.relu(h)", "graphs.tanh(h)"),
+    SourceEdit("rnn_text", "return graphs.tanh(x", "return graphs.sin(x"),
+    SourceEdit("encoder_text", "graphs.gelu(", "graphs.silu("),
+    SourceEdit("tree_lstm", "return o * graphs.tanh(cell)", "return o * cell"),
+    SourceEdit("branch_on_sum", "x - 2", "x - 3"),
+    SourceEdit("early_exit", "graphs.relu(dense(block", "graphs.tanh(dense(block"),
+    SourceEdit("moe_digits", "x, graphs.relu", "x, graphs.tanh"),
+    SourceEdit("fixed_point", "graphs.tanh(", "graphs.sin("),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import dynamic
 import static
-from compare.claims.c7_prototyping.edits import EDITS, Edit, length, loaded
+from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
 from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
 from compare.instruments.time.rounds import collected, orders
 from compare.workloads import Case
@@ -30,7 +30,7 @@ def measure() -> Prototypes:
     return Prototypes("C7", [measured(edit) for edit in EDITS])
 
 
-def measured(edit: Edit) -> TaskRow:
+def measured(edit: SourceEdit) -> TaskRow:
     """The seconds from an edit to the first result, and how long the model is as each engine takes it."""
     case, source = edit.case(), edit.source()
     seconds: dict[str, list[float]] = {name: [] for name in ENGINES}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from compare.claims.c8_structure import choices, layers, lengths
 from compare.claims.c8_structure.base import Edit
+from compare.claims.c8_structure.choices import EDITS as CHOICES
+from compare.claims.c8_structure.layers import EDITS as LAYERS
+from compare.claims.c8_structure.lengths import EDITS as LENGTHS
 
 
 def edits() -> tuple[Edit, ...]:
     """Every edit: of parameters, of what is computed, of sizes."""
-    return (*layers.EDITS, *choices.EDITS, *lengths.EDITS)
+    return (*LAYERS, *CHOICES, *LENGTHS)

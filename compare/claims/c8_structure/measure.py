@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -23,10 +23,13 @@ REPEATS = 5
 TOLERANCE = 1e-3
 """How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
 
-Step = Callable[..., tuple[Any, Any]]
+TrainingStep = Callable[..., tuple[float, Any, Any]]
+"""`step(params, *example)`: the seconds it took, the loss, and the parameters after it."""
+Graphs = Callable[[], tuple[int, float]]
+"""How many graphs have been made so far, and in how many seconds."""
 
 
-class Training(NamedTuple):
+class TrainingRun(NamedTuple):
     """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
 
     losses: tuple[float, ...]
@@ -43,48 +46,50 @@ def measure() -> Edits:
 
 
 def measured(edit: Edit) -> EditRow:
-    """What an edit costs each engine, static in the way that foresees it where there is one; whether losses agree.
-
-    `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
-    trainings, and a mean over the structures. `ways` has every way of static.
-    """
-    ways: dict[Way, Version] = {"retraced": edit.plain}
-    if edit.foreseen:
-        ways["foreseen"] = edit.foreseen
-    tapes, graphs = [], {way: list[Training]() for way in ways}
+    """What an edit costs each engine, each trained several times and in turn."""
+    versions, tapes = ways(edit), list[TrainingRun]()
+    graphs = {way: list[TrainingRun]() for way in versions}
     for _ in range(REPEATS):
         tapes.append(trained_dynamic(edit.plain))
-        for way, version in ways.items():
+        for way, version in versions.items():
             graphs[way].append(trained_static(version))
+    return compared(edit.name, tapes, graphs, tapes[0].losses)
+
+
+def ways(edit: Edit) -> dict[Way, Version]:
+    """Every way for static to learn of an edit."""
+    return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
+
+
+def compared(
+    name: str, tapes: Sequence[TrainingRun], graphs: Mapping[Way, Sequence[TrainingRun]], expected: Sequence[float]
+) -> EditRow:
+    """What trainings tell of an edit, static as it foresees it where it does; whether all have the expected losses.
+
+    `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
+    trainings, and a mean over the structures. `ways` has every way that static has taken.
+    """
     structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
     by_way: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
-    difference = max(apart(tapes[0].losses, trainings[0].losses) for trainings in graphs.values())
-    engines = {"dynamic": costs(tapes, structures), "static": by_way.get("foreseen", by_way["retraced"])}
-    return EditRow(edit.name, engines, by_way, difference <= TOLERANCE, difference)
+    engines = {"dynamic": costs(tapes, structures)}
+    if by_way:
+        engines["static"] = by_way.get("foreseen") or by_way["retraced"]
+    difference = max(apart(expected, trainings[0].losses) for trainings in (tapes, *graphs.values()))
+    return EditRow(name, engines, by_way, bool(by_way) and difference <= TOLERANCE, difference)
 
 
-def trained_dynamic(version: Version) -> Training:
+def trained_dynamic(version: Version) -> TrainingRun:
     """Train on a tape; there is nothing to rebuild."""
-
-    def step(params: Any, *example: Any) -> tuple[Any, Any]:
-        loss, gradients = dynamic.value_and_grad(version.loss)(params, *example)
-        return loss, tree.tree_map(_descended, params, gradients)
-
-    return _trained(version, step, lambda: (0, 0.0))
+    return training(version, _timed(_descending(dynamic.value_and_grad(version.loss))), lambda: (0, 0.0))
 
 
-def trained_static(version: Version) -> Training:
-    """Train with graphs that are compiled when a structure is new; the first compile is no rebuild."""
-
-    def step(params: Any, *example: Any) -> tuple[Any, Any]:
-        loss, gradients = static.value_and_grad(version.loss)(params, *example)
-        return loss, tree.tree_map(_descended, params, gradients)
-
-    jitted = static.jit(step, limit=None, **version.jit)
-    return _trained(version, jitted, lambda: (jitted.stats.compiles - 1, jitted.stats.compile_seconds))
+def trained_static(version: Version) -> TrainingRun:
+    """Train with graphs that are compiled when a structure is new."""
+    step = static.jit(_descending(static.value_and_grad(version.loss)), limit=None, **version.jit)
+    return training(version, _timed(step), lambda: (step.stats.compiles, step.stats.compile_seconds))
 
 
-def costs(trainings: Sequence[Training], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
+def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
     """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
     each = [new_structures(training.seconds, structures) for training in trainings]
     return EditCost(
@@ -119,19 +124,21 @@ def apart(first: Sequence[float], second: Sequence[float]) -> float:
     return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
 
 
-def _trained(version: Version, step: Step, rebuilt: Callable[[], tuple[int, float]]) -> Training:
+def training(version: Version, step: TrainingStep, graphs: Graphs) -> TrainingRun:
+    """A whole training. What the first step has made is no rebuild."""
     params, loss = version.init(), float("inf")
-    losses, seconds, structures = [], [], []
+    losses, times, structures, first = list[float](), list[float](), list[Hashable](), 0
     for number in range(STEPS):
         params = version.change(number, params)
         example = (*version.batch(number), *version.options(number, loss))
         structures.append(structure_of(params, example))
-        start = time.perf_counter()
-        value, params = step(params, *example)
-        seconds.append(time.perf_counter() - start)
+        seconds, value, params = step(params, *example)
+        times.append(seconds)
         loss = float(value)
         losses.append(loss)
-    return Training(tuple(losses), tuple(seconds), tuple(structures), *rebuilt())
+        first = first or graphs()[0]
+    made, compiling = graphs()
+    return TrainingRun(tuple(losses), tuple(times), tuple(structures), made - first, compiling)
 
 
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
@@ -140,5 +147,23 @@ def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
     return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
 
 
-def _descended(value: Any, gradient: Any) -> Any:
-    return value - gradient * RATE
+def descended(params: Any, gradients: Any) -> Any:
+    """The parameters after a step down the gradients."""
+    return tree.tree_map(lambda value, gradient: value - gradient * RATE, params, gradients)
+
+
+def _descending(gradients_of: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
+    def step(params: Any, *example: Any) -> tuple[Any, Any]:
+        loss, gradients = gradients_of(params, *example)
+        return loss, descended(params, gradients)
+
+    return step
+
+
+def _timed(step: Callable[..., tuple[Any, Any]]) -> TrainingStep:
+    def timed(params: Any, *example: Any) -> tuple[float, Any, Any]:
+        start = time.perf_counter()
+        loss, after = step(params, *example)
+        return time.perf_counter() - start, loss, after
+
+    return timed

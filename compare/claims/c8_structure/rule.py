@@ -44,7 +44,7 @@ def find(records: Records) -> Finding:
 
 def _details(rows: list[EditRow]) -> Iterator[str]:
     """How static met the edits, and what the other way would have cost."""
-    foreseen = [row for row in rows if row.engines["static"].way == "foreseen"]
+    foreseen = [row for row in rows if {"foreseen", "retraced"} <= {*row.ways}]
     if foreseen:
         names = ", ".join(sorted(row.edit for row in foreseen))
         again = median(row.ways["retraced"].steps for row in foreseen)
@@ -52,9 +52,10 @@ def _details(rows: list[EditRow]) -> Iterator[str]:
             f"foreseen in the graph as a branch, a mask or a symbolic size: {names}; a new trace for each new "
             f"structure would cost {again:.3g} steps there, in the median"
         )
-    apart = sorted(row.edit for row in rows if not row.agree)
+    apart = sorted(row.edit for row in rows if "static" in row.engines and not row.agree)
     if apart:
         yield f"left out, for the engines' losses differ: {', '.join(apart)}"
+    yield from sorted(f"{row.edit}, {way}: not run, {reason}" for row in rows for way, reason in row.refused.items())
 
 
 def _cost(edit: EditRow) -> float:
@@ -86,6 +87,7 @@ CLAIM = Claim(
     find=find,
     reads=(Edits,),
     check=Kind(Edits, "compare.claims.c8_structure.measure:measure"),
+    outside="compare.claims.c8_structure.outside:measure",
     tape="partly",
     literature=(
         "TensorFlow Fold runs a new structure per example, over 10x faster on a CPU (arXiv 1702.02181)",

@@ -25,17 +25,19 @@ class EditCost(Struct, omit_defaults=True):
     way: Way | None = None
 
 
-class EditRow(Struct):
+class EditRow(Struct, omit_defaults=True):
     """One structure edit during training in each engine, static as foreseen where `ways` has that.
 
-    `difference` is how far the losses of the engines are apart at most, relative.
+    `difference` is how far the losses are apart at most, relative, and `refused` why an engine or a way of it did not
+    run: a framework does not take the code, or does not end.
     """
 
     edit: str
     engines: dict[str, EditCost]
     ways: dict[str, EditCost]
     agree: bool
-    difference: float
+    difference: float | None = None
+    refused: dict[str, str] = {}
 
 
 class Edits(Record, tag="edit"):

@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.crossover import Place, Point
+from compare.claims.crossover import MapPlace, Point
 from compare.instruments import drawing
 from compare.report import text
 from compare.report.page import Table
@@ -124,27 +124,21 @@ def _alt(rows: Sequence[tuple[str, Sequence[Point]]]) -> str:
     return "Cost of dynamic divided by that of static; the extremes are " + "; ".join(parts) + "."
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary) -> Table | None:
     held = {point.place: point for point in summary.sizes}
     timed = {point.place: point for point in summary.times}
-    headers = (
-        "ops",
-        "depth",
-        "floats",
-        "time, dynamic ÷ static",
-        "95% interval",
-        "pays after",
-        "bytes, dynamic ÷ static",
-    )
     places = sorted({*held, *timed})
-    return Table(headers, tuple(_row(place, timed.get(place), held.get(place)) for place in places), "lrrrrrr")
+    return Table.of("lrrrrrr", [_row(place, timed.get(place), held.get(place)) for place in places])
 
 
-def _row(place: Place, timed: Point | None, held: Point | None) -> tuple[str, ...]:
-    head = (place.ops, f"{place.depth:,}", f"{place.elements:,}")
-    return (
-        *head,
-        *drawing.ratio_cells(timed.interval if timed else None),
-        _second(timed) if timed else "",
-        text.ratio(_shown(held)) if held else "",
-    )
+def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, str]:
+    ratio, interval = drawing.ratio_cells(timed.interval if timed else None)
+    return {
+        "ops": place.ops,
+        "depth": f"{place.depth:,}",
+        "floats": f"{place.elements:,}",
+        "time, dynamic ÷ static": ratio,
+        "95% interval": interval,
+        "pays after": _second(timed) if timed else "",
+        "bytes, dynamic ÷ static": text.ratio(_shown(held)) if held else "",
+    }

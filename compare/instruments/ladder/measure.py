@@ -19,7 +19,7 @@ from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
 from compare.instruments.ladder import schema
-from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, Rung
+from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, RungDefinition
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.time.measure import steady_call
@@ -38,7 +38,7 @@ def measure(job: Job) -> schema.Ladder:
     return measure_rungs(job, case)
 
 
-def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> schema.Ladder:
+def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
     rows: dict[str, schema.Rung] = {}
     steps: dict[str, Step] = {}
@@ -66,7 +66,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, Rung] = RUNGS) -> sc
     )
 
 
-def _climbed(rung: Rung, case: Case) -> tuple[schema.Rung, Step | None, Any]:
+def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, Step | None, Any]:
     """The row of a rung but for its times, its step, and what that gives."""
     try:
         with numpy_memory(), rung.within():

@@ -16,7 +16,7 @@ TAPE, REPLAY = "tape", "replay"
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
-class Rung(NamedTuple):
+class RungDefinition(NamedTuple):
     """A rung: the one it is compared with, what it adds to that, and how a case is made a step of it.
 
     A block of calls runs `within` a context, which is entered before the clock starts.
@@ -36,19 +36,23 @@ def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], 
     return lambda case: CompiledStep(case, passes=passes, arena=arena)
 
 
-RUNGS: Mapping[str, Rung] = {
-    TAPE: Rung(None, "the dynamic engine as it is", _tape),
-    "pool": Rung(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
-    REPLAY: Rung(TAPE, "the same kernels in a fixed graph: nothing recorded", _compiled(pipeline.REPLAY, False)),
-    "simplify": Rung(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
-    "plan": Rung("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
-    "restructure": Rung("plan", "products and sums in another order, steps batched", _compiled(_RESTRUCTURED, True)),
-    "fuse": Rung(
+RUNGS: Mapping[str, RungDefinition] = {
+    TAPE: RungDefinition(None, "the dynamic engine as it is", _tape),
+    "pool": RungDefinition(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
+    REPLAY: RungDefinition(
+        TAPE, "the same kernels in a fixed graph: nothing recorded", _compiled(pipeline.REPLAY, False)
+    ),
+    "simplify": RungDefinition(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
+    "plan": RungDefinition("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
+    "restructure": RungDefinition(
+        "plan", "products and sums in another order, steps batched", _compiled(_RESTRUCTURED, True)
+    ),
+    "fuse": RungDefinition(
         "restructure",
         "elementwise groups in blocks",
         _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
     ),
-    "contract": Rung("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+    "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
 }
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""

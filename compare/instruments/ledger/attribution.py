@@ -17,7 +17,7 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.spec import TupleSpec
 from static import memory
-from static.codegen.binding import Layout, lay_out
+from static.codegen.binding import ArenaLayout, lay_out
 from static.codegen.lowering import lower
 from static.memory import sharing
 from static.memory.schedule import Schedule, schedule
@@ -64,7 +64,7 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
     Results that are handed out live from where they are computed to the end.
     """
     plan = plan or Schedule.of(graph.nodes, sharing.views(graph.nodes), _alone(graph))
-    layout: Layout = lay_out(lower(graph, plan), {})
+    layout: ArenaLayout = lay_out(lower(graph, plan), {})
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 
 

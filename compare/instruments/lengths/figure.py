@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from compare.claims.evidence import DYNAMIC, Evidence, steady
 from compare.instruments import drawing
 from compare.instruments.lengths.schema import StrategyArm
-from compare.instruments.lengths.table import ALIGN, HEADERS, computed, ordered, rows
+from compare.instruments.lengths.table import computed, ordered, table
 from compare.report import text
-from compare.report.page import Table
 from compare.report.plots import Drawing, style
 from compare.report.summary import Summary
 from compare.stats import Interval
@@ -43,7 +42,7 @@ def draw(summary: Summary) -> Drawing:
     for place, cell in enumerate(tables):
         _panel(figure.add_subplot(high, columns, place + 1), cell, names)
     figure.supxlabel("time an example ÷ dynamic, one example at a time (log scale; 95% interval)", fontsize=9.5)
-    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, Table(HEADERS, tuple(rows(tables)), ALIGN))
+    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, table(tables))
 
 
 def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:

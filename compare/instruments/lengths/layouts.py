@@ -19,7 +19,7 @@ KEPT = inspect.signature(static.jit).parameters["limit"].default or 0
 """The graphs that `static.jit` keeps where nothing is said; 0 for all."""
 
 
-class Layout(NamedTuple):
+class CallLayout(NamedTuple):
     """The examples of each call, the elements that it computes, and the size that its graph is compiled for.
 
     A graph of symbolic sizes is compiled for 0; without graphs there are no `shapes`. Where several axes vary, `sizes`
@@ -48,7 +48,7 @@ class Layout(NamedTuple):
         return 1 - self.compiles / len(self.groups)
 
 
-def combined(parts: Sequence[Layout], columns: Sequence[Lengths], pads: bool) -> Layout:
+def combined(parts: Sequence[CallLayout], columns: Sequence[Lengths], pads: bool) -> CallLayout:
     """The layout of a stream of which several axes vary, from that of each axis."""
     groups = parts[0].groups
     if pads:
@@ -58,7 +58,7 @@ def combined(parts: Sequence[Layout], columns: Sequence[Lengths], pads: bool) ->
     else:
         elements = [math.prod(sizes) for sizes in zip(*columns, strict=True)]
         sizes = tuple(sum(elements[i] for i in group) for group in groups)
-    return Layout(groups, sizes, tuple(zip(*(part.shapes for part in parts), strict=True)))
+    return CallLayout(groups, sizes, tuple(zip(*(part.shapes for part in parts), strict=True)))
 
 
 def buckets(lengths: Lengths) -> tuple[int, ...]:

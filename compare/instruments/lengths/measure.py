@@ -22,7 +22,7 @@ from compare.errors import described
 from compare.instruments.lengths.distributions import drawn
 from compare.instruments.lengths.models import Stream, stream
 from compare.instruments.lengths.schema import GroupCall, Lengths, StrategyArm
-from compare.instruments.lengths.strategies import STRATEGIES, Arm, Strategy
+from compare.instruments.lengths.strategies import STRATEGIES, ReadyStrategy, Strategy
 from compare.instruments.parity.measure import TOLERANCES, sample, tree_error
 from compare.instruments.time.measure import timed
 from compare.instruments.time.rounds import collected, orders, paired_rounds
@@ -91,7 +91,7 @@ def reference(given: Stream) -> Results:
     return [step(params, *example) for example in given.examples]
 
 
-def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[Arm | None, StrategyArm]:
+def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
     """The first epoch of a strategy from nothing, every call timed, and whether what it gave is right."""
     row = StrategyArm("ok", None, strategy.compilation, strategy.padding, strategy.batching)
     calls, results = [], []
@@ -116,7 +116,7 @@ def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[A
     return arm, row
 
 
-def worst(arm: Arm, results: Results, expected: Results) -> float:
+def worst(arm: ReadyStrategy, results: Results, expected: Results) -> float:
     """The largest scaled error of a loss or a gradient over some groups."""
     chosen = sample([sum(arm.stream.lengths[i] for i in group) for group in arm.groups], CHECKED)
     return max(_error(results[index], [expected[i] for i in arm.groups[index]]) for index in chosen)
@@ -131,7 +131,7 @@ def _refuses(strategy: Strategy, error: Exception) -> bool:
     return arms.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
 
 
-def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float]]:
+def steady_calls(usable: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, list[float]]:
     """The seconds of each call in steady state, strategies in turn: what an example waits for its group."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in usable}
     for order, _ in zip(orders(tuple(usable), rng), range(LATENCY_EPOCHS), strict=False):
@@ -142,7 +142,7 @@ def steady_calls(usable: Mapping[str, Arm], rng: Random) -> dict[str, list[float
     return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}
 
 
-def count(row: StrategyArm, arm: Arm) -> None:
+def count(row: StrategyArm, arm: ReadyStrategy) -> None:
     """Note what does not depend on the clock: graphs compiled, elements asked for and computed, bytes held."""
     row.compiles, row.useful, row.computed = arm.compiles, sum(arm.stream.lengths), sum(arm.sizes)
     row.held, row.plans = sum(arm.plans.values()), [[size, held] for size, held in sorted(arm.plans.items())]

@@ -12,7 +12,7 @@ import numpy as np
 
 from compare.errors import NothingMeasuredError
 from compare.instruments.lengths.models import stream
-from compare.instruments.lengths.sampling import LEAST_SIZES, Sample, sample
+from compare.instruments.lengths.sampling import LEAST_SIZES, TraceSample, sample
 from compare.instruments.lengths.schema import LengthsProbe
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
@@ -83,7 +83,7 @@ def paces(record: Record) -> Paces:
     return Paces(*zip(*record.points, strict=True))
 
 
-def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, count: int, seed: int) -> Sample:
+def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
     """The largest sample of a trace that all strategies are through with in `limit` seconds.
 
     First it has fewer lengths, at last a quarter of `count`; then the longest lengths are left out. Where nothing fits

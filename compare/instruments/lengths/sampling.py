@@ -13,7 +13,7 @@ LEAST_SIZES = 6
 
 
 @dataclass(frozen=True)
-class Sample:
+class TraceSample:
     """Lengths in the order they are timed, of a trace of `total`; the longest that were left out are above `cap`."""
 
     lengths: tuple[int, ...]
@@ -32,7 +32,7 @@ class Sample:
         return 1 - self.sizes / len(self.lengths)
 
 
-def sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int | None = None) -> Sample:
+def sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int | None = None) -> TraceSample:
     """At most `count` lengths of a trace, of at most `sizes` different values.
 
     Lengths come again as often as in the trace, as far as LEAST_SIZES values allow. The trace is cut into equal parts
@@ -45,7 +45,7 @@ def sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int |
     turns = max(1, min(count, round(values / new)) // values)
     drawn = quantiles(kept, turns * values, values)
     Random(seed).shuffle(drawn)
-    return Sample(tuple(drawn), len(lengths), cap, len(lengths) - len(kept))
+    return TraceSample(tuple(drawn), len(lengths), cap, len(lengths) - len(kept))
 
 
 def quantiles(ranked: Sequence[int], count: int, values: int) -> list[int]:

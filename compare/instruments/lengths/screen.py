@@ -12,12 +12,12 @@ import numpy as np
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes.length_table import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, steady
-from compare.instruments.lengths.layouts import KEPT, MOST_SIZES, Layout, combined
-from compare.instruments.lengths.sampling import Sample
+from compare.instruments.lengths.layouts import KEPT, MOST_SIZES, CallLayout, combined
+from compare.instruments.lengths.sampling import TraceSample
 from compare.instruments.lengths.schema import StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy
-from compare.instruments.lengths.table import HEADERS, rows
-from compare.instruments.lengths.trace import Trace
+from compare.instruments.lengths.table import rows
+from compare.instruments.lengths.trace import LengthTrace
 from compare.report import text
 from compare.stats import Interval
 
@@ -29,7 +29,7 @@ CONTEST = ("contest", "static / dynamic", "verdict")
 Rows = list[tuple[str, ...]]
 
 
-def described(name: str, trace: Trace) -> str:
+def described(name: str, trace: LengthTrace) -> str:
     """A line for each axis: how many lengths, their spread, and how many differ."""
     return "\n".join(
         f"{name}, {axis}: {len(column):,} lengths, {min(column):,} to {max(column):,}, median {median(column):,g}; "
@@ -38,29 +38,29 @@ def described(name: str, trace: Trace) -> str:
     )
 
 
-def useful(trace: Trace) -> int:
+def useful(trace: LengthTrace) -> int:
     """The elements of all inputs, of an array that has all axes."""
     return sum(map(math.prod, zip(*trace.columns, strict=True)))
 
 
-def layouts(trace: Trace, batch: int) -> dict[str, Layout | None]:
+def layouts(trace: LengthTrace, batch: int) -> dict[str, CallLayout | None]:
     """What each strategy makes of the whole trace; None where that is not counted: too many different lengths."""
     return {name: _layout(strategy, trace, batch) for name, strategy in STRATEGIES.items()}
 
 
-def _layout(strategy: Strategy, trace: Trace, batch: int) -> Layout | None:
+def _layout(strategy: Strategy, trace: LengthTrace, batch: int) -> CallLayout | None:
     if strategy.padding == "optimal buckets" and max(len(set(column)) for column in trace.columns) > MOST_SIZES:
         return None
     parts = [strategy.layout(column, batch) for column in trace.columns]
     return parts[0] if len(parts) == 1 else combined(parts, trace.columns, strategy.padding != "none")
 
 
-def counted(laid: Mapping[str, Layout | None], useful: int) -> Rows:
+def counted(laid: Mapping[str, CallLayout | None], useful: int) -> Rows:
     """A row for each strategy: graphs compiled with all kept and with few, calls that found theirs, and padding."""
     return [_counts(name, one, useful) for name, one in laid.items() if one is not None]
 
 
-def _counts(name: str, laid: Layout, useful: int) -> tuple[str, ...]:
+def _counts(name: str, laid: CallLayout, useful: int) -> tuple[str, ...]:
     share = useful / sum(laid.sizes)
     compiled = (
         ("", "", "") if not laid.shapes else (f"{laid.compiles:,}", f"{laid.compiles_of(KEPT):,}", _share(laid.hits))
@@ -72,7 +72,7 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def chosen(sample: Sample, trace: Trace, seed: int) -> str:
+def chosen(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
     """How the lengths were chosen that are timed, and how far they are like the whole."""
     again = 1 - len(set(trace.lengths)) / len(trace.lengths)
     found = (
@@ -88,19 +88,18 @@ def chosen(sample: Sample, trace: Trace, seed: int) -> str:
     return f"{found}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
 
 
-def timed(cell: Evidence, laid: Mapping[str, Layout | None]) -> Rows:
+def timed(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
     """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
-    found = (dict(zip(HEADERS, row, strict=True)) for row in rows([cell]))
     return [
         (
             *(row[name] for name in ("strategy", "p50", "p99", "an example", "first epoch")),
             _plans(cell.of(row["strategy"])[0], laid.get(row["strategy"])),
         )
-        for row in found
+        for row in rows(cell)
     ]
 
 
-def _plans(measured: StrategyArm, laid: Layout | None) -> str:
+def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
     """The bytes of the plans that the whole trace needs.
 
     Those that were not made lie on a line between others, or grow with the size beyond the largest.

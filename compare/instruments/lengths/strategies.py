@@ -13,7 +13,7 @@ import dynamic
 import graphs
 import static
 from compare.errors import UnsupportedError
-from compare.instruments.lengths.layouts import Group, Layout, Lengths, buckets, in_batches
+from compare.instruments.lengths.layouts import CallLayout, Group, Lengths, buckets, in_batches
 from compare.instruments.lengths.models import Loss, Model, Stream
 from compare.workloads.base import Example
 from static.call.policies import Boundaries, power_of_two
@@ -24,7 +24,7 @@ Batching = Literal["one by one", "padded", "on the fly"]
 
 
 @dataclass(frozen=True)
-class Arm:
+class ReadyStrategy:
     """A strategy ready to run over a stream: `step(params, *what the call is given)` for each group of examples.
 
     The loss of a call is the mean over the examples of its group, and its gradients are those of that mean. `sizes` are
@@ -87,7 +87,7 @@ class Strategy:
         """Whether one graph serves all sizes as they are."""
         return self.compilation == "once" and self.padding != "the maximum"
 
-    def build(self, stream: Stream) -> Arm:
+    def build(self, stream: Stream) -> ReadyStrategy:
         """The arm over a stream. Raises UnsupportedError for a model without such a loss."""
         loss, laid = self.loss(stream.model), self.layout(stream.lengths, stream.batch)
         if self.engine == "dynamic":
@@ -96,9 +96,9 @@ class Strategy:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
         alone = _one if self.padding == "none" else _with_mask
         given: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
-        return Arm(stream, laid.groups, laid.sizes, step, given[self.batching])
+        return ReadyStrategy(stream, laid.groups, laid.sizes, step, given[self.batching])
 
-    def layout(self, lengths: Lengths, batch: int) -> Layout:
+    def layout(self, lengths: Lengths, batch: int) -> CallLayout:
         """What the strategy makes of a stream, in batches of a size."""
         groups = in_batches(len(lengths), 1 if self.batching == "one by one" else batch)
         if self.padding == "none":
@@ -111,7 +111,7 @@ class Strategy:
             padded = {length: boundary("T", length) for length in set(lengths)}
             sizes = tuple(padded[length] for length in lengths)
         shapes = (0,) * len(groups) if self.symbolic else sizes
-        return Layout(groups, sizes, () if self.engine == "dynamic" else shapes)
+        return CallLayout(groups, sizes, () if self.engine == "dynamic" else shapes)
 
     def _buckets(self, lengths: Lengths) -> tuple[int, ...] | None:
         """The lengths that are padded to; None for powers of two."""

@@ -8,13 +8,9 @@ from statistics import geometric_mean
 from compare.claims.evidence import DYNAMIC, Evidence, first_run, steady
 from compare.instruments.lengths.schema import StrategyArm
 from compare.report import text
+from compare.report.page import Table
 
 _SHARES = (0.5, 0.95, 0.99)
-HEADERS = (
-    *("lengths", "strategy", "compiled for", "padding", "batching", "compiles", "hits", "computed", "useful"),
-    *("first call", "first epoch", "p50", "p95", "p99", "an example", "held"),
-)
-ALIGN = "lllll" + "r" * 11
 
 
 def ordered(tables: Sequence[Evidence]) -> list[str]:
@@ -23,13 +19,18 @@ def ordered(tables: Sequence[Evidence]) -> list[str]:
     return sorted(batched, key=lambda name: (not name.startswith(DYNAMIC), batched[name], name))
 
 
-def rows(tables: Sequence[Evidence]) -> Iterator[tuple[str, ...]]:
-    """A row for each table and strategy.
+def table(tables: Sequence[Evidence]) -> Table | None:
+    """A row for each cell and strategy."""
+    return Table.of("lllll" + "r" * 11, [row for cell in tables for row in rows(cell)])
+
+
+def rows(cell: Evidence) -> Iterator[dict[str, str]]:
+    """A row for each strategy, by its headers.
 
     Hits are the calls of the first epoch that found their graph, computed the elements for each one asked for, useful
     its inverse. Percentiles are of how long an example waits for its call once warm.
     """
-    return (_row(cell, name, cell.of(name)) for cell in tables for name in ordered([cell]))
+    return (_row(cell, name, cell.of(name)) for name in ordered([cell]))
 
 
 def computed(measured: Sequence[StrategyArm]) -> float:
@@ -48,25 +49,27 @@ def percentile(latencies: Sequence[float], examples: Sequence[int], share: float
     return ranked[-1][0]
 
 
-def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> tuple[str, ...]:
+def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> dict[str, str]:
     first = measured[0]
     calls = first.stream
     examples = [call.examples for call in calls]
     found = sum(not call.compiled for call in calls) / len(calls)
-    waits = [geometric_mean(percentile(m.latency, examples, share) for m in measured) for share in _SHARES]
-    return (
-        cell.name,
-        name,
-        first.compilation,
-        first.padding,
-        first.batching,
-        f"{first.compiles:,}",
-        text.quantity(found, "share") if first.compiles else "",
-        f"{computed(measured):.2f}",
-        text.quantity(1 / computed(measured), "share"),
-        text.seconds(geometric_mean(m.stream[0].seconds for m in measured)),
-        text.seconds(cell.mean(name, first_run) or 0.0),
-        *map(text.seconds, waits),
-        text.seconds(cell.mean(name, steady) or 0.0),
-        text.size(max(m.held for m in measured)),
-    )
+    p50, p95, p99 = (geometric_mean(percentile(m.latency, examples, share) for m in measured) for share in _SHARES)
+    return {
+        "lengths": cell.name,
+        "strategy": name,
+        "compiled for": first.compilation,
+        "padding": first.padding,
+        "batching": first.batching,
+        "compiles": f"{first.compiles:,}",
+        "hits": text.quantity(found, "share") if first.compiles else "",
+        "computed": f"{computed(measured):.2f}",
+        "useful": text.quantity(1 / computed(measured), "share"),
+        "first call": text.seconds(geometric_mean(m.stream[0].seconds for m in measured)),
+        "first epoch": text.seconds(cell.mean(name, first_run) or 0.0),
+        "p50": text.seconds(p50),
+        "p95": text.seconds(p95),
+        "p99": text.seconds(p99),
+        "an example": text.seconds(cell.mean(name, steady) or 0.0),
+        "held": text.size(max(m.held for m in measured)),
+    }

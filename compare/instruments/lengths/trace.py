@@ -18,7 +18,7 @@ Row = tuple[int, list[str]]
 
 
 @dataclass(frozen=True)
-class Trace:
+class LengthTrace:
     """The sizes of each call in the order of the file, a tuple of them for each of the axes."""
 
     axes: tuple[str, ...]
@@ -30,7 +30,7 @@ class Trace:
         return self.columns[0]
 
 
-def read(path: Path, columns: Sequence[str] = ()) -> Trace:
+def read(path: Path, columns: Sequence[str] = ()) -> LengthTrace:
     """The lengths in columns of a CSV file, each by its name or its number, from 1.
 
     Without `columns` it is the one called `length`, or the only one there is. The cells are divided by what divides the
@@ -48,7 +48,7 @@ def read(path: Path, columns: Sequence[str] = ()) -> Trace:
     if len(lengths) < LEAST:
         raise CompareError(f"{path} has {len(lengths)} lengths; give at least {LEAST}, one a line")
     names = tuple(head[place] if headed else f"column {place + 1}" for place in places)
-    return Trace(names, tuple(zip(*lengths, strict=True)))
+    return LengthTrace(names, tuple(zip(*lengths, strict=True)))
 
 
 def _rows(path: Path) -> Iterator[Row]:

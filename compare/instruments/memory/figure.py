@@ -81,13 +81,12 @@ def _alt(bars: Mapping[Cell, Bars]) -> str:
 
 def _table(measured: Mapping[tuple[Cell, str], MemoryArm]) -> Table | None:
     classes = style.ordered_classes(name for held in measured.values() for name in held.classes)
-    totals = ("all classes", "measured peak", "resident growth", "nodes")
-    headers = ("workload", "size", "arm", *classes, *totals)
-    rows = tuple((*cell, arm, *_row(held, classes)) for (cell, arm), held in measured.items())
-    return Table(headers, rows, "lll" + "r" * (len(headers) - 3)) if rows else None
+    rows = ({**cell._asdict(), "arm": arm, **_row(held, classes)} for (cell, arm), held in measured.items())
+    return Table.of("lll" + "r" * (len(classes) + 4), rows)
 
 
-def _row(held: MemoryArm, classes: Sequence[str]) -> tuple[str, ...]:
-    parts = [held.classes.get(name, 0) for name in classes]
-    sizes = (*parts, sum(parts), held.peak, held.resident_growth)
-    return (*(text.size(value) for value in sizes), f"{held.nodes:,}")
+def _row(held: MemoryArm, classes: Sequence[str]) -> dict[str, str]:
+    parts = {name: held.classes.get(name, 0) for name in classes}
+    totals = {"all classes": sum(parts.values()), "measured peak": held.peak, "resident growth": held.resident_growth}
+    sizes = {name: text.size(value) for name, value in (parts | totals).items()}
+    return {**sizes, "nodes": f"{held.nodes:,}"}

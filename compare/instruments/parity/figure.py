@@ -12,7 +12,7 @@ from matplotlib.path import Path as Route
 from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 
 from compare.report.plots import Drawing, style
-from compare.report.plots.layered import Layout, Point, layered
+from compare.report.plots.layered import LayeredLayout, Point, layered
 from compare.report.summary import Summary
 from graphs.errors import GraphError
 
@@ -84,7 +84,7 @@ def _isomorphic(graphs: list[Any]) -> bool:
     return all(nx.is_isomorphic(first, other, node_match=same_node, edge_match=same_edge) for other in others)
 
 
-def _panel(axes: Axes, title: str, graph: Any, layout: Layout, depth: int) -> None:
+def _panel(axes: Axes, title: str, graph: Any, layout: LayeredLayout, depth: int) -> None:
     axes.set_axis_off()
     axes.set_title(style.clean(title), loc="center")
     axes.set_xlim(-layout.width / 2 - 0.05, layout.width / 2 + 0.05)

@@ -38,7 +38,7 @@ import graphs
 import static
 from compare.engines.arms import tensor_of, transformed
 from compare.errors import UnsupportedError
-from compare.instruments.time.rounds import Call
+from compare.instruments.time.rounds import TimedCall
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
@@ -82,7 +82,7 @@ STATIC: Parts = {
 ENGINES: Mapping[str, Parts] = {"dynamic": DYNAMIC, "static": STATIC}
 
 
-def dynamic_programs(case: Case) -> dict[str, Call]:
+def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
     arguments = (case.params, *case.examples[0])
     plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
@@ -110,7 +110,7 @@ def dynamic_programs(case: Case) -> dict[str, Call]:
     }
 
 
-def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> Call:
+def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> TimedCall:
     """A loss on tensors, and backward from it; `unread` is called on each leaf that then has no gradient."""
     leaves = tree.leaves(tensors[wanted])
 
@@ -128,7 +128,7 @@ class _StoppedError(Exception):
     """Ends a step before its time."""
 
 
-def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> Call:
+def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> TimedCall:
     """A step that is left once `f` has run: before any gradient is pulled back."""
 
     def leaves(*tensors: Any) -> Any:
@@ -169,7 +169,7 @@ def _up_to(graph: Graph, calls: int) -> Graph:
     return Graph("kept", graph.inputs, early, [*(node for node in read if node in inside and node is not last), last])
 
 
-def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Call:
+def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
     """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
     seen = views(graph.nodes)
     placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
@@ -177,7 +177,7 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> Call:
     return lambda: run(*arrays)
 
 
-def static_programs(case: Case) -> dict[str, Call]:
+def static_programs(case: Case) -> dict[str, TimedCall]:
     """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
     arguments = (case.params, *case.examples[0])
     jitted = static.jit(transformed(static, case.loss, case.argnum))

@@ -105,12 +105,18 @@ def _alt(rows: Sequence[Ratio]) -> str:
     )
 
 
-def _table(summary: Summary, rows: Sequence[Ratio]) -> Table:
-    headers = ("workload", "size", "arm", "dynamic", "static", "ratio", "95% interval", "static is")
-    return Table(headers, tuple(_row(summary, ratio) for ratio in rows), "lllrrrrl")
+def _table(summary: Summary, rows: Sequence[Ratio]) -> Table | None:
+    return Table.of("lllrrrrl", [_row(summary, ratio) for ratio in rows])
 
 
-def _row(summary: Summary, ratio: Ratio) -> tuple[str, ...]:
-    base, own = summary.courses[ratio.cell, DYNAMIC].steady, summary.courses[ratio.cell, ratio.arm].steady
-    factor = drawing.ratio_cells(ratio.interval)
-    return (*ratio.cell, ratio.arm, text.seconds(base), text.seconds(own), *factor, ratio.words)
+def _row(summary: Summary, of: Ratio) -> dict[str, str]:
+    ratio, interval = drawing.ratio_cells(of.interval)
+    return {
+        **of.cell._asdict(),
+        "arm": of.arm,
+        "dynamic": text.seconds(summary.courses[of.cell, DYNAMIC].steady),
+        "static": text.seconds(summary.courses[of.cell, of.arm].steady),
+        "ratio": ratio,
+        "95% interval": interval,
+        "static is": of.words,
+    }

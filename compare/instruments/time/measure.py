@@ -13,7 +13,7 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.instruments.time import schema
-from compare.instruments.time.rounds import Call, Clock, collected, orders, paired_rounds
+from compare.instruments.time.rounds import Clock, TimedCall, collected, orders, paired_rounds
 from compare.run.job import Budget, Job
 from compare.workloads.base import Case, Example
 
@@ -79,7 +79,7 @@ def _first_call(step: Step, index: int, length: int, new: bool) -> schema.Call:
     return schema.Call(length, seconds, new, step.compiles > before)
 
 
-def steady_call(step: Step, case: Case) -> Call:
+def steady_call(step: Step, case: Case) -> TimedCall:
     """What one steady call is: a step on the one example, or an epoch over the whole stream."""
     if case.varies:
         return partial(_epoch, step, step.examples)
@@ -92,7 +92,7 @@ def _epoch(step: Step, examples: Sequence[Example]) -> None:
 
 
 def steady_blocks(
-    calls: Mapping[str, Call], budget: Budget, rng: Random, clock: Clock = time.perf_counter_ns
+    calls: Mapping[str, TimedCall], budget: Budget, rng: Random, clock: Clock = time.perf_counter_ns
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Seconds per call of each steady block of each arm, paired by index, and the calls in a block."""
     rounds = paired_rounds(calls, budget, rng, clock)

@@ -21,7 +21,7 @@ from compare.run.job import Budget
 from graphs import collector
 
 Clock = Callable[[], int]
-Call = Callable[[], object]
+TimedCall = Callable[[], object]
 Context = Callable[[], AbstractContextManager[object]]
 
 _NORMAL = NormalDist().inv_cdf(0.975)
@@ -81,7 +81,7 @@ def half_width(tops: Sequence[float], bottoms: Sequence[float]) -> float:
 
 
 def paired_rounds(
-    calls: Mapping[str, Call],
+    calls: Mapping[str, TimedCall],
     budget: Budget,
     rng: Random,
     clock: Clock = time.perf_counter_ns,
@@ -117,7 +117,7 @@ def paired_rounds(
 
 
 def own_rounds(
-    calls: Mapping[str, Call], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
+    calls: Mapping[str, TimedCall], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
 ) -> tuple[Rounds, float]:
     """Rounds by the clock of this thread, and the share of the wall time in which others had the core.
 
@@ -129,7 +129,7 @@ def own_rounds(
     return rounds, max(0.0, 1 - share)
 
 
-def calibrate(call: Call, seconds: float, clock: Clock = time.perf_counter_ns) -> list[tuple[int, float]]:
+def calibrate(call: TimedCall, seconds: float, clock: Clock = time.perf_counter_ns) -> list[tuple[int, float]]:
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
     count, trials = 1, []
     while True:
@@ -143,7 +143,7 @@ def calibrate(call: Call, seconds: float, clock: Clock = time.perf_counter_ns) -
         count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
 
 
-def time_block(call: Call, count: int, clock: Clock = time.perf_counter_ns) -> float:
+def time_block(call: TimedCall, count: int, clock: Clock = time.perf_counter_ns) -> float:
     """Seconds per call over `count` calls in a row."""
     turns = range(count)
     start = clock()

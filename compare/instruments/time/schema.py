@@ -22,7 +22,8 @@ class TimeArm(Arm):
     `blocks` are seconds per call, or per example of a stream, from where all arms are steady; block i of every arm
     belongs to one round. `warmup` are the blocks before, and `steady` is false where the arm never became so: then its
     blocks are all there are. `stream` is the first epoch, null where the input never varies. `useful` and `computed`
-    count the elements asked for and computed in an epoch, which differ where an arm pads.
+    count the elements asked for and computed in an epoch, which differ where an arm pads. `whole` is false where the
+    first epoch was ended at a limit: the last call of `stream` is then the interrupted one, and there are no blocks.
     """
 
     build: Seconds = 0.0
@@ -36,6 +37,7 @@ class TimeArm(Arm):
     compile_seconds: float = 0.0
     useful: int = 0
     computed: int = 0
+    whole: bool = True
 
 
 class Time(OfArms, tag="time"):

@@ -17,7 +17,7 @@ _SWEEPS = 8
 
 
 @dataclass(frozen=True)
-class Layout:
+class LayeredLayout:
     """Where nodes are and through which points edges run; neighbours are 1 apart, y grows downwards."""
 
     nodes: dict[Hashable, Point]
@@ -26,14 +26,14 @@ class Layout:
     depth: int
 
 
-def layered(graph: Any) -> Layout:
+def layered(graph: Any) -> LayeredLayout:
     """The layout of `graph` (a networkx DiGraph without cycles)."""
     layer = _layers(graph)
     routed, paths = _with_waypoints(graph, layer)
     rows = _ordered(routed, layer)
     place = {node: (at - (len(row) - 1) / 2, float(y)) for y, row in enumerate(rows) for at, node in enumerate(row)}
     edges = {edge: [place[node] for node in path] for edge, path in paths.items()}
-    return Layout({node: place[node] for node in graph}, edges, max(map(len, rows), default=0), len(rows))
+    return LayeredLayout({node: place[node] for node in graph}, edges, max(map(len, rows), default=0), len(rows))
 
 
 def _layers(graph: Any) -> dict[Hashable, int]:

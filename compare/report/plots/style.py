@@ -87,14 +87,17 @@ def ends(interval: Interval) -> list[float]:
 
 def ordered_arms(arms: Iterable[str]) -> list[str]:
     """Dynamic first, then the static policies in a fixed order, then arms not known here, by name."""
-    known = list(_ARMS)
-    return sorted(set(arms), key=lambda arm: (known.index(arm) if arm in _ARMS else len(known), arm))
+    return _ordered(arms, _ARMS)
 
 
 def ordered_classes(names: Iterable[str]) -> list[str]:
     """The classes of memory in the order of every stack: what both engines hold, then what each adds."""
-    known = list(_CLASSES)
-    return sorted(set(names), key=lambda name: (known.index(name) if name in _CLASSES else len(known), name))
+    return _ordered(names, _CLASSES)
+
+
+def _ordered(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    places = {name: place for place, name in enumerate(known)}
+    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
 def class_patch(name: str) -> dict[str, Any]:

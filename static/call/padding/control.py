@@ -11,7 +11,7 @@ import numpy as np
 from graphs.ir import Graph, Node
 from graphs.ops import control as ops
 from graphs.spec import TensorSpec
-from static.call.padding.follow import RULES, Beside, is_constant
+from static.call.padding.follow import RULES, Pairing, is_constant
 from static.call.padding.marks import Bools, Mark, Marks, anything, each, first, flat, numbered, sound, specs_of, whole
 
 
@@ -19,7 +19,7 @@ def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks
     """The marks of what a pair of subgraphs returns, as a function of those of its inputs."""
 
     def outputs(inputs: Sequence[Any]) -> list[Marks]:
-        beside = Beside(graph, other, inputs)
+        beside = Pairing(graph, other, inputs)
         beside.walk()
         return beside.outputs
 

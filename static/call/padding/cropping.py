@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from graphs import tree
 from graphs.errors import ShapeError
 from graphs.spec import TensorSpec
-from static.call.policies import Names, Specialised
+from static.call.policies import Names, Specialisation
 from static.trace.tracing import trace
 
 Arguments = Callable[[Sequence[Any]], list[Any]]
@@ -20,7 +20,7 @@ class Cropping(NamedTuple):
     axes: tuple[Names, ...]
 
     @classmethod
-    def of(cls, f: Callable[..., Any], arguments: Arguments, call: Specialised, names: Sequence[Names]) -> Cropping:
+    def of(cls, f: Callable[..., Any], arguments: Arguments, call: Specialisation, names: Sequence[Names]) -> Cropping:
         """Find the axes by tracing with each padded size one larger, and seeing which outputs grow.
 
         Raises ShapeError when an output's size follows a padded size otherwise than one to one.
@@ -33,7 +33,7 @@ class Cropping(NamedTuple):
                 _mark(axes, name, before, output.spec.shape)
         return cls(tuple(tuple(axes) for axes in found))
 
-    def __call__(self, result: Any, call: Specialised) -> Any:
+    def __call__(self, result: Any, call: Specialisation) -> Any:
         """The result with every followed axis cut to its true size."""
         leaves, structure = tree.flatten(result)
         cut = [
@@ -43,7 +43,7 @@ class Cropping(NamedTuple):
         return tree.unflatten(structure, cut)
 
 
-def true_shape(shape: Sequence[int], axes: Names, call: Specialised) -> list[int]:
+def true_shape(shape: Sequence[int], axes: Names, call: Specialisation) -> list[int]:
     """A shape less what was padded: an axis that follows a size may be longer or shorter by some elements than that."""
     return [
         size - (call.padded[name] - call.true[name]) if name else size for size, name in zip(shape, axes, strict=True)

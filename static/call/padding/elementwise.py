@@ -11,7 +11,7 @@ import numpy as np
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement
-from static.call.padding.marks import Bools, Mark, Real, Rule, decided, shape_of, sound
+from static.call.padding.marks import Bools, Mark, MarkRule, Real, decided, shape_of, sound
 
 
 def lined_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
@@ -84,7 +84,7 @@ def _copies(node: Node, sources: Sequence[Mark]) -> Any:
 Decide = Callable[[Node, Mark, Sequence[Mark]], Mark]
 
 
-def _with(decide: Decide) -> Rule:
+def _with(decide: Decide) -> MarkRule:
     """The rule of an op of which some operands decide, whatever the others are."""
 
     def rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
@@ -141,7 +141,7 @@ def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     return Mark(taint, certain, values, result.real, None, copies)
 
 
-def _compared(least: Callable[[Any, Any], Any], first: int) -> Rule:
+def _compared(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
     """`position < length`, which is False where the position is known to be no less than any length can be.
 
     What is as large as numbers get is larger than all others.
@@ -171,7 +171,7 @@ def _converted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noq
     return x._replace(value=value, upper=x.upper if wide else None, same=x.same if dtype == before else None)
 
 
-RULES: dict[Op, Rule] = {
+RULES: dict[Op, MarkRule] = {
     **dict.fromkeys((elementwise.multiply, elementwise.logical_and, elementwise.bitwise_and), _with(_product)),
     **dict.fromkeys((elementwise.logical_or, elementwise.bitwise_or), _with(_either)),
     **dict.fromkeys((elementwise.add, elementwise.subtract), _with(_shifted)),

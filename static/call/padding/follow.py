@@ -21,9 +21,9 @@ from static.call.padding import elementwise, picking, structure
 from static.call.padding.marks import (
     Bools,
     Mark,
+    MarkRule,
     Marks,
     Real,
-    Rule,
     anything,
     best_fit,
     cut,
@@ -41,18 +41,18 @@ from static.call.padding.marks import (
 Pair = tuple[Node, Node]  # a node, and the one in its place in the unpadded graph
 
 
-def follow(graph: Graph, other: Graph, inputs: Sequence[Marks]) -> Beside:
+def follow(graph: Graph, other: Graph, inputs: Sequence[Marks]) -> Pairing:
     """The padded graph beside the unpadded one, for these marks of its inputs. The sizes are numbers.
 
     Raises ShapeError where what the graphs return is not computed by the same ops.
     """
-    beside = Beside(graph, other, inputs)
+    beside = Pairing(graph, other, inputs)
     with np.errstate(all="ignore"):
         beside.walk()
     return beside
 
 
-class Beside:
+class Pairing:
     """The nodes of a padded graph and, for each that has one, its partner in the unpadded graph; and their marks.
 
     The padded graph may do more, as a Python loop over its axis does: what it does alone is followed too, and may
@@ -183,7 +183,7 @@ def _added(mark: Mark, like: Mark, axis: int) -> Mark:
     return sound(mark._replace(real=(*like.real[:axis], nowhere, *like.real[axis + 1 :]), same=None))
 
 
-def culprit(beside: Beside, output: Node) -> Node:
+def culprit(beside: Pairing, output: Node) -> Node:
     """The first node, of those that an output is computed from, that may differ from its partner."""
     needed = ancestors([output])
     reached = (n for n, mark in beside.marks.items() if n in needed and isinstance(mark, Mark) and mark.wrong.any())
@@ -244,14 +244,14 @@ def _created(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: 
     return unmarked(node.spec.shape, other.spec.shape, node.spec.dtype)
 
 
-RULES: dict[Op, Rule] = {
+RULES: dict[Op, MarkRule] = {
     **elementwise.RULES,
     **structure.RULES,
     **structure.BY_VALUE,
     **picking.RULES,
     scatter: anything,
 }
-_FAMILIES: dict[str, Rule] = {
+_FAMILIES: dict[str, MarkRule] = {
     "elementwise": elementwise.by_element,
     "movement": structure.moved,
     "reduction": structure.reduced,

@@ -74,7 +74,9 @@ class Mark(NamedTuple):
 
 
 Marks = Any  # a Mark, or a tuple of Marks for a node that computes several tensors
-Rule = Callable[[Node, Node, Sequence[Any]], Marks]  # for a node, that of the unpadded graph, and marks of its inputs
+MarkRule = Callable[
+    [Node, Node, Sequence[Any]], Marks
+]  # for a node, that of the unpadded graph, and marks of its inputs
 
 
 def unmarked(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: bool = False) -> Mark:

@@ -10,7 +10,7 @@ import numpy as np
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import picking, reductions, sorting
-from static.call.padding.marks import Bools, Mark, Real, Rule, cut, first, is_first, shape_of, sound, unlike
+from static.call.padding.marks import Bools, Mark, MarkRule, Real, cut, first, is_first, shape_of, sound, unlike
 from static.call.padding.structure import relocated, summed
 
 
@@ -93,7 +93,7 @@ def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     return sound(Mark(taint, zero, np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node)), real))
 
 
-RULES: dict[Op, Rule] = {
+RULES: dict[Op, MarkRule] = {
     **dict.fromkeys((picking.take, picking.take_along_axis), _picked),
     **dict.fromkeys((picking.scatter_add, picking.add_along_axis), _added),
 }

@@ -13,7 +13,7 @@ from static.call.padding.cropping import Cropping, true_shape
 from static.call.padding.follow import culprit, follow
 from static.call.padding.marks import first
 from static.call.padding.marks import padded as padded_mark
-from static.call.policies import Names, Specialised
+from static.call.policies import Names, Specialisation
 from static.passes import pipeline
 from static.passes.decompose import decompose
 
@@ -33,7 +33,7 @@ def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
     return min(fitting, key=lambda name: true[name], default=None)
 
 
-def prove_padding(padded: Graph, unpadded: Graph, call: Specialised, at_most: Bounds, crop: Cropping) -> None:
+def prove_padding(padded: Graph, unpadded: Graph, call: Specialisation, at_most: Bounds, crop: Cropping) -> None:
     """Raise ShapeError unless the cropped result of one trace is that of the other, whatever is in the padding."""
     graph, true = (pipeline.apply(decompose, one) for one in (padded, unpadded))
     marks = []

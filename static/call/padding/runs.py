@@ -11,7 +11,7 @@ from static.call.cache import Stats
 from static.call.executable import Executable
 from static.call.padding.cropping import Cropping
 from static.call.padding.proof import bounds, prove_padding
-from static.call.policies import Names, Specialised, pad_axes
+from static.call.policies import Names, Specialisation, pad_axes
 from static.trace.tracing import static_key, trace
 
 
@@ -36,7 +36,7 @@ class Padding:
         self._croppings: dict[Hashable, Cropping] = {}
         self._proved: set[Hashable] = set()
 
-    def runner(self, executable: Executable, call: Specialised, laid: Laid) -> Callable[[Sequence[Any]], Any]:
+    def runner(self, executable: Executable, call: Specialisation, laid: Laid) -> Callable[[Sequence[Any]], Any]:
         """What pads arrays of the sizes of this call, runs, and cuts the result; and counts."""
         shapes = tuple([spec.shape for spec in call.specs])
 
@@ -51,7 +51,7 @@ class Padding:
         return run
 
     def _cropped(
-        self, result: Any, executable: Executable, call: Specialised, traced: Sequence[Any], laid: Laid
+        self, result: Any, executable: Executable, call: Specialisation, traced: Sequence[Any], laid: Laid
     ) -> Any:
         kind = laid.structure, tuple(map(static_key, laid.statics)), tuple([a.ndim for a in traced])
         if kind not in self._croppings:

@@ -16,8 +16,8 @@ from static.call.padding.elementwise import lined_up
 from static.call.padding.marks import (
     Bools,
     Mark,
+    MarkRule,
     Real,
-    Rule,
     best_fit,
     cut,
     decided,
@@ -198,8 +198,8 @@ _SUMS = (
     *(reductions.sum, linalg.matmul, convolution, convolution_input, convolution_weight),
     *(pooling.window_sum, pooling.window_spread),
 )  # fmt: skip
-BY_VALUE: dict[Op, Rule] = dict.fromkeys(_SUMS, _sum)
-RULES: dict[Op, Rule] = {
+BY_VALUE: dict[Op, MarkRule] = dict.fromkeys(_SUMS, _sum)
+RULES: dict[Op, MarkRule] = {
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
     **dict.fromkeys((scans.linear_recurrence, running.cumulative_argmax, running.cumulative_argmin), _along),

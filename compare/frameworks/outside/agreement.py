@@ -1,0 +1,144 @@
+"""Whether the frameworks agree with our engines, claim by claim; and where they do not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from compare.claims import CLAIMS, Verdict
+from compare.claims.base import Regime
+from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
+from compare.frameworks import Framework, named, names
+from compare.frameworks.outside.arms import ArmOfCell, arms
+from compare.frameworks.outside.roles import inside, of_framework
+from compare.frameworks.outside.schema import FrameworkCell
+from compare.instruments.time.schema import Time
+from compare.records.record import Records, of
+from compare.stats import geometric_mean
+
+Agrees = Literal["yes", "no", "cannot tell"]
+OPEN = ("inconclusive", "not measured yet")
+MOST = 4
+"""Regimes that a reason names."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One claim about one framework: eager against compiled there, beside dynamic against static here."""
+
+    claim: str
+    framework: str
+    ours: str
+    theirs: str
+    agrees: Agrees
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a run says of a framework: the verdict on each claim, and whether ours agree."""
+
+    framework: Framework
+    version: str
+    verdicts: tuple[Verdict, ...]
+    agreements: tuple[Agreement, ...]
+    arms: tuple[ArmOfCell, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "framework": self.framework.name,
+            "version": self.version,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "agreement": [asdict(agreement) for agreement in self.agreements],
+        }
+
+
+def judged(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
+    """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
+    return [found for name in names() if (found := _of(named(name), records, ours))]
+
+
+def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outside | None:
+    own = of_framework(records, framework)
+    if not own:
+        return None
+    here = {verdict.claim.id: verdict for verdict in ours}
+    verdicts = tuple(claim.judge(own) for claim in CLAIMS.values())
+    ladder = _ladder(framework, own, inside(records))
+    agreements = (_agreement(framework, here[v.claim.id], v, ladder) for v in verdicts if v.claim.id in here)
+    cells_of = (r for r in of(records, FrameworkCell) if r.arm in framework.arms)
+    version = next((record.version for record in cells_of), "")
+    compared = tuple(agreements) if len(framework.arms) > 1 else ()
+    return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
+
+
+def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, ladder: Sequence[str]) -> Agreement:
+    here, there = ours.finding.verdict, theirs.finding.verdict
+    agrees: Agrees = "yes" if here == there else "no"
+    if here in OPEN or there in OPEN:
+        agrees = "cannot tell"
+    why: tuple[str, ...] = ()
+    if agrees == "cannot tell":
+        why = theirs.reasons[:1] if there in OPEN else ours.reasons[:1]
+    elif agrees == "no":
+        why = (*_differences(ours, theirs), *(ladder if ours.claim.id in ("C4", "C6") else ()))
+    return Agreement(ours.claim.id, framework.name, here, there, agrees, why)
+
+
+def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
+    """The conditions on which the two verdicts part."""
+    here = {_condition(regime): regime for regime in ours.finding.regimes}
+    pairs = [(here[name], regime) for regime in theirs.finding.regimes if (name := _condition(regime)) in here]
+    parted = [pair for pair in pairs if pair[0].verdict != pair[1].verdict]
+    for ours_there, regime in parted[:MOST]:
+        yield f"{_condition(regime)}: {_said(regime)} there, {_said(ours_there)} here"
+    if len(parted) > MOST:
+        yield f"and {len(parted) - MOST} more conditions of {len(pairs)}"
+    if not parted:
+        yield from theirs.reasons[:2]
+
+
+def _condition(regime: Regime) -> str:
+    """What a regime is about, without the arm that it names: each framework has its own."""
+    name = regime.name.partition(", against ")[0]
+    head, _, last = name.rpartition(": ")
+    is_arm = "-" in last and " " not in last
+    head, last = (head, "") if is_arm else (name, "")
+    before, _, arm = head.rpartition(", ")
+    return before if before and "-" in arm and " " not in arm else head
+
+
+def _said(regime: Regime) -> str:
+    return f"{regime.verdict} ({regime.value:.3g})" if regime.value is not None else regime.verdict
+
+
+def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
+    """What of the gap between eager and compiled is graph mode, by our engines, and what is kernels.
+
+    eager / compiled = (eager / dynamic) x (dynamic / static) x (static / compiled), over the workloads in both.
+    """
+    here = {cell.cell: cell for cell in cells(ours, Time)}
+    factors = [found for cell in cells(theirs, Time) if (found := _factors(cell, here))]
+    if not factors:
+        return []
+    eager, mode, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
+    said = (
+        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} "
+        f"times as fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} "
+        f"(its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
+    )
+    return [said]
+
+
+def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float, float] | None:
+    ours = here.get(cell.cell)
+    compiled, static = cell.least(steady), ours.least(steady) if ours else None
+    if ours is None or compiled is None or static is None:
+        return None
+    their_eager, their_compiled = cell.mean(DYNAMIC, steady), cell.mean(compiled, steady)
+    dynamic, fixed = ours.mean(DYNAMIC, steady), ours.mean(static, steady)
+    if not (their_eager and their_compiled and dynamic and fixed):
+        return None
+    return their_eager / dynamic, dynamic / fixed, fixed / their_compiled

@@ -1,0 +1,96 @@
+"""The jobs of a run about frameworks: workloads, process after process, then the checks of claims."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from compare import workloads
+from compare.claims import CLAIMS
+from compare.frameworks import Framework, heap, named
+from compare.frameworks.outside.measure import COLD
+from compare.frameworks.outside.step import PADDED
+from compare.records.record import Cell
+from compare.run.job import Job
+from compare.run.settings import Settings
+
+FOLDER = "compiled"
+"""Where in the folder of a run frameworks keep compiled code until it has ended."""
+
+
+def installed(names: Sequence[str]) -> list[Framework]:
+    """Those of these frameworks that are installed."""
+    return [framework for framework in map(named, names) if not framework.missing]
+
+
+def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
+    """The cells that are measured in frameworks: those of the run, and what the preset adds for them."""
+    limits = settings.limits
+    added = [Cell(name, size) for name in limits.outside.adds for size in limits.sizes] if settings.only is None else []
+    return [*chosen, *(cell for cell in added if cell not in chosen)]
+
+
+def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Iterator[Job]:
+    """Every job, in order; `counter` is a folder for the library that counts bytes."""
+    found = installed(settings.frameworks)
+    counting = heap.environment(counter)
+    where = cells(settings, chosen)
+    for process in range(settings.limits.outside.processes):
+        for framework in found:
+            for cell in where:
+                for arms in pairs(framework, cell):
+                    variables = framework.environment(folder(directory, arms[-1], cell))
+                    yield cell_job(
+                        settings, cell, arms, process, {**variables, **(counting if process == COLD else {})}
+                    )
+    if settings.only is None:
+        yield from check_jobs(settings, found, directory)
+
+
+def pairs(framework: Framework, cell: Cell) -> Iterator[tuple[str, ...]]:
+    """The arms that share a process: the eager one and one that compiles, which may meet padded examples as well."""
+    policies = workloads.get(cell.workload).policies
+    eager, *others = framework.arms
+    for arm in others:
+        mode = framework.mode(arm)
+        if mode.suite and ("symbolic" in policies or not mode.relaxes):
+            yield eager, arm
+            if arm == others[0] and "pad" in policies:
+                yield eager, arm + PADDED
+    if not others:
+        yield (eager,)
+
+
+def cell_job(settings: Settings, cell: Cell, arms: tuple[str, ...], process: int, variables: dict[str, str]) -> Job:
+    """One process of a pair of arms on a workload."""
+    outside = settings.limits.outside
+    job = settings.job("framework cell", cell, process, outside.budget)
+    asked = {"limit": outside.limit if process == COLD else outside.limit / 2}  # what is compiled already is found
+    return replace(job, arm=arms[-1], arms=arms, asked=asked, variables=variables, memory=0)
+
+
+def check_jobs(settings: Settings, found: Sequence[Framework], directory: Path) -> Iterator[Job]:
+    """The checks of claims, by the first arm of each framework that compiles."""
+    for framework in found:
+        for claim in CLAIMS.values():
+            if claim.check and claim.outside and len(framework.arms) > 1:
+                arm = framework.arms[1]
+                variables = framework.environment(folder(directory, arm, claim.id))
+                yield Job(
+                    claim.check.name, claim=claim.id, arm=arm, source=claim.outside, seed=settings.seed,
+                    variables=variables,
+                )  # fmt: skip
+
+
+def folder(directory: Path, arm: str, what: object) -> Path:
+    """Where the processes of an arm keep the compiled code of one cell or check."""
+    return directory.absolute() / FOLDER / arm / str(what).replace("/", "-")
+
+
+def without_code(directory: Path, job: Job) -> Job:
+    """A job that starts cold with an empty cache, also where an earlier start was stopped in it."""
+    if job.process == COLD and job.workload:
+        shutil.rmtree(folder(directory, str(job.arm), Cell(job.workload, str(job.size))), ignore_errors=True)
+    return job

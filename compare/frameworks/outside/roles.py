@@ -1,0 +1,62 @@
+"""The records of an arm of a framework in the words of the claims, for the rules that judge our own engines.
+
+The eager arm takes the place of `dynamic`. The arms beside it keep their names: to a rule, each is a static one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from compare.claims.evidence import DYNAMIC
+from compare.frameworks import Framework
+from compare.frameworks.outside.schema import FrameworkArm, FrameworkCell
+from compare.frameworks.outside.step import PADDED
+from compare.instruments.memory.schema import Memory, MemoryArm
+from compare.instruments.parity.schema import Parity, ParityArm
+from compare.instruments.time.schema import Time, TimeArm
+from compare.records.record import Record
+
+R = TypeVar("R")
+
+
+def inside(records: Iterable[Record]) -> list[Record]:
+    """The records of our own engines."""
+    return [record for record in records if record.arm is None]
+
+
+def of_framework(records: Iterable[Record], framework: Framework) -> list[Record]:
+    """Those of a framework, as the claims read them."""
+    arms = {*framework.arms}
+    own = [record for record in records if record.arm is not None and record.arm.removesuffix(PADDED) in arms]
+    return [translated for record in own for translated in _translated(record, framework.arms[0])]
+
+
+def _translated(record: Record, eager: str) -> Iterator[Record]:
+    if not isinstance(record, FrameworkCell):
+        yield record
+        return
+    rows = {DYNAMIC if arm == eager else arm: row for arm, row in record.arms.items()}
+    agree = all(row.status in ("ok", "unsupported") for row in rows.values())
+    place = (record.workload, record.size)
+    yield Parity(*place, agree=agree, arms=_each(_parity, rows), same_graph=None, kernel_calls={})
+    if record.cache == "warm":
+        yield Time(*place, process=record.process, arms=_each(_time, rows))
+    elif all(row.peak for row in rows.values()):
+        yield Memory(*place, arms=_each(_memory, rows))
+
+
+def _each(one: Callable[[FrameworkArm], R], rows: Mapping[str, FrameworkArm]) -> dict[str, R]:
+    return {arm: one(row) for arm, row in rows.items()}
+
+
+def _parity(row: FrameworkArm) -> ParityArm:
+    return ParityArm(row.status, row.reason, row.output_error, row.gradient_error, row.tolerance)
+
+
+def _time(row: FrameworkArm) -> TimeArm:
+    return TimeArm(**{name: getattr(row, name) for name in TimeArm.__struct_fields__})
+
+
+def _memory(row: FrameworkArm) -> MemoryArm:
+    return MemoryArm(row.status, row.reason, peak=row.peak or 0, held=row.held or 0)

@@ -1,0 +1,104 @@
+"""C8 in a framework: the same edited trainings, eager and compiled, judged by the rule for our own engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare import frameworks
+from compare.claims import CLAIMS
+from compare.claims.c8_structure import catalogue, outside
+from compare.claims.c8_structure.base import STEPS
+from compare.run.job import Job
+from compare.run.worker import perform
+from tests.helpers.claim_records import said
+from tests.helpers.records import plain, typed
+
+CLAIM = CLAIMS["C8"]
+CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(outside, "REPEATS", 2)
+    chosen = catalogue.edits
+    monkeypatch.setattr(catalogue, "edits", lambda: [edit for edit in chosen() if edit.name in CHOSEN])
+    frameworks.named.cache_clear()
+    loaded = frameworks.named("toy").load(catalogue.__name__)
+    theirs = loaded.edits
+    monkeypatch.setattr(loaded, "edits", lambda: [edit for edit in theirs() if edit.name in CHOSEN])
+    yield
+    frameworks.named.cache_clear()
+
+
+def edits(arm):
+    return outside.measure(arm)
+
+
+def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
+    assert CLAIM.check
+    record = perform(Job("edit", claim="C8", arm="toy-jit", source=CLAIM.outside))
+    assert (record.arm, record.claim) == ("toy-jit", "C8")
+    assert typed(plain(record))
+    rows = {row.edit: row for row in record.edits}
+    assert set(rows) == set(CHOSEN)
+    for row in rows.values():
+        assert row.agree
+        assert row.difference < 1e-5
+        assert not row.refused
+        assert row.engines["dynamic"].rebuild == 0
+        assert row.ways["retraced"].rebuild == row.engines["dynamic"].edits
+    assert rows["layer frozen"].engines["static"] == rows["layer frozen"].ways["foreseen"]
+    assert rows["layer frozen"].ways["foreseen"].rebuild == 0
+    assert rows["longer sequences"].ways["foreseen"].rebuild == 3  # this framework has no symbolic sizes
+    assert rows["layer widened"].engines["static"].compile_seconds == 2 * 0.25
+    verdict = CLAIM.judge([record])
+    assert len(verdict.finding.regimes) == len(CHOSEN)
+    assert said(verdict.to_dict(), "static had to rebuild after 2 of 4 edits")
+
+
+def test_losses_that_are_not_ours_are_left_out():
+    rows = edits("toy-wrong").edits
+    assert not any(row.agree for row in rows)
+    assert all(row.difference > 0.1 for row in rows)
+    verdict = CLAIM.judge([outside.Edits("C8", [*rows])])
+    assert verdict.finding.verdict == "inconclusive"
+
+
+def test_what_an_arm_refuses_is_named_with_its_reason():
+    (row, *_) = edits("toy-refusing").edits
+    assert not row.agree
+    assert row.engines.keys() == {"dynamic"}
+    assert row.refused["retraced"] == "NotImplementedError: cannot be compiled: it prints"
+    verdict = CLAIM.judge([outside.Edits("C8", [row])])
+    assert "0 edits were measured, 4 are needed" in verdict.finding.reasons[0]
+
+
+def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
+    rows = [*edits("toy-jit").edits, *edits("toy-refusing").edits[:1]]
+    assert said(CLAIM.judge([outside.Edits("C8", rows)]).to_dict(), "layer widened, retraced: not run, NotImplemented")
+
+
+def test_a_training_that_does_not_end_is_ended(monkeypatch):
+    monkeypatch.setattr(outside, "LIMIT", 0.3)
+    toy = frameworks.named("toy")
+    edit = next(edit for edit in toy.load(catalogue.__name__).edits() if not edit.foreseen)
+    row = outside.measured(toy, "toy-endless", edit, [1.0] * STEPS)
+    assert row.refused["retraced"] == "it did not end in 0.3 s"
+    assert row.engines["dynamic"].seconds > 0
+
+
+def test_eager_that_cannot_train_leaves_a_row_with_the_reason(monkeypatch):
+    toy = frameworks.named("toy")
+    monkeypatch.setattr(toy, "arrays", lambda tree: 1 / 0)
+    (row, *_) = edits("toy-jit").edits
+    assert row.refused == {"dynamic": "failed: ZeroDivisionError: division by zero"}
+    assert (row.engines, row.ways, row.agree, row.difference) == ({}, {}, False, None)
+    assert CLAIM.judge([outside.Edits("C8", [row])]).finding.verdict == "inconclusive"
+
+
+def test_eager_is_trained_again_until_its_budget_is_spent(monkeypatch):
+    monkeypatch.setattr(outside, "BUDGET", 0.0)
+    assert len(outside.repeated(lambda: STEPS)) == 1
+    monkeypatch.setattr(outside, "BUDGET", 60.0)
+    assert len(outside.repeated(lambda: STEPS)) == 2

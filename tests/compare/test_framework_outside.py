@@ -1,0 +1,325 @@
+"""Our workloads in a framework: the gate, limits, bytes; and the claims judged there by the rules they have here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from compare import frameworks, workloads
+from compare.claims import CLAIMS
+from compare.claims.base import Effect, Finding, Regime, Verdict
+from compare.claims.evidence import cells
+from compare.cli.command import graphduel
+from compare.frameworks.outside import agreement, jobs, measure, roles, stage
+from compare.frameworks.outside.schema import FrameworkArm, FrameworkCell
+from compare.frameworks.outside.step import FrameworkStep, longest
+from compare.instruments.memory.schema import Memory
+from compare.instruments.parity.schema import Parity, ParityArm
+from compare.instruments.time.schema import Time, TimeArm
+from compare.records import results
+from compare.records.journal import Journal
+from compare.records.record import Cell
+from compare.report import frameworks as section
+from compare.run import stages
+from compare.run.job import Budget, Job
+from compare.run.progress import Reporter
+from compare.run.settings import Settings
+from compare.run.worker import perform
+from tests.helpers import toy_framework
+
+PAIR = ("toy-eager", "toy-jit")
+TINY = Cell("tiny_mlp", "small")
+BUDGET = Budget(rounds=3, least=2, seconds=0.05, block_seconds=0.001)
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    frameworks.named.cache_clear()
+    yield
+    frameworks.named.cache_clear()
+
+
+def job(workload="tiny_mlp", arms=PAIR, process=1, limit=20.0):
+    return Job(
+        "framework cell", workload, "small", process, arm=arms[-1], arms=arms, budget=BUDGET,
+        source=workloads.source(workload), asked={"limit": limit},
+    )  # fmt: skip
+
+
+def measured(**options):
+    return measure.measure(job(**options))
+
+
+def framework_cell(workload, size, process, rows, arm="toy-jit"):
+    cache = "warm" if process else "cold"
+    return FrameworkCell(workload, size, rows, process=process, version="1.0", cache=cache, arm=arm)
+
+
+# What one process measures
+
+
+def test_a_cold_process_checks_and_a_warm_one_times():
+    cold, warm = measured(process=0), measured(process=1)
+    assert (cold.cache, warm.cache) == ("cold", "warm")
+    for record in (cold, warm):
+        assert {row.status for row in record.arms.values()} == {"ok"}
+        assert all(0 <= row.gradient_error < 1e-4 for row in record.arms.values())
+    assert not any(row.blocks for row in cold.arms.values())
+    assert len(warm.arms["toy-jit"].blocks) == len(warm.arms["toy-eager"].blocks) > 0  # they are paired
+    assert warm.arms["toy-jit"].compiles == 1
+    assert warm.arms["toy-jit"].compilations[0].reason == "a new shape"
+    assert warm.arms["toy-eager"].compiles == 0
+
+
+def test_an_arm_that_is_wrong_or_refuses_is_not_timed():
+    wrong = measured(arms=("toy-eager", "toy-wrong")).arms["toy-wrong"]
+    assert wrong.status == "disagree"
+    assert wrong.reason.startswith("the output is off by ")
+    assert wrong.blocks == []
+    refused = measured(arms=("toy-eager", "toy-refusing")).arms["toy-refusing"]
+    assert refused.status == "unsupported"
+    assert refused.reason.startswith("NotImplementedError: cannot be compiled: it prints")
+
+
+def test_an_epoch_ends_at_its_limit_with_what_was_reached():
+    record = measured(workload="rnn_text", arms=("toy-eager", "toy-endless"), limit=1.5)
+    row = record.arms["toy-endless"]
+    assert (row.status, row.whole, row.blocks) == ("ok", False, [])
+    assert row.reason == f"1 of {len(record.arms['toy-eager'].stream)} examples in the 1.5 s that it may take"
+    assert len(row.stream) == 2
+    assert 1 < row.stream[1].seconds <= 1.6  # the one that was interrupted
+    assert record.arms["toy-eager"].blocks  # which is timed all the same
+
+
+def test_an_arm_that_pads_gives_the_same_and_computes_more():
+    case = workloads.get("rnn_text").case("small")
+    assert {leaf.shape[0] for example in longest(case) for leaf in example} == {max(case.lengths)}
+    row = measured(workload="rnn_text", arms=("toy-eager", "toy-jit-padded"), process=0).arms["toy-jit-padded"]
+    assert row.status == "ok"
+    assert (row.compiles, row.computed) == (1, max(case.lengths) * len(case.lengths))
+    assert row.computed > row.useful == sum(case.lengths)
+
+
+def test_a_workload_that_cannot_be_padded_says_so():
+    row = measured(arms=("toy-eager", "toy-jit-padded")).arms["toy-jit-padded"]
+    assert "padding would change its result" in row.reason
+
+
+def test_a_step_waits_and_counts_what_it_compiles():
+    toy = toy_framework.Toy()
+    case = toy.workload(workloads.source("tiny_mlp")).case("small")
+    step = FrameworkStep(toy, "toy-jit", case)
+    assert step.compiles == 0
+    loss, gradients = step(*step.examples[0])
+    assert step.compiles == 1
+    assert np.isfinite(loss)
+    assert gradients.keys() == case.params.keys()
+
+
+def test_a_traced_arm_is_given_the_rewritten_loss():
+    toy = toy_framework.Toy()
+    case = toy.workload(workloads.source("rnn_text")).case("small")
+    assert toy.loss("toy-jit", case) is case.loss
+    traced = replace(toy.modes[1], traces=True)
+    toy.modes = (toy.modes[0], traced)
+    assert toy.loss("toy-jit", case) is case.scanned
+
+
+# Which jobs there are
+
+
+def test_each_compiled_arm_has_the_eager_one_beside_it_and_pads_where_that_is_known():
+    toy = toy_framework.Toy()
+    assert list(jobs.pairs(toy, TINY)) == [PAIR]
+    assert list(jobs.pairs(toy, Cell("rnn_text", "small"))) == [PAIR, ("toy-eager", "toy-jit-padded")]
+    toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
+    assert list(jobs.pairs(toy, TINY)) == []  # nothing varies there
+    toy.modes = toy.modes[:1]
+    assert list(jobs.pairs(toy, TINY)) == [("toy-eager",)]
+
+
+def test_jobs_go_process_after_process_and_checks_come_last(tmp_path):
+    settings = Settings(frameworks=["toy"])
+    found = list(jobs.jobs(settings, [TINY], tmp_path, tmp_path))
+    of_cells = [job for job in found if job.claim is None]
+    assert [job.process for job in of_cells] == sorted(job.process for job in of_cells)
+    assert {job.workload for job in of_cells} == {"tiny_mlp", "encoder_text"}
+    assert found[: len(of_cells)] == of_cells
+    assert all(job.source == CLAIMS[job.claim].outside for job in found[len(of_cells) :])
+    assert len({job.name for job in found}) == len(found)
+    only = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    assert {(job.workload, job.claim) for job in only} == {("tiny_mlp", None)}
+
+
+def test_what_the_cold_process_refused_is_not_timed():
+    right, wrong = FrameworkArm("ok", None), FrameworkArm("disagree", "off")
+    cold = [framework_cell(*TINY, 0, {"toy-eager": right, arm: row}, arm)
+            for arm, row in (("toy-jit", right), ("toy-wrong", wrong))]  # fmt: skip
+    assert stage.timed(cold, job())
+    assert not stage.timed(cold, job(arms=("toy-eager", "toy-wrong")))
+    assert not stage.timed(cold, job(workload="big_matmul"))
+
+
+def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
+    folder = jobs.folder(tmp_path, "toy-jit", TINY)
+    folder.mkdir(parents=True)
+    (folder / "kernel").touch()
+    jobs.without_code(tmp_path, job(process=1))
+    assert folder.exists()
+    jobs.without_code(tmp_path, job(process=0))
+    assert not folder.exists()
+
+
+# Judged by the rules that our engines are judged by
+
+
+def cell(workload, process, eager, jit, **row):
+    arms = {"toy-eager": [eager] * 5, "toy-jit": [jit] * 5}
+    rows = {
+        arm: FrameworkArm("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8,
+                          output_error=0.0, gradient_error=0.0, tolerance=1e-4, **row)
+        for arm, blocks in arms.items()
+    }  # fmt: skip
+    return framework_cell(workload, "small", process, rows)
+
+
+def records(eager=2.0, jit=1.0):
+    names = ("tiny_mlp", "deep_chain", "elementwise_chain", "mlp_digits")
+    slow = [cell(name, p, eager, jit, peak=None if p else 100) for name in names for p in range(4)]
+    return [*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4))]
+
+
+def test_the_eager_arm_takes_the_place_of_dynamic():
+    toy = toy_framework.Toy()
+    found = roles.of_framework([*records(), Time(*TINY, {}, process=0)], toy)
+    times = cells(found, Time)
+    assert {one.arms for one in times} == {("dynamic", "toy-jit")}
+    assert len(times[0].processes) == 3  # the cold one times no steady state
+    assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("dynamic", "toy-jit")}
+    assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [100] * 4
+    assert roles.inside(records()) == []
+
+
+def test_a_claim_is_judged_there_as_it_is_here():
+    toy = toy_framework.Toy()
+    slower = CLAIMS["C6"].judge(roles.of_framework(records(), toy)).finding
+    assert (slower.verdict, round(slower.effect.value, 6)) == ("supported", 2.0)
+    faster = CLAIMS["C6"].judge(roles.of_framework(records(eager=1.0, jit=2.0), toy)).finding
+    assert faster.verdict == "refuted"
+    memory = CLAIMS["C5"].judge(roles.of_framework(records(), toy)).finding
+    assert memory.verdict == "refuted"
+    assert not any("structure is" in reason for reason in memory.reasons)  # nobody tells how large it is
+
+
+def verdict(claim, word, *regimes):
+    return Verdict(CLAIMS[claim], Finding(word, ("because",), Effect("x", 1.0, "ratio"), regimes=regimes))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "agrees"),
+    [
+        ("supported", "supported", "yes"),
+        ("supported", "refuted", "no"),
+        ("depends", "supported", "no"),
+        ("inconclusive", "inconclusive", "cannot tell"),
+        ("supported", "not measured yet", "cannot tell"),
+    ],
+)
+def test_open_verdicts_agree_in_nothing(ours, theirs, agrees):
+    found = agreement._agreement(toy_framework.Toy(), verdict("C8", ours), verdict("C8", theirs), ())
+    assert found.agrees == agrees
+    assert bool(found.why) == (agrees != "yes")
+
+
+def test_a_disagreement_names_the_conditions_on_which_verdicts_part():
+    here = verdict("C6", "depends", Regime("a (small): steady state, against static-exact", "supported", 2.0),
+                   Regime("b (small): steady state, against static-exact", "refuted", 0.9))  # fmt: skip
+    there = verdict("C6", "supported", Regime("a (small): steady state, against toy-jit", "refuted", 0.5),
+                    Regime("b (small): steady state, against toy-jit", "refuted", 0.8))  # fmt: skip
+    found = agreement._agreement(toy_framework.Toy(), here, there, ("the ladder",))
+    assert found.why == ("a (small): steady state: refuted (0.5) there, supported (2) here", "the ladder")
+
+
+def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
+    parity = {arm: right() for arm in ("dynamic", "static-exact")}
+    ours = [
+        Parity(*TINY, parity, agree=True, same_graph=None, kernel_calls={}),
+        Time(*TINY, {"dynamic": timed(1.5), "static-exact": timed(0.5)}, process=0),
+    ]
+    theirs = roles.of_framework(records(), toy_framework.Toy())
+    (said,) = agreement._ladder(toy_framework.Toy(), theirs, ours)
+    assert "over 1 workloads Toy's best compiled arm is 2.00 times as fast" in said
+    assert "3.00 by graph mode alone" in said
+    assert "times 1.33 (its eager arm" in said
+    assert "times 0.50 (our static engine" in said
+
+
+def right():
+    return ParityArm("ok", None, 0.0, 0.0, 1e-4)
+
+
+def timed(seconds):
+    return TimeArm("ok", None, blocks=[seconds] * 3)
+
+
+# The whole way
+
+
+def go(directory: Path, **options):
+    settings = Settings(processes=1, only="tiny_mlp", frameworks=["toy"], **options)
+
+    def execute(job, _timeout):
+        ours = job.arm is None and job.kind != "parity"
+        return perform(Job("environment") if ours else replace(job, budget=BUDGET))
+
+    return stages.run(directory, settings, Reporter(), execute=execute)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+        frameworks.named.cache_clear()
+        yield go(tmp_path_factory.mktemp("run") / "run")
+    frameworks.named.cache_clear()
+
+
+def test_a_run_writes_verdicts_on_frameworks_beside_ours(ran):
+    (found,) = json.loads((ran.directory / results.FRAMEWORKS).read_text())
+    assert found["framework"] == "toy"
+    assert [one["claim"] for one in found["agreement"]] == list(CLAIMS)
+    kept = [r for r in results.read(ran.directory / results.RESULTS) if isinstance(r, FrameworkCell)]
+    assert [(r.process, r.cache, r.arm) for r in kept] == [(0, "cold", "toy-jit")] + [
+        (p, "warm", "toy-jit") for p in (1, 2, 3)
+    ]
+    assert not (ran.directory / jobs.FOLDER).exists()
+
+
+def test_the_report_has_a_section_on_them(ran):
+    page, text = ((ran.directory / name).read_text() for name in ("report.html", "report.md"))
+    assert 'id="frameworks"' in page
+    assert "## Other frameworks" in text
+    assert "| Toy | tiny\\_mlp (small) | toy-jit | ok |" in text or "| Toy | tiny_mlp (small) | toy-jit | ok |" in text
+    assert section.section(()) is None
+
+
+def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_framework.Toy, "module", "no_such_module")
+    notices, started = [], []
+    monkeypatch.setattr(Reporter, "notice", lambda _, text: notices.append(text))
+    runner = SimpleNamespace(reporter=Reporter(), journal=Journal(tmp_path / results.RESULTS), jobs=started.extend)
+    stage.measure(runner, Settings(frameworks=["toy"]), [TINY])
+    assert (notices, started) == (["left out: Toy is not installed; pip install 'numpy>=1'"], [])
+
+
+def test_an_unknown_framework_is_a_usage_error():
+    found = CliRunner().invoke(graphduel, ["run", "--frameworks", "toi"])
+    assert found.exit_code == 2
+    assert "no framework is named 'toi'; did you mean 'toy'?" in found.output

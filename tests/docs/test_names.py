@@ -1,0 +1,27 @@
+"""A name of a class means one thing in all four packages."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("graphs", "static", "dynamic", "compare")
+# Public in two packages: a graph that is traced and `static.Graph`, which records one; the nodes of graph and tape; the
+# results of comparing in our engines and in a framework. `Mode` is how a thread records, and how a framework runs.
+TWICE = {"Graph", "Node", "Result", "Mode"}
+
+
+def classes(source: str) -> list[str]:
+    """The classes that a module defines for others: at its top, and not private."""
+    found = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return [name for name in found if not name.startswith("_")]
+
+
+def test_no_two_modules_have_classes_of_one_name():
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    counted = Counter(name for path in files for name in classes(path.read_text("utf-8")))
+    assert {name for name, count in counted.items() if count > 1} == TWICE
+
+
+def test_classes_inside_others_and_private_ones_do_not_count():
+    assert classes("class A:\n    class B: ...\nclass _C: ...\nif True:\n    class D: ...\n") == ["A"]

@@ -1,0 +1,37 @@
+"""Every workload on every arm of every framework: it agrees with float64, or says why it does not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare import workloads
+from compare.frameworks import names, of_arm
+from compare.frameworks.outside.measure import first
+from compare.instruments.parity.measure import expectations
+
+COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")
+"""Torch compiles for seconds to minutes a shape; `graphduel run --full --frameworks torch` tries them all."""
+ARMS = {
+    "torch": ("torch-eager", "torch-compile"),
+    "tensorflow": ("tf-eager", "tf-function", "tf-function-relaxed", "tf-function-xla"),
+    "jax": ("jax-eager", "jax-jit"),
+    "autograd": ("autograd",),
+}
+REFUSED = {
+    ("tf-function-xla", "rnn_text"): "",
+}
+
+
+@pytest.mark.parametrize("workload", workloads.names())
+@pytest.mark.parametrize("arm", [arm for name in names() for arm in ARMS[name]])
+def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
+    if arm == "torch-compile" and workload not in COMPILED_BY_TORCH:
+        pytest.skip("compiles for too long")
+    framework = of_arm(arm)
+    pytest.importorskip(framework.module)
+    framework.start(0)
+    source = workloads.source(workload)
+    expected = {one.example: one.reference for one in expectations(workloads.load(source).case("small"))}
+    row, _ = first(framework, arm, framework.workload(source).case("small"), expected, 60)
+    print(arm, workload, row.status, row.whole, row.reason, row.output_error, row.gradient_error)
+    assert row.status in ("ok", "unsupported"), row.reason
