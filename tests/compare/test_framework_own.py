@@ -19,8 +19,8 @@ from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.frameworks.own import modes, run, show
 from compare.frameworks.own.asked import Asked, arms_of
-from compare.frameworks.own.limits import Notes
 from compare.frameworks.own.modes import Mode
+from compare.frameworks.own.notes import Notes
 from compare.frameworks.own.result import Result
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.frameworks.source import Loader
@@ -179,7 +179,7 @@ def test_the_first_pass_ends_at_its_limit():
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
-from compare.frameworks.own.limits import Notes
+from compare.frameworks.own.notes import Notes
 notes = Notes(sys.argv[1])
 with notes.ended_after(0.2, 8):
     notes.add(0.125)
