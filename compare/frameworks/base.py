@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from compare.errors import InputsError
-from compare.frameworks.device import Device, note
 from compare.frameworks.source import Loader
+from compare.run.device import Device, note
 from compare.workloads.base import Case, Workload
 
 Function = Callable[..., Any]

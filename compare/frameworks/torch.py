@@ -14,8 +14,8 @@ import optree
 from compare.frameworks import dynamo
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
-from compare.frameworks.device import Device
 from compare.frameworks.torch_step import stepped
+from compare.run.device import Device
 
 EAGER = Mode("eager")
 

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from compare.records.record import Cell
+from compare.run.device import Device
 from compare.run.job import Budget, Job
 
 OWN = "own"
@@ -137,7 +138,8 @@ PRESETS: Mapping[str, Preset] = {
 class Settings:
     """What a user asked for. `only` is a glob on `workload` or `workload/size`.
 
-    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines.
+    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
+    their workloads on `device`, "cpu" or "cuda".
     """
 
     preset: str = "quick"
@@ -146,6 +148,7 @@ class Settings:
     only: str | None = None
     python_tape: bool = False
     frameworks: Sequence[str] = ()
+    device: Device = "cpu"
 
     @property
     def limits(self) -> Preset:

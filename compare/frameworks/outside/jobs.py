@@ -35,13 +35,13 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
 def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Iterator[Job]:
     """Every job, in order; `counter` is a folder for the library that counts bytes."""
     found = installed(settings.frameworks)
-    counting = heap.environment(counter)
+    counting = heap.environment(counter) if settings.device == "cpu" else {}
     where = cells(settings, chosen)
     for process in range(settings.limits.outside.processes):
         for framework in found:
             for cell in where:
                 for arms in pairs(framework, cell):
-                    variables = framework.environment(folder(directory, arms[-1], cell))
+                    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
                     yield cell_job(
                         settings, cell, arms, process, {**variables, **(counting if process == COLD else {})}
                     )
@@ -67,7 +67,8 @@ def cell_job(settings: Settings, cell: Cell, arms: tuple[str, ...], process: int
     """One process of a pair of arms on a workload."""
     outside = settings.limits.outside
     job = settings.job("framework cell", cell, process, outside.budget)
-    asked = {"limit": outside.limit if process == COLD else outside.limit / 2}  # what is compiled already is found
+    limit = outside.limit if process == COLD else outside.limit / 2  # what is compiled already is found
+    asked = {"limit": limit, "device": settings.device}
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables=variables, memory=0)
 
 
