@@ -24,6 +24,7 @@ class Torch(Framework):
     """Gradients come from `torch.autograd.grad` over the parameters alone."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
+    shares = False
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
 
     @staticmethod
