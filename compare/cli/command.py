@@ -21,13 +21,16 @@ from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.report.terminal import echo
 from compare.run import ending
+from compare.run.device import DEVICES
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.instruments.parity.schema import Parity
     from compare.records.record import Record
 
-CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape", "frameworks")} | {"preset": ["quick"]}
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape", "frameworks", "device")} | {
+    "preset": ["quick"]
+}
 """The parameters of a run by the setting that they choose."""
 
 
@@ -66,6 +69,9 @@ FRAMEWORKS = click.option(
     "--frameworks", type=options.FrameworkNames(), default=(), metavar="NAMES",
     help="Measure these as well: torch,tensorflow,jax,autograd, or some of them.",
 )  # fmt: skip
+DEVICE = options.default(
+    "--device", type=click.Choice(DEVICES), default="cpu", help="Where frameworks run the workloads."
+)
 
 
 @graphduel.command()
@@ -77,6 +83,7 @@ FRAMEWORKS = click.option(
 @options.SEED
 @PYTHON_TAPE
 @FRAMEWORKS
+@DEVICE
 @options.executor
 @click.pass_context
 def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
@@ -90,6 +97,8 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
+    if asked["device"] != "cpu" and not asked["frameworks"]:
+        raise click.UsageError("--device cuda is for --frameworks; graphduel's engines run on the CPU")
     settings = Settings(preset, **{**asked, "processes": asked["processes"] or PRESETS[preset].processes})
     if resume:
         settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
@@ -113,7 +122,8 @@ def _again(settings: Any, directory: Path) -> list[str]:
     words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
     tape = ["--python-tape"] if settings.python_tape else []
     beside = ["--frameworks", ",".join(settings.frameworks)] if settings.frameworks else []
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *beside]
+    device = ["--device", settings.device] if settings.device != "cpu" else []
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *beside, *device]
 
 
 @graphduel.command()

@@ -11,8 +11,8 @@ import click
 from compare.cli import options
 from compare.cli.options import Seconds
 from compare.errors import explained
-from compare.frameworks.device import DEVICES, Device
 from compare.report.terminal import echo
+from compare.run.device import DEVICES, Device
 
 if TYPE_CHECKING:
     from compare.frameworks.own.result import Result as FrameworkResult

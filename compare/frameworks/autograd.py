@@ -10,7 +10,7 @@ import optree
 from compare.errors import InputsError
 from compare.frameworks.base import Framework, Function, Mode
 from compare.frameworks.composed import composed, looped
-from compare.frameworks.device import Device
+from compare.run.device import Device
 
 
 class Autograd(Framework):

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from compare.errors import InputsError
-from compare.frameworks.device import Device, note
 from compare.frameworks.source import Loader
+from compare.run.device import Device, note
 from compare.workloads.base import Case, Workload
 
 Function = Callable[..., Any]
@@ -84,6 +84,7 @@ class Framework(ABC):
     module   what is imported
     package  what is installed, as a requirement
     remark   what a reader of its numbers must know
+    shares   whether modes can share a process without changing what another one compiles
     """
 
     name: str
@@ -93,6 +94,7 @@ class Framework(ABC):
     modes: tuple[Mode, ...]
     prefix: str = ""
     remark: str = ""
+    shares: bool = True
     device: Device = "cpu"
 
     @property

@@ -11,8 +11,8 @@ import optree
 
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
-from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
+from compare.run.device import Device
 
 EAGER = Mode("eager")
 JIT = Mode("jit", traces=True)

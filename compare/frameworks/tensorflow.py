@@ -10,8 +10,8 @@ import optree
 
 from compare.frameworks.base import Framework, Function, Mode, Observed, loss_in
 from compare.frameworks.composed import composed
-from compare.frameworks.device import Device
 from compare.frameworks.leaves import Specialised
+from compare.run.device import Device
 
 EAGER = Mode("eager")
 FUNCTION = Mode("function", traces=True)

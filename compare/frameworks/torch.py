@@ -14,8 +14,8 @@ import optree
 from compare.frameworks import dynamo
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
-from compare.frameworks.device import Device
 from compare.frameworks.torch_step import stepped
+from compare.run.device import Device
 
 EAGER = Mode("eager")
 
@@ -24,6 +24,7 @@ class Torch(Framework):
     """Gradients come from `torch.autograd.grad` over the parameters alone."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
+    shares = False
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
 
     @staticmethod

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from compare.records.record import Cell
+from compare.run.device import Device
 from compare.run.job import Budget, Job
 
 OWN = "own"
@@ -64,13 +65,16 @@ class Closer:
 
 @dataclass(frozen=True)
 class OutsideSettings:
-    """What is measured of frameworks: the cells of the run and workloads added to them, in so many processes.
+    """What is measured of frameworks: the cells of the run but some, and workloads added to them, in so many processes.
 
+    Arms are those of the `usual` modes, or all of a framework's suite.
     The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
     for its first epoch, and `timeout` ends a worker, also one that makes the check of a claim.
     """
 
     adds: tuple[str, ...]
+    leaves_out: tuple[str, ...]
+    usual: bool
     processes: int
     budget: Budget
     limit: float
@@ -112,7 +116,8 @@ PRESETS: Mapping[str, Preset] = {
             budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
         outside=OutsideSettings(
-            ("encoder_text",), 4, Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
+            ("encoder_text",), ("moe_digits", "fixed_point"), usual=True, processes=4,
+            budget=Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
         ),
         leaves_out=(
             "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
@@ -127,7 +132,8 @@ PRESETS: Mapping[str, Preset] = {
         ),
         closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
         outside=OutsideSettings(
-            (), 4, Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
+            (), (), usual=False, processes=4,
+            budget=Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
         ),
     ),
 }  # fmt: skip
@@ -137,7 +143,8 @@ PRESETS: Mapping[str, Preset] = {
 class Settings:
     """What a user asked for. `only` is a glob on `workload` or `workload/size`.
 
-    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines.
+    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
+    their workloads on `device`, "cpu" or "cuda".
     """
 
     preset: str = "quick"
@@ -146,6 +153,7 @@ class Settings:
     only: str | None = None
     python_tape: bool = False
     frameworks: Sequence[str] = ()
+    device: Device = "cpu"
 
     @property
     def limits(self) -> Preset:

@@ -19,12 +19,11 @@ from importlib import import_module
 from typing import Any
 
 from compare.errors import described
-from compare.frameworks import device
 from compare.records.kinds import KINDS
 from compare.records.record import Record
 from compare.records.results import encoded
 from compare.records.runs import Failure
-from compare.run import environment, product
+from compare.run import device, environment, product
 from compare.run.job import Job
 
 

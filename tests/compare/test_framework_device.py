@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from compare import frameworks
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.frameworks import device
 from compare.frameworks.own import run, show
 from compare.frameworks.own.measure import gate
 from compare.records.record import Environment
+from compare.run import device
 from compare.run.job import Job
 from compare.run.worker import perform
 from tests.helpers import toy_framework

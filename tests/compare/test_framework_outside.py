@@ -135,14 +135,19 @@ def test_a_traced_arm_is_given_the_rewritten_loss():
 # Which jobs there are
 
 
-def test_each_compiled_arm_has_the_eager_one_beside_it_and_pads_where_that_is_known():
+def test_arms_share_a_process_unless_they_disturb_each_other():
+    toy, text = toy_framework.Toy(), Cell("rnn_text", "small")
+    assert list(jobs.groups(toy, TINY, usual=True)) == [PAIR]
+    assert list(jobs.groups(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
+    toy.shares = False
+    assert list(jobs.groups(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
+
+
+def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
-    assert list(jobs.pairs(toy, TINY)) == [PAIR]
-    assert list(jobs.pairs(toy, Cell("rnn_text", "small"))) == [PAIR, ("toy-eager", "toy-jit-padded")]
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
-    assert list(jobs.pairs(toy, TINY)) == []  # nothing varies there
-    toy.modes = toy.modes[:1]
-    assert list(jobs.pairs(toy, TINY)) == [("toy-eager",)]
+    assert list(jobs.groups(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert list(jobs.groups(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
 
 
 def test_jobs_go_process_after_process_and_checks_come_last(tmp_path):

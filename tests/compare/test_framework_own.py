@@ -16,14 +16,15 @@ from click.testing import CliRunner
 import compare
 from compare import frameworks
 from compare.cli.command import graphduel
-from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError
+from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.frameworks.own import modes, run, show
 from compare.frameworks.own.asked import Asked, arms_of
-from compare.frameworks.own.limits import Notes
 from compare.frameworks.own.modes import Mode
+from compare.frameworks.own.notes import Notes
 from compare.frameworks.own.result import Result
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.frameworks.source import Loader
+from compare.run import processes
 from compare.run.progress import Reporter
 from compare.stats import Interval
 from tests.helpers import toy_framework
@@ -178,7 +179,7 @@ def test_the_first_pass_ends_at_its_limit():
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
-from compare.frameworks.own.limits import Notes
+from compare.frameworks.own.notes import Notes
 notes = Notes(sys.argv[1])
 with notes.ended_after(0.2, 8):
     notes.add(0.125)
@@ -193,6 +194,14 @@ with notes.ended_after(0.2, 8):
         pass
     time.sleep(0.05)  # and nothing ends this process
     assert Notes(file).read() == (3, [])
+
+
+def test_a_worker_that_the_timer_ended_is_told_from_one_that_crashed():
+    with pytest.raises(OverrunError, match="was ended at its limit of time"):
+        processes._understood(-signal.SIGALRM, "", "")
+    with pytest.raises(WorkerError, match="died of SIGSEGV") as crashed:
+        processes._understood(-signal.SIGSEGV, "", "")
+    assert not isinstance(crashed.value, OverrunError)
 
 
 class Workers:

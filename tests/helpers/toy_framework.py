@@ -22,10 +22,10 @@ class Toy(Framework):
     modes = (
         Mode("eager"),
         Mode("jit"),
-        Mode("slow", usual=False),
-        Mode("wrong", usual=False),
-        Mode("refusing", usual=False),
-        Mode("endless", usual=False),
+        Mode("slow", usual=False, suite=False),
+        Mode("wrong", usual=False, suite=False),
+        Mode("refusing", usual=False, suite=False),
+        Mode("endless", usual=False, suite=False),
     )
 
     def functions(self) -> dict[str, Any]:

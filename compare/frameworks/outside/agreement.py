@@ -66,9 +66,10 @@ def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outs
         return None
     here = {verdict.claim.id: verdict for verdict in ours}
     verdicts = tuple(claim.judge(own) for claim in CLAIMS.values())
-    ladder = _ladder(framework, own, inside(records))
+    on_gpu = any(record.environment and record.environment.gpu for record in records)
+    ladder = [] if on_gpu else _ladder(framework, own, inside(records))  # ours ran on the CPU
     agreements = (_agreement(framework, here[v.claim.id], v, ladder) for v in verdicts if v.claim.id in here)
-    cells_of = (r for r in of(records, FrameworkCell) if r.arm in framework.arms)
+    cells_of = (r for r in of(records, FrameworkCell) if framework.arms[0] in r.arms)
     version = next((record.version for record in cells_of), "")
     compared = tuple(agreements) if len(framework.arms) > 1 else ()
     return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))

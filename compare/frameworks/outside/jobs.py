@@ -26,22 +26,27 @@ def installed(names: Sequence[str]) -> list[Framework]:
 
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
-    """The cells that are measured in frameworks: those of the run, and what the preset adds for them."""
-    limits = settings.limits
-    added = [Cell(name, size) for name in limits.outside.adds for size in limits.sizes] if settings.only is None else []
-    return [*chosen, *(cell for cell in added if cell not in chosen)]
+    """The cells that are measured in frameworks: those of the run, but for what the preset leaves out and adds."""
+    if settings.only is not None:
+        return list(chosen)
+    outside = settings.limits.outside
+    kept = [cell for cell in chosen if cell.workload not in outside.leaves_out]
+    added = [Cell(name, size) for name in outside.adds for size in settings.limits.sizes]
+    return [*kept, *(cell for cell in added if cell not in kept)]
 
 
 def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Iterator[Job]:
     """Every job, in order; `counter` is a folder for the library that counts bytes."""
     found = installed(settings.frameworks)
-    counting = heap.environment(counter)
+    counting = heap.environment(counter) if settings.device == "cpu" else {}
     where = cells(settings, chosen)
     for process in range(settings.limits.outside.processes):
         for framework in found:
             for cell in where:
-                for arms in pairs(framework, cell):
-                    variables = framework.environment(folder(directory, arms[-1], cell))
+                for arms in groups(framework, cell, usual=settings.limits.outside.usual):
+                    if len(arms) == 1 and process > COLD + 1:
+                        continue  # no ratio, so no interval
+                    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
                     yield cell_job(
                         settings, cell, arms, process, {**variables, **(counting if process == COLD else {})}
                     )
@@ -49,25 +54,33 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         yield from check_jobs(settings, found, directory)
 
 
-def pairs(framework: Framework, cell: Cell) -> Iterator[tuple[str, ...]]:
-    """The arms that share a process: the eager one and one that compiles, which may meet padded examples as well."""
+def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
+    """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
+
+    With `usual`, only the modes that are usual. The first arm that compiles also meets padded examples, if there are.
+    """
     policies = workloads.get(cell.workload).policies
     eager, *others = framework.arms
-    for arm in others:
-        mode = framework.mode(arm)
-        if mode.suite and ("symbolic" in policies or not mode.relaxes):
-            yield eager, arm
-            if arm == others[0] and "pad" in policies:
-                yield eager, arm + PADDED
-    if not others:
-        yield (eager,)
+    modes = {arm: framework.mode(arm) for arm in others}
+    asked = [
+        arm
+        for arm, mode in modes.items()
+        if (mode.usual if usual else mode.suite) and ("symbolic" in policies or not mode.relaxes)
+    ]
+    if "pad" in policies and asked:
+        asked.append(asked[0] + PADDED)
+    if framework.shares or not asked:
+        yield eager, *asked
+    else:
+        yield from ((eager, arm) for arm in asked)
 
 
 def cell_job(settings: Settings, cell: Cell, arms: tuple[str, ...], process: int, variables: dict[str, str]) -> Job:
     """One process of a pair of arms on a workload."""
     outside = settings.limits.outside
     job = settings.job("framework cell", cell, process, outside.budget)
-    asked = {"limit": outside.limit if process == COLD else outside.limit / 2}  # what is compiled already is found
+    limit = outside.limit if process == COLD else outside.limit / 2  # what is compiled already is found
+    asked = {"limit": limit, "device": settings.device}
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables=variables, memory=0)
 
 

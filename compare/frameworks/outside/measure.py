@@ -41,6 +41,7 @@ def measure(job: Job) -> FrameworkCell:
     """The record of one process: the arms of a job, which begin with the eager one."""
     framework = of_arm(job.arms[0])
     framework.start(job.seed)
+    framework.use(job.asked.get("device", "cpu"))
     size = str(job.size)
     expected = {one.example: one.reference for one in expectations(workloads.load(job.source).case(size))}
     case = framework.workload(job.source).case(size)

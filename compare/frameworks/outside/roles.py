@@ -42,8 +42,8 @@ def _translated(record: Record, eager: str) -> Iterator[Record]:
     yield Parity(*place, agree=agree, arms=_each(_parity, rows), same_graph=None, kernel_calls={})
     if record.cache == "warm":
         yield Time(*place, process=record.process, arms=_each(_time, rows))
-    elif all(row.peak for row in rows.values()):
-        yield Memory(*place, arms=_each(_memory, rows))
+    elif counted := {arm: row for arm, row in rows.items() if row.peak or row.status != "ok"}:
+        yield Memory(*place, arms=_each(_memory, counted))
 
 
 def _each(one: Callable[[FrameworkArm], R], rows: Mapping[str, FrameworkArm]) -> dict[str, R]:

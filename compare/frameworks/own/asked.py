@@ -9,8 +9,8 @@ from typing import Any
 
 from compare.errors import InputsError
 from compare.frameworks import Framework, named
-from compare.frameworks.device import Device
 from compare.own import origin
+from compare.run.device import Device
 from compare.workloads import nearest
 
 Function = Callable[..., Any]

@@ -18,7 +18,7 @@ from compare.errors import CompareError, described, explained
 from compare.frameworks import heap
 from compare.frameworks.base import Framework
 from compare.frameworks.own.asked import Asked, Calls, Function
-from compare.frameworks.own.limits import Notes, reached
+from compare.frameworks.own.notes import Notes, reached
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.rounds import paired_rounds

@@ -12,8 +12,8 @@ from typing import Any
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
 from compare.frameworks import heap, named
 from compare.frameworks.own.asked import Asked, Calls, Function, arms_of
-from compare.frameworks.own.limits import Notes, reached
 from compare.frameworks.own.measure import gate, times
+from compare.frameworks.own.notes import Notes, reached
 from compare.frameworks.own.result import Result
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, TimedMode
 from compare.records.record import Record

@@ -1,6 +1,6 @@
-"""A limit of time on what compiles: at it the system ends the process, whatever that is busy with.
+"""A limit of time at which the system ends a process, and the notes that it leaves: "3 of 8 calls in 300 s".
 
-What its first calls took is in a file by then, so that "3 of 8 calls in 300 s" is a result.
+`compare.frameworks.limit` ends a block of Python and goes on; this ends a compiler in native code as well.
 """
 
 from __future__ import annotations
