@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.base import Framework, Function, Mode, Observed, loss_in
+from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
+from compare.frameworks.tensorflow_step import stepped
 from compare.run.device import Device
 
 EAGER = Mode("eager")
@@ -89,7 +90,7 @@ class TensorFlow(Framework):
         """The whole step, traced for each signature."""
         import tensorflow as tf
 
-        step = (lambda *args: (loss(*args), ())) if argnum is None else _stepped(loss, argnum)
+        step = (lambda *args: (loss(*args), ())) if argnum is None else stepped(loss, argnum)
         mode = self.mode(arm)
         if mode is EAGER:
             return step
@@ -124,20 +125,6 @@ class TensorFlow(Framework):
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
         return last if last.startswith(name) else f"{name}: {last}"
-
-
-def _stepped(loss: Function, argnum: int) -> Function:
-    import tensorflow as tf
-
-    def step(*args: Any) -> tuple[Any, Any]:
-        leaves, structure = optree.tree_flatten(args[argnum])
-        with tf.GradientTape() as tape:
-            tape.watch(leaves)
-            value = loss(*args)
-        found = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in found])
-
-    return step
 
 
 def _functions() -> dict[str, Function]:
