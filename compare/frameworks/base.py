@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -115,8 +115,8 @@ class Framework(ABC):
 
     @property
     def version(self) -> str:
-        """The installed version."""
-        return version(self.package.split(">")[0])
+        """The installed version, of whichever distribution the module comes from: TensorFlow has several."""
+        return version(packages_distributions()[self.module][0])
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:

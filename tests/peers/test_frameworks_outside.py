@@ -17,9 +17,6 @@ ARMS = {
     "jax": ("jax-eager", "jax-jit"),
     "autograd": ("autograd",),
 }
-REFUSED = {
-    ("tf-function-xla", "rnn_text"): "",
-}
 
 
 @pytest.mark.parametrize("workload", workloads.names())
@@ -33,5 +30,4 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     source = workloads.source(workload)
     expected = {one.example: one.reference for one in expectations(workloads.load(source).case("small"))}
     row, _ = first(framework, arm, framework.workload(source).case("small"), expected, 60)
-    print(arm, workload, row.status, row.whole, row.reason, row.output_error, row.gradient_error)
     assert row.status in ("ok", "unsupported"), row.reason

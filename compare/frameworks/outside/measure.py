@@ -29,6 +29,8 @@ from compare.instruments.time.schema import Call
 from compare.run.job import Job
 from compare.workloads.base import Case
 
+EAGER = 4
+"""Times the limit is what the eager arm may take: without it there is no ratio."""
 COLD = 0
 """The process that finds no compiled code."""
 TOLERANCE = TOLERANCES["float32"]
@@ -50,7 +52,8 @@ def measure(job: Job) -> FrameworkCell:
     rows, steps = {}, {}
     process = job.process or 0
     for arm in turned(job.arms, process):
-        rows[arm], step = first(framework, arm, case, expected, float(job.asked["limit"]))
+        limit = float(job.asked["limit"]) * (1 if arm in job.arms[1:] else EAGER)
+        rows[arm], step = first(framework, arm, case, expected, limit)
         if step is not None and rows[arm].status == "ok" and rows[arm].whole:
             steps[arm] = step
             if process == COLD:
@@ -81,9 +84,7 @@ def first(
         with within(limit):
             step = FrameworkStep(framework, arm, case)
             row.build = time.perf_counter() - spent
-            errors = epoch(step, case, expected, calls)
-        row.output_error, row.gradient_error = errors
-        judge(row)
+            epoch(step, case, expected, calls, row)
     except LimitError:
         row.whole = False
         rest = time.perf_counter() - spent - row.build - math.fsum(call.seconds for call in calls)
@@ -91,6 +92,8 @@ def first(
         calls.append(Call(case.lengths[len(calls)], max(rest, 0.0), True, True))
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is its result)
         row.status, row.reason = "unsupported" if framework.refuses(error) else "failed", described(error)
+    if row.status == "ok":
+        judge(row)
     row.first = calls[0].seconds if calls else 0.0
     row.stream = calls if case.varies else None
     if step is not None:
@@ -103,9 +106,8 @@ def first(
     return row, step
 
 
-def epoch(step: FrameworkStep, case: Case, expected: References, calls: list[Call]) -> tuple[float, float]:
-    """Every first call, in order, noted as it ends. Returns the largest errors of outputs and of gradients."""
-    worst = (0.0, 0.0)
+def epoch(step: FrameworkStep, case: Case, expected: References, calls: list[Call], row: FrameworkArm) -> None:
+    """Every first call, in order, noted as it ends, with the largest errors of outputs and of gradients so far."""
     seen: set[Any] = set()
     for index, example in enumerate(step.examples):
         before, form = step.compiles, signature(case.examples[index])
@@ -115,15 +117,16 @@ def epoch(step: FrameworkStep, case: Case, expected: References, calls: list[Cal
         calls.append(Call(case.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         if index in expected:
-            found = step.framework.numpy(result)
-            errors = (tree_error(a, b) for a, b in zip(found, expected[index], strict=True))
-            worst = tuple(map(max, worst, errors))  # type: ignore[assignment]
-    return worst
+            output, gradient = map(tree_error, step.framework.numpy(result), expected[index])
+            row.output_error = max(output, row.output_error or 0.0)
+            row.gradient_error = max(gradient, row.gradient_error or 0.0)
 
 
 def judge(row: FrameworkArm) -> None:
     """Note whether the errors of an arm are within what is allowed."""
-    output, gradient = row.output_error or 0.0, row.gradient_error or 0.0
+    if row.output_error is None or row.gradient_error is None:
+        return  # it was ended before there was anything to compare
+    output, gradient = row.output_error, row.gradient_error
     if max(output, gradient) > TOLERANCE:
         what, worst = ("the output", output) if output > TOLERANCE else ("a gradient", gradient)
         row.status, row.reason = "disagree", f"{what} is off by {worst:.3g}, allowed {TOLERANCE:g}"
