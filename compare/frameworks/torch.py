@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,14 @@ import optree
 
 from compare.frameworks.base import Compilation, Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.torch_control import IDIOMS, control
 
 EAGER = Mode("eager")
 COMPILE = Mode("compile")
 DYNAMIC = Mode("compile-dynamic")
 EXPORT = Mode("export", usual=False, traces=True)
+GRAPHS = "aot_eager"
+"""The backend that stops before kernels are made."""
 
 
 class Torch(Framework):
@@ -25,6 +29,7 @@ class Torch(Framework):
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     modes = (EAGER, COMPILE, DYNAMIC, EXPORT)
+    idioms = IDIOMS
 
     @staticmethod
     def environment(cache: Path) -> dict[str, str]:
@@ -38,9 +43,11 @@ class Torch(Framework):
         import torch._dynamo
 
         torch.set_num_threads(1)
+        torch.set_default_dtype(torch.float64 if doubles else torch.float32)
         torch.manual_seed(seed)
         torch._dynamo.config.recompile_limit = 1000
         torch._dynamo.config.accumulated_recompile_limit = 10_000
+        torch._dynamo.utils.set_compilation_metrics_limit(10_000)  # of which it keeps 64 otherwise
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
@@ -76,10 +83,28 @@ class Torch(Framework):
             leaves, structure = optree.tree_flatten(args[argnum])
             leaves = [leaf.detach().requires_grad_() for leaf in leaves]
             value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
+            if not value.requires_grad:  # the loss depends on none of them
+                return value, optree.tree_unflatten(structure, [torch.zeros_like(leaf) for leaf in leaves])
             found = torch.autograd.grad(value, leaves, materialize_grads=True)
             return value.detach(), optree.tree_unflatten(structure, found)
 
         return step
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """By `fullgraph=True`, or exported."""
+        return _made(self.mode(arm), function, fullgraph=True)
+
+    def captured(self, arm: str, function: Function) -> Function | None:
+        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
+        return None if self.mode(arm) is EXPORT else _made(self.mode(arm), function, fullgraph=True, backend=GRAPHS)
+
+    def pieces(self, function: Function) -> Function | None:
+        """By Dynamo, which breaks graphs; without kernels, since breaks do not depend on them."""
+        return _made(COMPILE, function, backend=GRAPHS)
+
+    def control(self) -> dict[str, Function]:
+        """Higher-order ops, which take tensors only."""
+        return control()
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -132,7 +157,22 @@ class Torch(Framework):
             )
             for m in by_id.values()
         ]
-        return Observed(made, dict(counters["graph_break"]))
+        # a branch on a value, which breaks a graph as well, is counted among what is not implemented
+        return Observed(made, Counter(counters["graph_break"]) + Counter(counters["unimplemented"]))
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`torch.autograd.detect_anomaly`, which looks at gradients alone; there is no such switch for values."""
+        import torch
+
+        with torch.autograd.detect_anomaly():
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """What Dynamo and the compilers behind it raise, and what Dynamo says more of."""
+        import torch._dynamo.exc as dynamo
+
+        return isinstance(error, dynamo.TorchDynamoException) or "from user code" in str(error)
 
     def refuses(self, error: BaseException) -> bool:
         """What Dynamo and export say they do not take."""
@@ -144,14 +184,14 @@ class Torch(Framework):
         )
 
 
-def _made(mode: Mode, loss: Function) -> Function:
+def _made(mode: Mode, loss: Function, **options: Any) -> Function:
     import torch
 
     if mode is EAGER:
         return loss
     if mode is EXPORT:
         return _exported(loss)
-    made: Function = torch.compile(loss, dynamic=True) if mode is DYNAMIC else torch.compile(loss)
+    made: Function = torch.compile(loss, dynamic=mode is DYNAMIC or None, **options)
     return made
 
 
