@@ -7,6 +7,7 @@ import inspect
 import re
 import textwrap
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,7 +134,7 @@ class Version:
         """How it fares on all inputs, also on a second round, within the time limit."""
         started = time.perf_counter()
         try:
-            with limited(LIMIT):
+            with warnings.catch_warnings(action="ignore"), limited(LIMIT):  # compilers warn of much
                 first = self()
                 self.first_seconds = time.perf_counter() - started
                 rounds = first, self()

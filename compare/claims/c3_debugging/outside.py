@@ -120,8 +120,8 @@ class Debugger:
         training.reset()
         phases = Phases()
         watch = self.framework.checked() if checked else nullcontext()
-        with warnings.catch_warnings(record=True) as said, watch:
-            warnings.simplefilter("always")  # where a framework says in a warning which line it was
+        # a framework may say in a warning which line it was
+        with warnings.catch_warnings(record=True, action="always") as said, watch:
             try:
                 with limited(LIMIT):
                     return self.stepped(training, phases)
