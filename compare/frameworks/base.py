@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from compare.errors import InputsError
@@ -85,6 +85,7 @@ class Framework(ABC):
     package  what is installed, as a requirement
     remark   what a reader of its numbers must know
     shares   whether modes can share a process without changing what another one compiles
+    idioms   what the framework calls its own op for each function of ours that holds control flow
     """
 
     name: str
@@ -96,6 +97,7 @@ class Framework(ABC):
     remark: str = ""
     shares: bool = True
     device: Device = "cpu"
+    idioms: Mapping[str, str] = MappingProxyType({})
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -184,6 +186,22 @@ class Framework(ABC):
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
 
+    def compiled(self, arm: str, function: Function) -> Function:
+        """A function compiled by itself, to be called by others; nothing of it may stay in Python."""
+        raise NotImplementedError(f"{self.title} compiles nothing")
+
+    def pieces(self, function: Function) -> Function | None:
+        """A function in pieces around graph breaks, which `observed` counts; None where a framework has none."""
+        return None
+
+    def captured(self, arm: str, function: Function) -> Function | None:
+        """`compiled` but for its kernels, where to make those is a stage of its own, of seconds; else None."""
+        return None
+
+    def control(self) -> dict[str, Function]:
+        """Control flow by the framework's own ops, where `functions` has Python's in its place."""
+        return {}
+
     def wait(self, result: Any) -> None:
         """Return when a result is computed."""
 
@@ -212,6 +230,15 @@ class Framework(ABC):
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""
         return Observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Where NaN and infinity are errors, by the framework's own switch for that."""
+        yield
+
+    def traced(self, error: BaseException) -> bool:
+        """Whether an error of a compiled function came as it was traced or compiled, before any data ran."""
+        return False
 
     def refuses(self, error: BaseException) -> bool:
         """Whether an error is the framework saying that it does not do this, rather than a fault."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ OPTIONS: dict[Mode, dict[str, Any]] = {
 }
 """The modes of `torch.compile`."""
 
+GRAPHS = "aot_eager"
+"""The backend that stops before kernels are made."""
 FIRST = "the first call of a piece of the graph"
 LIMIT = "Dynamo recompile limit exceeded"
 KEPT = 10_000
@@ -29,14 +32,24 @@ _PLACE = re.compile(r'# File "([^"]+)", line (\d+), in \w+, code: (.*)')
 _usual: dict[str, int] = {}
 
 
-def made(mode: Mode, loss: Function) -> Function:
-    """The loss, compiled in a mode when it is first called."""
+def made(mode: Mode, loss: Function, **options: Any) -> Function:
+    """The loss, compiled in a mode when it is first called; `options` are those of `torch.compile`."""
     import torch
 
     if mode is EXPORT:
         return _exported(loss)
-    compiled: Function = torch.compile(loss, **OPTIONS[mode])
+    compiled: Function = torch.compile(loss, **OPTIONS[mode], **options)
     return compiled
+
+
+def captured(mode: Mode, function: Function) -> Function | None:
+    """The function as graphs of both passes, run op by op; None for an export, which has no other kernels."""
+    return None if mode is EXPORT else made(mode, function, fullgraph=True, backend=GRAPHS)
+
+
+def pieces(function: Function) -> Function:
+    """The function in as many graphs as it takes, run op by op."""
+    return made(next(iter(OPTIONS)), function, backend=GRAPHS)
 
 
 def _exported(loss: Function) -> Function:
@@ -97,7 +110,9 @@ def observed() -> Observed:
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
     compiled = [_compilation(metrics) for metrics in records if metrics.graph_op_count is not None]
     limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]
-    breaks = {_break(reason): count for reason, count in counters["graph_break"].items()}
+    # a branch on a value, which breaks a graph as well, is counted among what is not implemented
+    found = Counter(counters["graph_break"]) + Counter(counters["unimplemented"])
+    breaks = {_break(reason): count for reason, count in found.items()}
     return Observed(compiled, breaks, limits)
 
 

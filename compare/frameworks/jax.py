@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ class Jax(Framework):
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     modes = (EAGER, JIT)
     remark = "JAX's eager arm compiles each primitive alone, and is slow for that: eager / jit tells more of that arm."
+    idioms = MappingProxyType(
+        {name: f"jax.lax.{name}" for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
+    )
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
@@ -83,6 +88,12 @@ class Jax(Framework):
         step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
         return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
 
+    def compiled(self, arm: str, function: Function) -> Function:
+        """See the base."""
+        import jax
+
+        return Specialised(function, jax.jit, jax.Array)
+
     def wait(self, result: Any) -> None:
         """Return when every array is computed."""
         import jax
@@ -115,6 +126,18 @@ class Jax(Framework):
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
         return step.observed() if isinstance(step, Specialised) else Observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`jax_debug_nans` and `jax_debug_infs`, which run a compiled step again op by op to say where."""
+        import jax
+
+        with jax.debug_nans(True), jax.debug_infs(True):
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """Any but that of a check: what XLA computes raises nothing."""
+        return not isinstance(error, FloatingPointError)
 
     def refuses(self, error: BaseException) -> bool:
         """What a trace cannot do with a value, and what has no derivative."""

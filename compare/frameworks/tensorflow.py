@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,9 @@ class TensorFlow(Framework):
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
     modes = (EAGER, FUNCTION, RELAXED, XLA)
+    idioms = MappingProxyType(
+        {"cond": "tf.cond", "switch": "tf.switch_case", "while_loop": "tf.while_loop", "scan": "tf.while_loop"}
+    )
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
@@ -41,6 +47,7 @@ class TensorFlow(Framework):
         tf.config.threading.set_inter_op_parallelism_threads(1)
         tf.random.set_seed(seed)
         tf.experimental.numpy.experimental_enable_numpy_behavior()
+        _number[:] = [np.float64 if doubles else np.float32]
 
     def use(self, device: Device) -> None:
         """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""
@@ -88,13 +95,14 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
+        step = (lambda *args: (loss(*args), ())) if argnum is None else stepped(loss, argnum)
+        return step if self.mode(arm) is EAGER else self.compiled(arm, step)
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """See the base."""
         import tensorflow as tf
 
-        step = (lambda *args: (loss(*args), ())) if argnum is None else stepped(loss, argnum)
-        mode = self.mode(arm)
-        if mode is EAGER:
-            return step
-        return Specialised(step, lambda f: tf.function(f, **_OPTIONS[mode]), tf.Tensor)
+        return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), tf.Tensor)
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -115,6 +123,21 @@ class TensorFlow(Framework):
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
         return step.observed() if isinstance(step, Specialised) else Observed()
 
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`tf.debugging.enable_check_numerics`."""
+        import tensorflow as tf
+
+        tf.debugging.enable_check_numerics()
+        try:
+            yield
+        finally:
+            tf.debugging.disable_check_numerics()
+
+    def traced(self, error: BaseException) -> bool:
+        """Any but that of a graph that runs."""
+        return "Graph execution error" not in str(error)
+
     def refuses(self, error: BaseException) -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
         said = str(error)
@@ -125,6 +148,10 @@ class TensorFlow(Framework):
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
         return last if last.startswith(name) else f"{name}: {last}"
+
+
+_number: list[type[np.floating[Any]]] = [np.float32]
+"""The dtype of numbers in the state of a loop, which TensorFlow keeps as tensors."""
 
 
 def _functions() -> dict[str, Function]:
@@ -185,29 +212,32 @@ def _functions() -> dict[str, Function]:
         chosen = [lambda branch=branch: branch(*operands) for branch in branches]
         return tf.switch_case(tf.clip_by_value(tf.cast(index, tf.int32), 0, len(branches) - 1), chosen)
 
+    def parts_of(state: Any) -> list[Any]:
+        return [tensor(x, _number[0]) if isinstance(x, float) else tensor(x) for x in optree.tree_leaves(state)]
+
     def while_loop(test: Function, body: Function, state: Any) -> Any:
-        leaves, structure = optree.tree_flatten(state)
+        structure = optree.tree_structure(state)
 
         def packed(parts: Any) -> Any:
             return optree.tree_unflatten(structure, list(parts))
 
         found = tf.while_loop(
             lambda *parts: test(packed(parts)),
-            lambda *parts: optree.tree_leaves(body(packed(parts))),
-            [tensor(leaf) for leaf in leaves],
+            lambda *parts: parts_of(body(packed(parts))),
+            parts_of(state),
         )
         return packed(found)
 
     def scan(step: Function, state: Any, xs: Any) -> Any:
         length = tf.shape(xs)[0]
         outputs = tf.TensorArray(xs.dtype, size=length)
-        leaves, structure = optree.tree_flatten(state)
+        structure = optree.tree_structure(state)
 
         def body(i: Any, outputs: Any, *parts: Any) -> Any:
             after, output = step(optree.tree_unflatten(structure, list(parts)), xs[i])
-            return (i + 1, outputs.write(i, output), *optree.tree_leaves(after))
+            return (i + 1, outputs.write(i, output), *parts_of(after))
 
-        start = [0, outputs, *leaves]
+        start = [0, outputs, *parts_of(state)]
         # XLA differentiates a loop whose number of steps it knows
         _, outputs, *after = tf.while_loop(lambda i, *_: i < length, body, start, maximum_iterations=xs.shape[0])
         return optree.tree_unflatten(structure, after), outputs.stack()

@@ -14,6 +14,7 @@ import optree
 from compare.frameworks import dynamo
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed, looped
+from compare.frameworks.torch_control import IDIOMS, control
 from compare.frameworks.torch_step import stepped
 from compare.run.device import Device
 
@@ -26,6 +27,7 @@ class Torch(Framework):
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares = False
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
+    idioms = IDIOMS
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
@@ -38,6 +40,7 @@ class Torch(Framework):
         import torch
 
         torch.set_num_threads(1)
+        torch.set_default_dtype(torch.float64 if doubles else torch.float32)
         torch.manual_seed(seed)
         dynamo.listen()
 
@@ -89,6 +92,22 @@ class Torch(Framework):
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
         return stepped(run, argnum)
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """By `fullgraph=True`, or exported."""
+        return dynamo.made(self.mode(arm), function, fullgraph=True)
+
+    def captured(self, arm: str, function: Function) -> Function | None:
+        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
+        return dynamo.captured(self.mode(arm), function)
+
+    def pieces(self, function: Function) -> Function | None:
+        """By Dynamo, which breaks graphs; without kernels, since breaks do not depend on them."""
+        return dynamo.pieces(function)
+
+    def control(self) -> dict[str, Function]:
+        """Higher-order ops, which take tensors only."""
+        return control()
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -148,6 +167,20 @@ class Torch(Framework):
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded."""
         return dynamo.observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`torch.autograd.detect_anomaly`, which looks at gradients alone; there is no such switch for values."""
+        import torch
+
+        with torch.autograd.detect_anomaly():
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """What Dynamo and the compilers behind it raise, and what Dynamo says more of."""
+        import torch._dynamo.exc as dynamo
+
+        return isinstance(error, dynamo.TorchDynamoException) or "from user code" in str(error)
 
     def refuses(self, error: BaseException) -> bool:
         """What Dynamo and export say they do not take."""

@@ -34,7 +34,8 @@ def stepped(run: Function, argnum: int) -> Function:
         value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
         wanted: Any = [differentiated(leaf) for leaf in leaves]
         parts, shape = optree.tree_flatten(wanted)
-        found: Any = optree.tree_unflatten(shape, _gradients(value, parts))
+        arrays_alone = not any(isinstance(leaf, torch.nn.Module) for leaf in leaves)
+        found: Any = optree.tree_unflatten(shape, _gradients(value, parts, may_be_none=arrays_alone))
         return _detached(value), optree.tree_unflatten(structure, found)
 
     return step
@@ -52,13 +53,16 @@ def _detached(value: Any) -> Any:
     return optree.tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value, none_is_leaf=True)
 
 
-def _gradients(value: Any, parts: list[Any]) -> Any:
+def _gradients(value: Any, parts: list[Any], *, may_be_none: bool) -> Any:
+    """Gradients of the loss; zeros where it depends on no tensor, which of the parameters of a module is an error."""
     import torch
 
     loss = loss_in(value)
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
         raise InputsError(f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}")
+    if parts and may_be_none and not loss.requires_grad:
+        return [torch.zeros_like(part) for part in parts]
     if not parts or not loss.requires_grad:
         what = "the loss has no gradient" if parts else "the first argument holds nothing to differentiate"
         raise InputsError(f"{what}; return the loss of a module or of float tensors, before backward() and item()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import dynamic
 import graphs as g
 import static
 from compare.frameworks.base import Compilation, Framework, Mode, Observed
+from graphs.errors import ControlFlowError
 
 SLOWER = 3
 
@@ -19,6 +21,7 @@ class Toy(Framework):
     """Eager is the tape, compiled is `static.jit`; `slow` does the work several times, `wrong` adds to it."""
 
     name, title, module, package = "toy", "Toy", "numpy", "numpy>=1"
+    idioms = MappingProxyType({"cond": "toy.cond"})
     modes = (
         Mode("eager"),
         Mode("jit"),
@@ -30,7 +33,7 @@ class Toy(Framework):
 
     def functions(self) -> dict[str, Any]:
         """Ours."""
-        return {name: getattr(g, name) for name in g.__all__}
+        return {name: getattr(g, name) for name in g.__all__ if callable(getattr(g, name))}
 
     def arrays(self, tree: Any) -> Any:
         """NumPy's."""
@@ -60,10 +63,53 @@ class Toy(Framework):
             return endless(step)
         return step
 
+    def compiled(self, arm: str, function: Any) -> Any:
+        """A function that must be traced before it runs; see the modes."""
+        modes = {"jit": traced, "slow": hung, "wrong": doubled, "refusing": lambda _: refuse}
+        return modes[self.mode(arm).name](function)
+
+    def checked(self) -> Any:
+        """The tape's own check."""
+        return dynamic.detect_anomaly()
+
+    def traced(self, error: BaseException) -> bool:
+        """All that `static.jit` raises on these faults."""
+        return True
+
+    def refuses(self, error: BaseException) -> bool:
+        """What is not done, and what a trace cannot decide."""
+        return isinstance(error, NotImplementedError | ControlFlowError)
+
     def observed(self, step: Any) -> Observed:
         """The compilations of `static.jit`."""
         count = step.stats.compiles if isinstance(step, static.Jitted) else 0
         return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
+
+
+def traced(function: Any) -> Any:
+    """The function, which a trace must take; what it keeps between calls is baked in, as a trace of arrays has it."""
+
+    def run(*args: Any) -> Any:
+        plain = g.tree.tree_map(lambda x: x.detach() if isinstance(x, dynamic.Tensor) else x, args)
+        static.trace(function, *g.tree.tree_map(np.asarray, plain))
+        return function(*args)
+
+    return run
+
+
+def hung(function: Any) -> Any:
+    """A compiler that does not come back."""
+
+    def run(*args: Any) -> Any:
+        while True:
+            pass
+
+    return run
+
+
+def doubled(function: Any) -> Any:
+    """A compiler that is wrong."""
+    return lambda *args: g.tree.tree_map(lambda x: x * 2, function(*args))
 
 
 def refuse(*args: Any) -> Any:

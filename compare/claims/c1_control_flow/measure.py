@@ -62,15 +62,17 @@ def measured(program: Program) -> ProgramRow:
         arm = Static(program, program.graph, program.graph_inputs or program.inputs)
         rewritten = tried(lambda: arm.check(expected))
     usable = arm if rewritten.status == "right" else None
-    row = found(program, in_dynamic, as_it_is, rewritten, usable)
+    row = found(program, in_dynamic, as_it_is, rewritten, usable and usable.function)
+    if usable is not None:
+        row.compiles, row.compile_seconds = usable.jitted.stats.compiles, usable.jitted.stats.compile_seconds
     row.dynamic_seconds, row.static_seconds = seconds(program, usable)
     return row
 
 
 def found(
-    program: Program, in_dynamic: Tried, as_it_is: Tried, rewritten: Tried, arm: Static | None = None
+    program: Program, in_dynamic: Tried, as_it_is: Tried, rewritten: Tried, taken: Function | None = None
 ) -> ProgramRow:
-    """Which of the two can run it, in which form, and what the version that static runs takes to write and compile."""
+    """Which of the two can run it, in which form, and how much was rewritten in the version that static takes."""
     return ProgramRow(
         program=program.name,
         family=program.family,
@@ -80,10 +82,10 @@ def found(
         trace=as_it_is.status,
         trace_reason=as_it_is.reason,
         tokens=len(tokens.tokens(program.plain)),
-        graph_tokens=len(tokens.tokens(arm.function)) if arm else None,
-        edit=tokens.share(program.plain, arm.function) if arm else None,
-        compiles=arm.jitted.stats.compiles if arm else None,
-        compile_seconds=arm.jitted.stats.compile_seconds if arm else None,
+        graph_tokens=len(tokens.tokens(taken)) if taken else None,
+        edit=tokens.share(program.plain, taken) if taken else None,
+        compiles=None,
+        compile_seconds=None,
         dynamic_seconds=None,
         static_seconds=None,
     )

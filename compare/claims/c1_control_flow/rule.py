@@ -111,7 +111,8 @@ CLAIM = Claim(
     "runs.",
     measured="A corpus of programs (branches, nested loops, break, recursion, convergence loops, "
     "data-dependent shapes), each run as plain Python in the dynamic engine and as static ops, unrolled, "
-    "or refused: what runs, the share of tokens that must change, and whether gradients are equal.",
+    "or refused: what runs, the share of tokens that must change, and whether gradients are equal. Of a framework: the "
+    "same programs over its functions, eager, compiled whole, and rewritten in its own control flow.",
     rule=f"Refuted if dynamic runs fewer than {RUNS:.0%} of the programs unchanged, or the 95% interval of "
     f"the share that is hard for static (refused, or over {EASY_EDIT:.0%} of tokens changed) lies below "
     f"{HARD_FEW:.0%}. Supported if it lies above {HARD_MOST:.0%}. Otherwise depends, by family of "
@@ -119,6 +120,7 @@ CLAIM = Claim(
     find=find,
     reads=(Programs,),
     check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure"),
+    outside="compare.claims.c1_control_flow.outside:measure",
     literature=(
         "AutoGraph makes graphs of Python control flow with no loss (abstract, arXiv 1810.08061)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",

@@ -16,6 +16,12 @@ class ProgramRow(Struct):
     `tokens` that the rewriting changes, and `graph_tokens` what it has then. `dynamic_seconds` and `static_seconds` are
     those of a call for the value and the gradient, `compile_seconds` those of all `compiles` for its inputs. What a
     program has not got is null.
+
+    Of an arm of a framework, `dynamic` is its eager arm and `static` is that arm; `compile_seconds` are those of the
+    first calls, which compile. `idiom` is what the framework calls the control flow of the rewriting. `breaks` are the
+    graph breaks of the program as it is where they are allowed, and `pieces` is how it fares then. `kernels` is false
+    where the graphs of the program ran op by op, since to make kernels takes a framework seconds, and null where that
+    is no stage of its own.
     """
 
     program: str
@@ -32,6 +38,10 @@ class ProgramRow(Struct):
     compiles: int | None
     compile_seconds: float | None
     graph_tokens: int | None = None
+    idiom: str | None = None
+    kernels: bool | None = None
+    breaks: int | None = None
+    pieces: Literal["right", "wrong", "refused", "failed"] | None = None
 
 
 class Programs(Record, tag="program"):

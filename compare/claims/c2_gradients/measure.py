@@ -79,7 +79,7 @@ def weighted(sample: Sample, inputs: tuple[int, ...]) -> Callable[[list[Any]], A
     """The sample as a scalar function of some of its inputs, each element of the result weighted."""
     import graphs
 
-    weights = _weights(sample(*sample.arrays).shape)
+    weights = weights_of(sample(*sample.arrays).shape)
 
     def loss(values: list[Any]) -> Any:
         arrays = list(sample.arrays)
@@ -90,7 +90,8 @@ def weighted(sample: Sample, inputs: tuple[int, ...]) -> Callable[[list[Any]], A
     return loss
 
 
-def _weights(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def weights_of(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """A weight for each element."""
     return np.asarray(np.cos(np.arange(np.prod(shape))).reshape(shape), np.float64)
 
 

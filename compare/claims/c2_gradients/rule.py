@@ -97,13 +97,15 @@ CLAIM = Claim(
     "Only a graph that is known as a whole can be differentiated safely.",
     measured="Every differentiable op on every registered sample and requires_grad pattern: the tape "
     "and the static graph, each against central finite differences in float64 to second order, and one "
-    "against the other. Then the tape's gradients of every workload against a float64 reference.",
+    "against the other. Then the tape's gradients of every workload against a float64 reference. Of a framework: each "
+    "op that it has a function for, against differences and against the tape, to first order.",
     rule=f"Refuted if any check fails. Supported if all pass, for at least {MIN_OPS} ops and "
     f"{MIN_WORKLOADS} workloads, and the lower end of Wilson's 95% interval of the pass rate is above "
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
     reads=(Gradients, Parity),
     check=Kind(Gradients, "compare.claims.c2_gradients.measure:measure"),
+    outside="compare.claims.c2_gradients.outside:measure",
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(
         "gradients in float16, where the reference differs by rounding alone",

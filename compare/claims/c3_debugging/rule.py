@@ -109,7 +109,7 @@ CLAIM = Claim(
     "tools, by a scripted debugger: whether a tool that does not know the right program finds the fault, whether it "
     "names the user's line, how many ops ran first, and how many steps (tools tried, then probes of a bisection "
     "against a healthy run) lead to the faulty value. A fault that does no harm in an engine counts as found there "
-    "at no cost.",
+    "at no cost. Of a framework: eager and compiled, each with the checks that the framework itself offers.",
     rule="A fault goes to the engine that finds it; then to the one that names the line; then to fewer "
     "steps; then to fewer ops run before. Of the faults that differ, supported if the 95% interval of "
     f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
@@ -117,6 +117,7 @@ CLAIM = Claim(
     find=find,
     reads=(Faults,),
     check=Kind(Faults, "compare.claims.c3_debugging.measure:measure"),
+    outside="compare.claims.c3_debugging.outside:measure",
     literature=(
         "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
         "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",

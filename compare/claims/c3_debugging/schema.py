@@ -13,7 +13,11 @@ Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never
 
 
 class FaultRow(Struct):
-    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.debugger`)."""
+    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.debugger`).
+
+    Of a framework, `dynamic` is its eager arm and `static` the arm compared with it
+    (`compare.claims.c3_debugging.outside`), which tells what `ops_before` and `steps` are then.
+    """
 
     fault: str
     family: str
@@ -29,7 +33,8 @@ class FaultRow(Struct):
 
 
 class Faults(Record, tag="fault"):
-    """The seeded faults looked for for a claim."""
+    """The seeded faults looked for for a claim; `left_out` are those that a framework cannot be given, and why."""
 
     claim: str
     faults: list[FaultRow]
+    left_out: dict[str, str] = {}

@@ -121,11 +121,16 @@ class Tools(ABC):
             loss, params = step(params, *example)
             losses.append(float(loss))
         count = len(training.examples)
-        first, last = np.mean(losses[:count]), np.mean(losses[-count:])
-        if last < first:  # false for NaN as well
-            return None
-        ops = self.attempt(training).ops * TRAINING // count
-        return ToolReport("step", f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps", ops)
+        message = risen(losses, count)
+        return ToolReport("step", message, self.attempt(training).ops * TRAINING // count) if message else None
+
+
+def risen(losses: Sequence[float], count: int) -> str:
+    """What to say of losses that have not fallen, from the first `count` of them to the last; empty if they have."""
+    first, last = np.mean(losses[:count]), np.mean(losses[-count:])
+    if last < first:  # false for NaN as well
+        return ""
+    return f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps"
 
 
 def same(first: Any, second: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 
 from compare.claims.c1_control_flow.corpus.program import Program
 
@@ -25,7 +27,7 @@ FAMILIES = (
 """The kinds of control flow, a file of `compare/claims/c1_control_flow/corpus/families` each."""
 
 
-def programs() -> tuple[Program, ...]:
-    """Every program, family by family."""
-    modules = (import_module(f"{__name__}.families.{family}") for family in FAMILIES)
+def programs(load: Callable[[str], ModuleType] = import_module) -> tuple[Program, ...]:
+    """Every program, family by family, of modules as `load` gives them."""
+    modules = (load(f"{__name__}.families.{family}") for family in FAMILIES)
     return tuple(program for module in modules for program in module.PROGRAMS)

@@ -1,0 +1,112 @@
+"""C1, C2 and C3 about frameworks: what each compiler takes, refuses and gets wrong, and what its tools say of a fault.
+
+Of every check a part is run, and only what the frameworks have promised for years is asserted of them.
+"""
+
+import pytest
+
+from compare import frameworks
+from compare.claims.c1_control_flow import corpus
+from compare.claims.c1_control_flow import outside as control_flow
+from compare.claims.c2_gradients import outside as gradients
+from compare.claims.c3_debugging import catalogue
+from compare.claims.c3_debugging import outside as debugging
+
+pytestmark = pytest.mark.peers
+ARMS = ("torch-compile", "tf-function", "jax-jit")
+each_arm = pytest.mark.parametrize("arm", ARMS)
+
+
+@pytest.fixture(autouse=True)
+def installed(request):
+    if missing := frameworks.of_arm(request.getfixturevalue("arm")).missing:
+        pytest.skip(missing)
+
+
+def programs(arm, monkeypatch, *families):
+    monkeypatch.setattr(corpus, "FAMILIES", families)
+    monkeypatch.setattr(control_flow, "sampled", lambda: [False] * len(corpus.programs()))
+    return {row.program: row for row in control_flow.measure(arm).programs}
+
+
+def faults(arm, monkeypatch, *families):
+    monkeypatch.setattr(catalogue, "_FAMILIES", families)
+    catalogue.corpus.cache_clear()
+    record = debugging.measure(arm)
+    catalogue.corpus.cache_clear()
+    return record, {(row.fault, row.engine): row for row in record.faults}
+
+
+@each_arm
+def test_eager_runs_branches_that_a_trace_does_not_and_their_rewriting_runs(arm, monkeypatch):
+    found = programs(arm, monkeypatch, "branches")
+    assert all(row.dynamic for row in found.values())
+    assert found["leaky_elements"].static == "rewritten"
+    assert found["by_rank"].static == "unchanged"
+    textbook = found["branch_on_sum"]
+    if arm == "tf-function":  # which AutoGraph rewrites
+        assert textbook.static == "unchanged"
+    else:
+        idiom = {"torch-compile": "torch.cond", "jax-jit": "jax.lax.cond"}[arm]
+        assert (textbook.static, textbook.trace, textbook.idiom) == ("rewritten", "refused", idiom)
+    assert {row.trace for row in found.values()} <= {"right", "refused"}
+
+
+@each_arm
+def test_state_outside_the_arguments_is_baked_in_or_guarded(arm, monkeypatch):
+    found = programs(arm, monkeypatch, "state")
+    expected = "right" if arm == "torch-compile" else "wrong"  # Dynamo guards what a function reads
+    assert {found[name].trace for name in ("warm_up", "running_mean")} == {expected}
+    assert all(row.dynamic for row in found.values())
+    assert found["trajectory"].static == "refused"
+
+
+@pytest.mark.parametrize("arm", ["torch-compile"])
+def test_graph_breaks_are_counted_and_the_program_is_right_with_them(arm, monkeypatch):
+    found = programs(arm, monkeypatch, "branches")
+    assert {row.pieces for row in found.values() if row.trace != "right"} == {"right"}
+    assert found["branch_on_sum"].breaks == 1
+    assert found["by_rank"].breaks is None
+    assert {row.kernels for row in found.values()} == {False}
+
+
+@each_arm
+def test_gradients_agree_with_the_tape_and_with_differences(arm, monkeypatch):
+    monkeypatch.setattr(gradients, "differentiable", lambda: ["max", "pow", "softmax", "stack", "tanh", "where"])
+    record = gradients.measure(arm)
+    assert record.failures == []
+    assert all(counts["passed"] == counts["checks"] > 0 for counts in record.by_op.values())
+
+
+@each_arm
+def test_shapes_that_do_not_fit_are_named_by_both_and_before_data_when_compiled(arm, monkeypatch):
+    record, found = faults(arm, monkeypatch, "shapes")
+    assert record.left_out == {}
+    for engine, when in (("dynamic", "forward"), ("static", "trace")):
+        row = found["missing transpose", engine]
+        assert (row.when, row.tool, row.names_line, row.steps) == (when, "run", True, 1)
+        assert row.ops_before == (when != "trace")
+        late = found["batch flattened", engine]
+        assert (late.when, late.names_line, late.distance, late.steps) == (when, False, 2, 2)
+
+
+@each_arm
+def test_cut_gradients_and_wrong_updates_are_found_by_the_same_tools(arm, monkeypatch):
+    _, found = faults(arm, monkeypatch, "gradients", "training")
+    for engine in ("dynamic", "static"):
+        assert found["stopped", engine].tool == "reach"
+        assert found["uphill", engine].tool == "train"
+        assert not found["bias left out", engine].detected
+
+
+@each_arm
+def test_checks_for_nan_are_the_frameworks_own(arm, monkeypatch):
+    _, found = faults(arm, monkeypatch, "numerics")
+    row = found["gradient of a length at zero", "dynamic"]
+    assert row.tool == "check"
+    assert row.names_line == (arm != "tf-function")  # whose check names no line of a gradient
+    looked = found["log of zero", "dynamic"]
+    if arm == "torch-compile":  # there is a check of gradients alone
+        assert (looked.tool, looked.names_line) == ("train", False)
+    else:
+        assert (looked.tool, looked.names_line) == ("check", True)
