@@ -9,7 +9,7 @@ from compare.claims.c1_control_flow import outside as control_flow
 from compare.claims.c2_gradients import outside as gradients
 from compare.claims.c3_debugging import catalogue
 from compare.claims.c3_debugging import outside as debugging
-from compare.claims.c3_debugging.base import Place
+from compare.claims.c3_debugging.base import SourceLine
 from tests.helpers.records import plain, typed
 from tests.helpers.toy_framework import Toy
 
@@ -77,9 +77,9 @@ def test_a_wrong_result_and_a_refusal_are_told_apart_and_are_data_for_the_rule()
 def test_a_compiler_that_does_not_come_back_is_stopped(monkeypatch):
     monkeypatch.setattr(corpus, "FAMILIES", ("exceptions",))
     monkeypatch.setattr(control_flow, "LIMIT", 0.02)
-    monkeypatch.setattr(control_flow.Version, "tried", in_time(control_flow.Version.tried))
+    monkeypatch.setattr(control_flow.ProgramVersion, "tried", in_time(control_flow.ProgramVersion.tried))
     found = programs("toy-slow")
-    assert {row.trace_reason for row in found.values()} == {"time limit: it took more than 0.02 s"}
+    assert {row.trace_reason for row in found.values()} == {"time limit: it did not end in 0.02 s"}
     assert {row.trace for row in found.values()} == {"failed"}
 
 
@@ -172,6 +172,6 @@ def test_the_line_that_an_error_names_is_the_last_of_the_users():
     folder = debugging.Path(debugging.base.__file__).parent / "corpus"
     words = f'File "{folder}/shapes.py", line 3, in f\nFile "{folder}/shapes.py", line 7, in g\nFile "x.py", line 9'
     report = debugger.report(ValueError(words), debugging.Phases(), "")
-    assert (report.place, report.when) == (Place("shapes.py", 7), "trace")
-    assert debugger.report(ValueError("no"), debugging.Phases(), words).place == Place("shapes.py", 7)
+    assert (report.place, report.when) == (SourceLine("shapes.py", 7), "trace")
+    assert debugger.report(ValueError("no"), debugging.Phases(), words).place == SourceLine("shapes.py", 7)
     assert debugger.report(ValueError("no"), debugging.Phases(), "").place is None

@@ -37,7 +37,7 @@ def measure(arm: str) -> Programs:
     framework.start(0, doubles=True)
     control = Loader(f"{framework.name}_control", {**framework.functions(), **framework.control()})
     versions = zip(programs(), programs(framework.load), programs(control.load), sampled(), strict=True)
-    return Programs("C1", [Outside(framework, arm, *version).row() for version in versions])
+    return Programs("C1", [OutsideProgram(framework, arm, *version).row() for version in versions])
 
 
 def sampled() -> list[bool]:
@@ -46,7 +46,7 @@ def sampled() -> list[bool]:
     return [family not in families[:i] for i, family in enumerate(families)]
 
 
-class Outside:
+class OutsideProgram:
     """A program in a framework: ours, the same over the framework's functions, and over its own control flow."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Outside:
     def row(self) -> ProgramRow:
         """As `compare.claims.c1_control_flow.measure.measured` makes one, eager as dynamic and compiled as static."""
         expected = reference(self.ours)
-        eager = Version(self, self.theirs, self.theirs.plain, self.ours.inputs)
+        eager = ProgramVersion(self, self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = eager.tried(expected)
         version, as_it_is = self.taken(self.theirs, self.theirs.plain, self.ours.inputs, expected)
         rewritten = as_it_is
@@ -79,7 +79,7 @@ class Outside:
 
     def taken(
         self, program: Program, function: Function, inputs: Sequence[Arguments], expected: Results
-    ) -> tuple[Version, Tried]:
+    ) -> tuple[ProgramVersion, Tried]:
         """A version of the program, compiled, and how it fares.
 
         Where kernels take a stage of their own, that stage is reached for a sample of what comes so far.
@@ -88,7 +88,7 @@ class Outside:
         if graph := self.framework.captured(self.arm, function):
             stages = [graph, *stages] if self.sampled else [graph]
         for stage in stages:
-            version = Version(self, program, stage, inputs)
+            version = ProgramVersion(self, program, stage, inputs)
             outcome = version.tried(expected)
             if outcome.status != "right":
                 break
@@ -104,15 +104,17 @@ class Outside:
         pieces = self.framework.pieces(self.theirs.plain)
         if pieces is None:
             return None, None
-        version = Version(self, self.theirs, pieces, self.ours.inputs)
+        version = ProgramVersion(self, self.theirs, pieces, self.ours.inputs)
         outcome = version.tried(expected)
         return sum(version.observed.breaks.values()), outcome.status
 
 
-class Version:
+class ProgramVersion:
     """One version of a program, as it is called: the value and the gradient, taken by the eager framework."""
 
-    def __init__(self, outside: Outside, program: Program, function: Function, inputs: Sequence[Arguments]) -> None:
+    def __init__(
+        self, outside: OutsideProgram, program: Program, function: Function, inputs: Sequence[Arguments]
+    ) -> None:
         self.framework, self.program, self.function, self.inputs = outside.framework, program, function, inputs
         loss = weighted(self.framework, outside.sum, function)
         self.step = self.framework.build(self.framework.arms[0], loss, 0)

@@ -43,7 +43,7 @@ OPERATORS: dict[str, Function] = {
 """The ops that every framework has as Python's operators."""
 
 
-class Outcome(NamedTuple):
+class GradientOutcome(NamedTuple):
     """A check: "passed", "refused" where the framework does not do this call, or what went wrong."""
 
     name: str
@@ -67,14 +67,14 @@ def measure(arm: str) -> Gradients:
 _FINE = ("passed", "refused")
 
 
-def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def counted(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
     """The checks of an op, those that passed, and the calls that the framework refuses."""
     results = [result for _, result in outcomes]
     refused = results.count("refused")
     return {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
 
 
-def checks(framework: Framework, arm: str, functions: dict[str, Function], op: str) -> Iterator[Outcome]:
+def checks(framework: Framework, arm: str, functions: dict[str, Function], op: str) -> Iterator[GradientOutcome]:
     """Eager against ours, and in all inputs at once against differences.
 
     Compiled, the first call that eager takes: a compilation may take seconds.
@@ -93,15 +93,15 @@ def checks(framework: Framework, arm: str, functions: dict[str, Function], op: s
             yield outcome(f"{call}: {arm} against graphduel", partial(call.against_ours, made))
 
 
-def called(framework: Framework, functions: dict[str, Function], op: str) -> Iterator[Call]:
+def called(framework: Framework, functions: dict[str, Function], op: str) -> Iterator[SampledCall]:
     """Each sample of an op that gives floats, in all its inputs; the first in each choice of inputs."""
     floats = [sample for sample in samples(op) if sample(*sample.arrays).dtype.kind == "f"]
     for sample in floats:
         choices = sample.patterns() if sample is floats[0] else [sample.differentiable]
-        yield from (Call(framework, functions, sample, inputs) for inputs in choices)
+        yield from (SampledCall(framework, functions, sample, inputs) for inputs in choices)
 
 
-class Call:
+class SampledCall:
     """A sample as a call of the framework's function, and its gradients in some of the inputs."""
 
     def __init__(
@@ -158,12 +158,12 @@ class Call:
         return [x + by if j == i else x for j, x in enumerate(self.point)]
 
 
-def outcome(name: str, check: Function) -> Outcome:
+def outcome(name: str, check: Function) -> GradientOutcome:
     """How a check came out."""
     try:
         check()
     except AssertionError as error:
-        return Outcome(name, " ".join(str(error).split()))
+        return GradientOutcome(name, " ".join(str(error).split()))
     except Exception:  # noqa: BLE001  (a call that a framework does not know is no wrong gradient)
-        return Outcome(name, "refused")
-    return Outcome(name, "passed")
+        return GradientOutcome(name, "refused")
+    return GradientOutcome(name, "passed")

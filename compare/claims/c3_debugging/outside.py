@@ -30,7 +30,7 @@ BEFORE_DATA: tuple[Phase, ...] = ("trace", IMMUNE)
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-class Report(NamedTuple):
+class OutsideReport(NamedTuple):
     """What a tool found without knowing the healthy training, and the user's line that it names."""
 
     when: Phase
@@ -38,13 +38,13 @@ class Report(NamedTuple):
     place: SourceLine | None = None
 
 
-class Attempt(NamedTuple):
+class OutsideAttempt(NamedTuple):
     """Some training steps: losses and last parameters, the first gradients, or the report of their error."""
 
     results: tuple[Any, ...] | None
     gradients: Mapping[str, Any]
     step: Function | None
-    error: Report | None = None
+    error: OutsideReport | None = None
 
 
 def measure(arm: str) -> Faults:
@@ -94,15 +94,15 @@ class Debugger:
         if healthy.error is not None:
             raise UnfitError(f"{self.arm}: {healthy.error.message}")
         if same_results(Ended((), healthy.results), Ended((), faulty.results)):
-            return self.row(fault, Report(IMMUNE, "the program does what is meant"), "", 0, named=True)
+            return self.row(fault, OutsideReport(IMMUNE, "the program does what is meant"), "", 0, named=True)
         tried, tool, report = self.first_report(fault, faulty)
         named = report is not None and off(report.place, fault.place) == 0
         return self.row(fault, report, tool, tried + (not named), named=named)
 
-    def first_report(self, fault: Fault, faulty: Attempt) -> tuple[int, str, Report | None]:
+    def first_report(self, fault: Fault, faulty: OutsideAttempt) -> tuple[int, str, OutsideReport | None]:
         """How many tools were tried, the last of them, and what it reports."""
         training = fault.training(faulty=True)
-        tools: dict[str, Callable[[], Report | None]] = {
+        tools: dict[str, Callable[[], OutsideReport | None]] = {
             "run": lambda: faulty.error,
             "check": lambda: self.attempt(training, checked=True).error,
             "reach": lambda: unreached(faulty.gradients),
@@ -115,7 +115,7 @@ class Debugger:
                 return tried, name, report
         return len(tools), "", None
 
-    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
+    def attempt(self, training: Training, *, checked: bool = False) -> OutsideAttempt:
         """Run the steps of a training; `checked` where the framework stops at NaN and infinity."""
         training.reset()
         phases = Phases()
@@ -126,9 +126,11 @@ class Debugger:
                 with within(LIMIT):
                     return self.stepped(training, phases)
             except Exception as error:  # noqa: BLE001  (whatever a training raises is what is looked for)
-                return Attempt(None, {}, None, self.report(error, phases, "\n".join(str(w.message) for w in said)))
+                return OutsideAttempt(
+                    None, {}, None, self.report(error, phases, "\n".join(str(w.message) for w in said))
+                )
 
-    def stepped(self, training: Training, phases: Phases) -> Attempt:
+    def stepped(self, training: Training, phases: Phases) -> OutsideAttempt:
         """The steps, and what they leave."""
         step = self.step(training, phases)
         params, losses = self.framework.arrays(training.params), []
@@ -139,7 +141,7 @@ class Debugger:
             phases.now = "update"
             params = training.update(params, gradients)
             losses.append(np.array(self.framework.numpy(loss)))
-        return Attempt((losses, copied(self.framework.numpy(params))), first, step)
+        return OutsideAttempt((losses, copied(self.framework.numpy(params))), first, step)
 
     def step(self, training: Training, phases: Phases) -> Function:
         """The loss and its gradients as the arm runs them; a loss in pieces where the framework has graph breaks."""
@@ -150,7 +152,7 @@ class Debugger:
             return self.framework.build(eager, pieces, 0)
         return self.framework.build(self.arm, training.loss, 0)
 
-    def report(self, error: BaseException, phases: Phases, said: str) -> Report:
+    def report(self, error: BaseException, phases: Phases, said: str) -> OutsideReport:
         """The report that an error is, and the last of the user's lines that its traceback or its words name."""
         when = phases.now
         if self.arm != self.framework.arms[0] and when != "update":
@@ -159,9 +161,9 @@ class Debugger:
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
         named = [place for place in [*words, *frames] if is_users(place[0])]
         place = SourceLine(Path(named[-1][0]).name, named[-1][1]) if named else None
-        return Report(when, " ".join(described(error).split()), place)
+        return OutsideReport(when, " ".join(described(error).split()), place)
 
-    def trained(self, training: Training, step: Function | None) -> Report | None:
+    def trained(self, training: Training, step: Function | None) -> OutsideReport | None:
         """Train for a while: does the loss fall?"""
         assert step is not None  # noqa: S101  (a training that raises was reported by the first tool)
         training.reset()
@@ -171,9 +173,9 @@ class Debugger:
             params = training.update(params, gradients)
             losses.append(float(self.framework.numpy(loss)))
         message = risen(losses, len(training.examples))
-        return Report("step", message) if message else None
+        return OutsideReport("step", message) if message else None
 
-    def row(self, fault: Fault, report: Report | None, tool: str, steps: int, *, named: bool) -> FaultRow:
+    def row(self, fault: Fault, report: OutsideReport | None, tool: str, steps: int, *, named: bool) -> FaultRow:
         """The row of a fault."""
         return FaultRow(
             fault=fault.name,
@@ -214,10 +216,10 @@ def is_users(file: str) -> bool:
     return path == Path(base.__file__) or path.parent == Path(base.__file__).parent / "corpus"
 
 
-def unreached(gradients: Mapping[str, Any]) -> Report | None:
+def unreached(gradients: Mapping[str, Any]) -> OutsideReport | None:
     """Does every parameter get a gradient, and one that is not zero throughout?"""
     zero = [name for name, gradient in gradients.items() if not np.any(gradient)]
-    return Report("backward", f"the gradient of {zero[0]} is zero") if zero else None
+    return OutsideReport("backward", f"the gradient of {zero[0]} is zero") if zero else None
 
 
 def copied(tree: Mapping[str, Any]) -> dict[str, Any]:
