@@ -16,8 +16,8 @@ from compare.workloads import nearest
 __all__ = ["Framework", "named", "names", "of_arm"]
 
 _ADAPTERS = {
-    "torch": "compare.frameworks.torch:Torch",
-    "tensorflow": "compare.frameworks.tensorflow:TensorFlow",
+    "torch": "compare.frameworks.torch.adapter:Torch",
+    "tensorflow": "compare.frameworks.tensorflow.adapter:TensorFlow",
     "jax": "compare.frameworks.jax:Jax",
     "autograd": "compare.frameworks.autograd:Autograd",
 }

@@ -9,9 +9,9 @@ import pytest
 
 from compare import frameworks
 from compare.errors import InputsError
-from compare.frameworks import dynamo
 from compare.frameworks.own import run
 from compare.frameworks.own.measure import gate
+from compare.frameworks.torch import dynamo
 from compare.own import origin
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself

@@ -1,0 +1,1 @@
+"""TensorFlow: the adapter, a step, and its functions by our names."""

@@ -1,0 +1,1 @@
+"""PyTorch: the adapter, its compilers, its control flow, a step, and its functions by our names."""
