@@ -143,6 +143,14 @@ def test_arms_share_a_process_unless_they_disturb_each_other():
     assert list(jobs.groups(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
 
 
+def test_a_quick_run_has_the_usual_modes_of_the_suite():
+    toy = toy_framework.Toy()
+    eager, jit = toy.modes[:2]
+    toy.modes = (eager, replace(jit, usual=False), replace(toy.modes[2], usual=True, suite=False))
+    assert list(jobs.groups(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert list(jobs.groups(toy, TINY, usual=False)) == [PAIR]
+
+
 def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))

@@ -57,7 +57,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
 def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
     """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
 
-    With `usual`, only the modes that are usual. The first arm that compiles also meets padded examples, if there are.
+    Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples, if there are.
     """
     policies = workloads.get(cell.workload).policies
     eager, *others = framework.arms
@@ -65,7 +65,7 @@ def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[s
     asked = [
         arm
         for arm, mode in modes.items()
-        if (mode.usual if usual else mode.suite) and ("symbolic" in policies or not mode.relaxes)
+        if mode.suite and (mode.usual or not usual) and ("symbolic" in policies or not mode.relaxes)
     ]
     if "pad" in policies and asked:
         asked.append(asked[0] + PADDED)
