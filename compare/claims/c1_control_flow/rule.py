@@ -127,7 +127,7 @@ CLAIM = Claim(
         "jax.lax.while_loop has no reverse mode (JAX documentation)",
     ),
     not_tested=(
-        "source-to-source translation of Python, as AutoGraph and torch.compile do",
+        "source-to-source translation of Python in the static engine; a run with --frameworks has AutoGraph and Dynamo",
         "how hard people find a rewriting; a share of tokens stands in for it",
         "how often people write each kind: the corpus has a few of every family, and the shares depend on that",
         "programs longer than a page, of which the same rewriting is a smaller share of the tokens",

@@ -57,7 +57,8 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
 def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
     """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
 
-    Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples, if there are.
+    Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
+    where the workload can be padded.
     """
     policies = workloads.get(cell.workload).policies
     eager, *others = framework.arms
