@@ -15,7 +15,6 @@ from typing import Any
 
 from compare import workloads
 from compare.engines.arms import signature
-from compare.errors import described
 from compare.frameworks import heap, of_arm
 from compare.frameworks.base import Framework
 from compare.frameworks.limit import LimitError, within
@@ -91,7 +90,7 @@ def first(
         row.reason = f"{len(calls)} of {len(case.examples)} examples in the {limit:g} s that it may take"
         calls.append(Call(case.lengths[len(calls)], max(rest, 0.0), True, True))
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is its result)
-        row.status, row.reason = "unsupported" if framework.refuses(error) else "failed", described(error)
+        row.status, row.reason = "unsupported" if framework.refuses(error) else "failed", framework.reason(error)
     if row.status == "ok":
         judge(row)
     row.first = calls[0].seconds if calls else 0.0
