@@ -9,6 +9,7 @@ from graphs import collector
 from graphs.errors import GraphError
 from graphs.ir import Graph
 from static import clock
+from static.backends.choice import chosen
 from static.call.executable import Executable
 from static.codegen.binding import lay_out
 from static.codegen.lowering import lower
@@ -22,10 +23,11 @@ from static.trace.tracing import trace_function
 def compile(
     f: Callable[..., Any],
     *args: Any,
-    passes: Sequence[pipeline.Pass] = pipeline.DEFAULT,
+    passes: Sequence[pipeline.Pass] | None = None,
     arena: bool = True,
     recycle: bool = True,
     memory_budget: int | None = None,
+    backend: str = "numpy",
 ) -> Executable:
     """Compile `f` for arguments of these specs.
 
@@ -36,17 +38,20 @@ def compile(
     again in a later call once nobody sees them any more (`exe.result_bytes`).
     With a `memory_budget` values that wait long to be read are computed again instead, until the arena takes no more
     bytes (`exe.plan.peak`: all but arguments, constants and results). The results keep their bits.
+    The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph (`graphduel[native]`), and
+    "auto" does where that can be. Each has `passes` of its own, which run unless others are given.
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """
     seconds: clock.Seconds = {}
+    used = chosen(backend)
     with clock.adding_to(seconds):
         traced = trace_function(f, args)
-        graph, steps = pipeline.run(traced.graph, passes)
+        graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)
         if memory_budget is not None:
             graph, step = _within(graph, memory_budget, arena)
             steps += step
-    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds)
+    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds, backend=used)
 
 
 def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Ran]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, cast
@@ -17,7 +18,8 @@ from static.codegen.lowering import Program, Slot
 from static.codegen.results import KEPT, Result
 from static.codegen.sizes import Runs, resolve
 
-_GLOBALS = {"copy": np.array, "asarray": np.asarray, **kernels.NAMES}
+_IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
+_GLOBALS = {"copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
 
 Results = dict[tuple[Node, tuple[int, ...]], Result]  # by node and shape
 
@@ -46,15 +48,21 @@ class Layout(NamedTuple):
     inner: Mapping[Graph, Layout | Cut]
 
 
-def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
-    """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
+def bind(
+    program: Program,
+    sizes: Mapping[str, int],
+    others: Sequence[Binding] = (),
+    kept: int = KEPT,
+    make: Callable[..., Binder] | None = None,
+) -> Binding:
+    """Evaluate everything symbolic for these sizes, lay out the arena, and have a binder make the function to call.
 
     What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
     share the memory of results too, of which `kept` arrays are kept for each to be written again.
     """
     layout = lay_out(program, sizes)
     with clock.phase("bind"):
-        binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+        binder = (make or Binder)(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
         arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
         run = binder.bound(program, layout, arena)
@@ -87,7 +95,7 @@ def _laid_out(program: Program, sizes: Mapping[str, int]) -> Layout:
 _NO_ROOM = np.empty(0, np.uint8)
 
 
-class _Binder:
+class Binder:
     """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
 
     def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
@@ -109,10 +117,11 @@ class _Binder:
         _fill_fixed(program, self.sizes, values, known)
         runs: dict[Node, Runs] = {}
         for node in program.schedule.order:
-            if node.subgraphs:
+            inner = [graph for graph in node.subgraphs if graph in program.inner]
+            if inner:
                 room = arena[layout.start[node] :]
-                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in node.subgraphs}
-        defaults = [self._default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
+                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in inner}
+        defaults = [self.default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
         return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
 
     def _inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> FunctionType:
@@ -121,7 +130,7 @@ class _Binder:
             return blocks.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(Program, lowered), cast(Layout, planned), room)
 
-    def _default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
+    def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)

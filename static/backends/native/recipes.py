@@ -1,0 +1,174 @@
+"""What a native node becomes for given sizes: recipes, which say all about their kernels, and the places they work on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from static.backends.native import functions, grouping
+from static.backends.native.groups import Array, Group, Step
+from static.backends.native.products import Matrix, Product
+from static.backends.native.target import host
+from static.codegen.sizes import resolve
+from static.passes.iteration_space import fused, is_view
+
+Place = tuple[int, int]
+Work = list[tuple[Any, list[Place]]]
+
+
+class Laid(NamedTuple):
+    """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
+
+    which: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def place(self) -> Place:
+        """What a call needs to know."""
+        return self.which, self.offset
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Elements between neighbours along each axis; 0 where there is one alone."""
+        pairs = zip(self.strides, self.shape, strict=True)
+        return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
+
+
+def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Mapping[str, int]) -> Work:
+    """The recipes of a native node, with the places of operands and results."""
+    if node.op is fused:
+        space = resolve(node.attrs["space"], sizes)
+        return [_group(node, space, operands, results)]
+    return _product(operands, results[0])
+
+
+# Groups --------------------------------------------------------------------------------------------------------------
+
+
+def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results: Sequence[Laid]) -> Any:
+    body: Graph = node.attrs["body"]
+    known = grouping.analysed(body, node.attrs["space"])
+    arrays = [_broadcast(laid, space) for laid in operands]
+    arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
+    split = len(space) if known.split is None else known.split
+    axes, first = _axes(space, split, arrays)
+    if known.split is None:
+        first = max(len(axes) - 1, 0)
+    laid = [Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
+    number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
+    recipe = Group(
+        tuple(math.prod(space[a] for a in axis) for axis in axes),
+        first,
+        tuple(laid[: len(operands)]),
+        tuple((array, number[out]) for array, out in zip(laid[len(operands) :], body.outputs, strict=True)),
+        _steps(body, known, number, space),
+    )
+    return recipe, [one.place for one in (*operands, *results)]
+
+
+def _broadcast(laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    missing = len(space) - len(laid.shape)
+    return functions.dtype_of(laid.dtype), (*[0] * missing, *laid.steps)
+
+
+def _result(out: Node, laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
+    if out.op.family != "reduction" or out.attrs["keepdims"]:
+        return _broadcast(laid, space)
+    over, given = grouping.reduced_axes(out, space), iter(laid.steps)
+    strides = [0 if axis in over else next(given) for axis in range(len(space))]
+    return functions.dtype_of(laid.dtype), tuple(strides)
+
+
+def _axes(space: Sequence[int], split: int, arrays: Sequence[Any]) -> tuple[list[list[int]], int]:
+    """The axes of the space in runs that all arrays treat as one, and how many runs there are before the split."""
+    runs: list[list[int]] = []
+    first = 0
+    for axis, size in enumerate(space):
+        if size == 1:
+            continue
+        if runs and axis != _next(runs[-1][-1], split, axis):
+            joins = False
+        else:
+            joins = bool(runs) and all(s[runs[-1][-1]] == s[axis] * size for _, s in arrays)
+        if joins:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+            first += axis < split
+    if not runs or first == len(runs):
+        runs.append([])
+    return runs, first
+
+
+def _next(before: int, split: int, axis: int) -> int:
+    """The axis itself, unless the split lies between it and the one before."""
+    return -1 if before < split <= axis else axis
+
+
+def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: Sequence[int]) -> tuple[Step, ...]:
+    operand = {node: i for i, node in enumerate(body.inputs)}
+    stage = grouping.stages(body)
+
+    def argument(node: Node) -> tuple[Any, ...]:
+        while is_view(node) and node.inputs:
+            node = node.inputs[0]
+        if node.op is INPUT:
+            return "operand", operand[node]
+        if node.op is CONSTANT:
+            value = np.asarray(node.attrs["value"])
+            return "number", functions.dtype_of(value.dtype), value.tobytes()
+        return "step", number[node]
+
+    found = []
+    for node in number:
+        args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
+        row = known.known[node] != known.full
+        if node.op.family == "reduction":
+            count = math.prod(space[a] for a in grouping.reduced_axes(node, space)) if node.op.name == "mean" else 0
+            over = "row" if row else "memory"
+            found.append(Step(node.op.name, gives, gives, args, stage[node], row, over, count))
+        else:
+            kind = functions.computed_in(node)
+            found.append(Step(node.op.name, functions.dtype_of(kind), gives, args, stage[node], row))
+    return tuple(found)
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+def _product(operands: Sequence[Laid], out: Laid) -> Work:
+    left, right = operands
+    rows = left.shape[-2] if len(left.shape) > 1 else 1
+    columns = right.shape[-1] if len(right.shape) > 1 else 1
+    drops = (len(left.shape) == 1) + (len(right.shape) == 1)
+    batch = out.shape[: len(out.shape) - 2 + drops]
+    below = list(out.steps[len(batch) :])
+    out_row = below.pop(0) if len(left.shape) > 1 else 0
+    out_column = below.pop(0) if len(right.shape) > 1 else 0
+    recipe = Product(
+        functions.dtype_of(out.dtype),
+        batch,
+        rows,
+        left.shape[-1],
+        columns,
+        Matrix(_stack(left, batch), left.steps[-2] if len(left.shape) > 1 else 0, left.steps[-1]),
+        Matrix(_stack(right, batch), right.steps[-2 if len(right.shape) > 1 else -1],
+               right.steps[-1] if columns > 1 else 1),
+        Matrix(out.steps[: len(batch)], out_row, out_column if columns > 1 else 1),
+        host().registers,
+    )  # fmt: skip
+    return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
+
+
+def _stack(laid: Laid, batch: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a stack of matrices, broadcast to all of the batch."""
+    own = laid.steps[:-2] if len(laid.shape) > 1 else ()
+    return (*[0] * (len(batch) - len(own)), *own)
