@@ -103,11 +103,13 @@ class _Writer(Writer):
         return self.owner[node] is node and is_native(writer(node))
 
     def _spoken(self) -> set[Node]:
-        """The nodes that Python reads: operands of NumPy's kernels, and what is handed out."""
+        """The nodes that have a name: operands of NumPy's kernels, what native code gets, and what is handed out."""
         spoken = set(self.graph.outputs)
         for node in reversed(self.schedule.order):
             is_view = self.owner[node] is not node
-            if not is_native(node) and node.op is not result and (node in spoken or not is_view):
+            if is_native(node):
+                spoken.update(map(self.root, node.inputs))
+            elif node.op is not result and (node in spoken or not is_view):
                 spoken.update(node.inputs)
         return spoken
 
