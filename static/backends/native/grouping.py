@@ -25,7 +25,7 @@ from static.backends.native import functions
 from static.passes.iteration_space import Position, aligned, fused, is_view, result
 from static.rebuild import rebuilt
 
-MOST_NODES = 96  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
+MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
 LARGEST_ROW = 1 << 16  # elements of a row whose reductions are read in the group: rows pass through the cache again
 RECENT = 4  # groups of one space that a node is offered to, the latest ones
 REDUCTIONS = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"}
@@ -144,7 +144,11 @@ class Grouping:
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
-            self._put(node)
+            if node.op.family == "source":  # inputs and constants come before all steps
+                self.at[node] = -1
+                self._emit(node)
+            else:
+                self._put(node)
         for step in self.steps:
             if isinstance(step, Group):
                 self._emit_group(step)
@@ -156,11 +160,11 @@ class Grouping:
     def _put(self, node: Node) -> None:
         """Give the node a place in the order: a group that takes it, a new group, or a step of its own."""
         computed, reduced = is_computed(node), is_reduced(node)
-        read = dict.fromkeys(at for s in node.inputs if isinstance(self.steps[at := self.at[s]], Group))
+        read = {self.at[s] for s in node.inputs if self.at[s] >= 0 and isinstance(self.steps[self.at[s]], Group)}
         if computed or reduced or (is_view(node) and read):
             space = node.inputs[0].spec.shape if reduced else node.spec.shape
             alike = self.of_space.get(space, [])[-RECENT:]
-            for number in sorted({*read, *(alike if computed or reduced else ())}):
+            for number in sorted(read.union(alike if computed or reduced else ())):
                 if self._joins(node, number):
                     self.at[node] = number
                     return

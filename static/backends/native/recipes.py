@@ -57,10 +57,7 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results
     known = grouping.analysed(body, node.attrs["space"])
     arrays = [_broadcast(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
-    split = len(space) if known.split is None else known.split
-    axes, first = _axes(space, split, arrays)
-    if known.split is None:
-        first = max(len(axes) - 1, 0)
+    axes, first = _axes(space, known.split, arrays)
     laid = [Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
     number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
     recipe = Group(
@@ -87,30 +84,25 @@ def _result(out: Node, laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int
     return functions.dtype_of(laid.dtype), tuple(strides)
 
 
-def _axes(space: Sequence[int], split: int, arrays: Sequence[Any]) -> tuple[list[list[int]], int]:
-    """The axes of the space in runs that all arrays treat as one, and how many runs there are before the split."""
+def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tuple[list[list[int]], int]:
+    """The axes of the space in runs that all arrays treat as one, and the first run of those that make a row.
+
+    Without a split the last run is a row.
+    """
     runs: list[list[int]] = []
-    first = 0
+    outer = 0
     for axis, size in enumerate(space):
         if size == 1:
             continue
-        if runs and axis != _next(runs[-1][-1], split, axis):
-            joins = False
-        else:
-            joins = bool(runs) and all(s[runs[-1][-1]] == s[axis] * size for _, s in arrays)
-        if joins:
+        crosses = bool(runs) and split is not None and runs[-1][-1] < split <= axis
+        if runs and not crosses and all(s[runs[-1][-1]] == s[axis] * size for _, s in arrays):
             runs[-1].append(axis)
         else:
             runs.append([axis])
-            first += axis < split
-    if not runs or first == len(runs):
+            outer += split is not None and axis < split
+    if len(runs) == outer:
         runs.append([])
-    return runs, first
-
-
-def _next(before: int, split: int, axis: int) -> int:
-    """The axis itself, unless the split lies between it and the one before."""
-    return -1 if before < split <= axis else axis
+    return runs, outer if split is not None else len(runs) - 1
 
 
 def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: Sequence[int]) -> tuple[Step, ...]:
