@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.ir import Graph, Node
+from graphs.ir import CONSTANT, INPUT, Node
 from graphs.ops.control import part
 from static import memory
 from static.backends.native import link, recipes, step
+from static.backends.native.products import Product
 from static.backends.native.program import Segment
 from static.codegen import binding
-from static.codegen.binding import Binder, Binding, Results
+from static.codegen.binding import Binder, Binding
 from static.codegen.lowering import Program, Slot
 from static.codegen.results import KEPT
 from static.codegen.sizes import Runs, resolve
@@ -27,22 +28,11 @@ from static.passes.iteration_space import fused, result
 
 def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
     """Lay out the arena, make the kernels for these sizes, and the function to call."""
-    made: list[_Binder] = []
-
-    def binder(*args: Any) -> _Binder:
-        made.append(_Binder(*args))
-        return made[-1]
-
-    found = binding.bind(program, sizes, others, kept, binder)
-    return found
+    return binding.bind(program, sizes, others, kept, _Binder)
 
 
 class _Binder(Binder):
     """Makes the function of each segment."""
-
-    def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
-        super().__init__(sizes, known, kept)
-        self.scratch: list[np.ndarray[Any, Any]] = []
 
     def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
@@ -61,6 +51,8 @@ class _Segment:
         self.owner = program.schedule.owner
         self.number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
         self.shown: dict[Node, np.ndarray[Any, Any]] = {}
+        self.copies: dict[Any, np.ndarray[Any, Any]] = {}
+        self.kept: list[np.ndarray[Any, Any]] = []
         self.results: dict[Node, list[Node]] = {}
         for node in program.schedule.order:
             if node.op is result:
@@ -73,14 +65,31 @@ class _Segment:
         calls = [step.Call(recipe, [*places, *scratch[recipe]]) for recipe, places in work]
         where = link.addresses([recipe for recipe, _ in work])
         made = [step.Made(resolve(node.spec.shape, self.sizes), node.spec.dtype) for node in self.segment.made]
-        keeps = (scratch, self.values)
+        keeps = (scratch, self.kept, self.values)
         return step.make(calls, len(self.segment.given), made, where.__getitem__, link.entry(), False, keeps)
 
     def _work(self, node: Node) -> list[tuple[Any, list[tuple[int, int]]]]:
         """The recipes of a node, each with the places of its parameters but for scratch."""
         outs = sorted(self.results[node], key=lambda n: n.attrs["number"]) if node.op is fused else [node]
         operands, targets = [self.laid(source) for source in node.inputs], [self.laid(out) for out in outs]
-        return recipes.of(node, operands, targets, self.sizes)
+        work = recipes.of(node, operands, targets, self.sizes)
+        return [one for made in work for one in self._turned(node, *made)]
+
+    def _turned(self, node: Node, recipe: Any, places: Any) -> recipes.Work:
+        """The work of a recipe; of a product with an argument that is to be turned, in two, the first done once."""
+        if not isinstance(recipe, Product) or recipe.batch or not recipe.turns:
+            return [(recipe, places)]
+        root = self.root(node.inputs[1])
+        key = places[1], recipe.right, recipe.inner, recipe.columns
+        known = key in self.copies
+        copy = self.copies.get(key)
+        if copy is None:
+            copy = np.empty(recipe.inner * recipe.columns + memory.ALIGNMENT, recipe.dtype)
+            self.kept.append(copy)
+            if root.op in (INPUT, CONSTANT):  # anything else may be written again
+                self.copies[key] = copy
+        work = recipes.turned(recipe, places, copy.ctypes.data + -copy.ctypes.data % memory.ALIGNMENT)
+        return work[1:] if known else work
 
     def laid(self, node: Node) -> recipes.Laid:
         """Where a value lies."""

@@ -175,6 +175,14 @@ class _Writer:
         first = self.new(f"insertelement {whole} poison, {self.typed(node.args[0])}, i64 0")
         return f"shufflevector {whole} {first}, {whole} poison, <{node.type.lanes} x i32> zeroinitializer"
 
+    def interleaved(self, node: Op) -> str:
+        """The lower or upper halves of two vectors, an element of the one and of the other in turn."""
+        lanes = node.type.lanes
+        start = 0 if node.name == "low" else lanes // 2
+        order = [f"i32 {start + i // 2 + i % 2 * lanes}" for i in range(lanes)]
+        both = ", ".join(map(self.typed, node.args))
+        return f"shufflevector {both}, <{lanes} x i32> <{', '.join(order)}>"
+
     def cast(self, node: Op) -> str:
         source, target = node.args[0].type.dtype, node.type.dtype
         if target == "b1":
@@ -244,6 +252,8 @@ _SPECIAL: Mapping[str, Callable[[_Writer, Op], str]] = {
     "not": _Writer.invert,
     "splat": _Writer.splat,
     "cast": _Writer.cast,
+    "low": _Writer.interleaved,
+    "high": _Writer.interleaved,
 }
 
 

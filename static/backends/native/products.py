@@ -3,7 +3,7 @@
 A tile is some rows by some vectors of columns, with an accumulator each, as many as there are registers. The tile
 decides how fast a product is and not what it gives, so that all machines give the same bits. A long k is cut: then the
 chain goes through the result. Where rows of the right matrix lie far apart its panel is packed first, and where its
-columns do not lie side by side the whole of it is turned.
+columns do not lie side by side the whole of it is turned: once for all products of a segment where it is an argument.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from static.backends.native.copies import turn
 from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
 
 LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
@@ -118,22 +119,19 @@ class _Lowering:
             self._columns(first, min(first + self.length, self.recipe.inner))
 
     def _turn(self) -> None:
-        """Copy the right matrix to scratch, with its columns side by side: vectors of it down its rows."""
-        recipe, scratch = self.recipe, self.b.parameters[3]
-        across = recipe.right.row  # elements between rows: 1 of a transposed matrix
+        """Copy the right matrix to scratch, with its columns side by side."""
+        recipe, scratch, stack = self.recipe, self.b.parameters[3], self.stack
+        right = recipe.right
 
-        def column(j: Index, _: Sequence[Value]) -> None:
-            def down(k: Index, lanes: int) -> None:
-                terms = [*self.stack, (k, across), (j, recipe.right.column)]
-                loaded = self.b.load(self.b.place(self.right, terms, across, lanes))
-                self.b.store(self.b.place(scratch, [(k, recipe.columns), (j, 1)], recipe.columns, lanes), loaded)
+        def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+            terms = [*stack, (row, right.row), (column, right.column)]
+            return self.b.place(self.right, terms, right.row, active, rows * right.row + columns * right.column)
 
-            whole = recipe.inner // LANES * LANES
-            self.b.loop(whole, LANES, (), lambda k, _: down(k, LANES))
-            if recipe.inner % LANES:
-                down(whole, recipe.inner % LANES)
+        def write(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+            terms = [(row, recipe.columns), (column, 1)]
+            return self.b.place(scratch, terms, 1, active, rows * recipe.columns + columns)
 
-        self.b.loop(recipe.columns, 1, (), column)
+        turn(self.b, recipe.inner, recipe.columns, read, write)
         self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
 
     def _columns(self, first: int, stop: int) -> None:

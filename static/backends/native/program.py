@@ -17,7 +17,9 @@ from typing import NamedTuple
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.control import part
 from graphs.ops.linalg import matmul
+from graphs.ops.movement import concat, reshape
 from static import clock
+from static.backends.native.functions import ANY, WIDTHS
 from static.backends.native.grouping import group
 from static.codegen.lowering import Program, Writer
 from static.codegen.results import LARGE
@@ -69,8 +71,14 @@ def _program(graph: Graph, planned: Schedule, use_arena: bool) -> Program:
 
 
 def is_native(node: Node) -> bool:
-    """Whether a node runs as native code."""
-    return node.op is fused or is_product(node)
+    """Whether a node that is no view runs as native code."""
+    return node.op is fused or is_product(node) or (node.op in (reshape, concat) and is_moved(node))
+
+
+def is_moved(node: Node) -> bool:
+    """Whether the elements of a node, and so of what it is made of, can be copied natively."""
+    kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
+    return len(kinds) == 1 and node.spec.dtype.kind in ANY and node.spec.dtype.itemsize in WIDTHS
 
 
 def is_product(node: Node) -> bool:
@@ -93,21 +101,18 @@ class _Writer(Writer):
 
     def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node]) -> None:
         super().__init__(graph, planned, in_arena)
-        self.written = {node for node in planned.order if self._is_written(node)}
+        self.native = {node for node in planned.order if self.owner[node] is node and is_native(node)}
+        self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()
         self.body: list[_Line] = []
         self.pending: list[Node] = []
-
-    def _is_written(self, node: Node) -> bool:
-        """Whether native code writes the memory of a node."""
-        return self.owner[node] is node and is_native(writer(node))
 
     def _spoken(self) -> set[Node]:
         """The nodes that have a name: operands of NumPy's kernels, what native code gets, and what is handed out."""
         spoken = set(self.graph.outputs)
         for node in reversed(self.schedule.order):
             is_view = self.owner[node] is not node
-            if is_native(node):
+            if node in self.native:
                 spoken.update(map(self.root, node.inputs))
             elif node.op is not result and (node in spoken or not is_view):
                 spoken.update(node.inputs)
@@ -121,7 +126,7 @@ class _Writer(Writer):
 
     def write(self) -> str:
         for node in self.schedule.order:
-            if is_native(node):
+            if node in self.native:
                 self.pending.append(node)
             else:
                 self._spell(node)
@@ -206,7 +211,7 @@ class _Writer(Writer):
 
     def _variables(self, line: _Line) -> Iterator[Node]:
         """The nodes whose local variables a line has to do with."""
-        for node in (*line.reads, *([line.node] if line.node and not is_native(line.node) else [])):
+        for node in (*line.reads, *([line.node] if line.node and line.node not in self.native else [])):
             known = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
             if not known and self._name(node).startswith("v"):
                 yield node

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops.movement import concat, reshape
 from static.backends.native import functions, grouping
+from static.backends.native.copies import Turn
 from static.backends.native.groups import Array, Group, Step
 from static.backends.native.products import Matrix, Product
 from static.backends.native.target import host
@@ -40,13 +42,46 @@ class Laid(NamedTuple):
         pairs = zip(self.strides, self.shape, strict=True)
         return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
 
+    def shaped(self, shape: Sequence[int]) -> Laid:
+        """The same memory, which is in row-major order, in another shape."""
+        strides = [math.prod(shape[a + 1 :]) * self.dtype.itemsize for a in range(len(shape))]
+        return self._replace(shape=tuple(shape), strides=tuple(strides))
+
 
 def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Mapping[str, int]) -> Work:
     """The recipes of a native node, with the places of operands and results."""
     if node.op is fused:
-        space = resolve(node.attrs["space"], sizes)
-        return [_group(node, space, operands, results)]
+        return [_group(node, resolve(node.attrs["space"], sizes), operands, results)]
+    if node.op is reshape:
+        return copied(operands[0], results[0].shaped(operands[0].shape))
+    if node.op is concat:
+        return _joined(operands, results[0], node.attrs["axis"])
     return _product(operands, results[0])
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+
+def copied(source: Laid, target: Laid) -> Work:
+    """The recipe that copies an array to another of its shape; none where it lies there already."""
+    if source == target or not math.prod(source.shape):
+        return []
+    arrays = [_broadcast(source, source.shape), _broadcast(target, source.shape)]
+    axes, first = _axes(source.shape, None, arrays)
+    one, other = (Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
+    sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
+    step = Step("positive", one.dtype, one.dtype, (("operand", 0),), 0, False)
+    return [(Group(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
+
+
+def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:
+    """The copies of what is joined along an axis; what was computed where it belongs stays."""
+    work: Work = []
+    start = 0
+    for one in parts:
+        work += copied(one, target._replace(offset=target.offset + start * target.strides[axis], shape=one.shape))
+        start += one.shape[axis]
+    return work
 
 
 # Groups --------------------------------------------------------------------------------------------------------------
@@ -158,6 +193,13 @@ def _product(operands: Sequence[Laid], out: Laid) -> Work:
         host().registers,
     )  # fmt: skip
     return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
+
+
+def turned(recipe: Product, places: Sequence[Place], at: int) -> Work:
+    """A product whose right matrix is turned before, to an address: the two kernels."""
+    right, (left, source, out) = recipe.right, places
+    turn = Turn(recipe.dtype, recipe.inner, recipe.columns, right.row, right.column)
+    return [(turn, [source, (-1, at)]), (recipe._replace(right=Matrix((), recipe.columns, 1)), [left, (-1, at), out])]
 
 
 def _stack(laid: Laid, batch: Sequence[int]) -> tuple[int, ...]:
