@@ -17,12 +17,16 @@ NAMES = ("numpy", "native", "auto")
 
 
 class Backend(NamedTuple):
-    """How a graph is compiled: the passes made for it, `lower(graph, arena)`, and what binds the program to sizes."""
+    """How a graph is compiled: the passes made for it, `lower(graph, arena)`, and what binds the program to sizes.
+
+    `shown` makes kernels that can be read of those of a binding.
+    """
 
     name: str
     passes: Sequence[pipeline.Pass]
     lower: Callable[[Graph, bool], Program]
     bind: Callable[..., Binding]
+    shown: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
 
 
 def _lower(graph: Graph, arena: bool) -> Program:
@@ -39,12 +43,17 @@ class FallbackWarning(UserWarning):
 _told: set[str] = set()
 
 
-def chosen(name: str) -> Backend:
-    """The backend of this name. Raises GraphError for another name, and NativeError where there is no native code."""
-    if name == "numpy":
-        return NUMPY
+def check_name(name: str) -> None:
+    """Raise GraphError for a name of no backend."""
     if name not in NAMES:
         raise GraphError(f"there is no backend {name!r}; use one of {', '.join(map(repr, NAMES))}")
+
+
+def chosen(name: str) -> Backend:
+    """The backend of this name. Raises GraphError for another name, and NativeError where there is no native code."""
+    check_name(name)
+    if name == "numpy":
+        return NUMPY
     try:
         return _native()
     except GraphError as error:
@@ -58,9 +67,9 @@ def chosen(name: str) -> Backend:
 
 def _native() -> Backend:
     from static.backends.native import binding as native
-    from static.backends.native import program, step, target
+    from static.backends.native import program, show, step, target
 
     target.host()
     step.check_layout()
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
-    return Backend("native", passes, program.lower, native.bind)
+    return Backend("native", passes, program.lower, native.bind, show.of)

@@ -172,6 +172,16 @@ class Executable:
         return self._program.source
 
     @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The native kernels for the sizes planned last, each with its loop IR (`ir`), `llvm` and `assembly`."""
+        return self._backend.shown(self._last().kernels)
+
+    @property
+    def backend(self) -> str:
+        """What runs it: "numpy" or "native"."""
+        return self._backend.name
+
+    @property
     def code_bytes(self) -> int:
         """The bytes of the generated code and of the names and defaults it uses."""
         codes = [program.code for program in self._program.nested()]

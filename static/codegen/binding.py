@@ -28,7 +28,7 @@ class Binding(NamedTuple):
     """A program for given sizes: the function to call with input arrays, its memory plan, of what, and the memory.
 
     The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
-    makes the arrays beside the arena; other sizes share it where shapes agree.
+    makes the arrays beside the arena; other sizes share it where shapes agree. `kernels` are those compiled for it.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -37,6 +37,7 @@ class Binding(NamedTuple):
     arena: np.ndarray[Any, Any]
     sizes: Mapping[str, int]
     results: Results
+    kernels: Sequence[Any] = ()
 
 
 class Layout(NamedTuple):
@@ -66,7 +67,7 @@ def bind(
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
         arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
         run = binder.bound(program, layout, arena)
-    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results)
+    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results, binder.kernels)
 
 
 def lay_out(program: Program, sizes: Mapping[str, int]) -> Layout:
@@ -101,6 +102,7 @@ class Binder:
     def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
         self.sizes, self.known, self.kept = sizes, known, kept
         self.results: Results = {}
+        self.kernels: list[Any] = []
 
     def bound(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call, with everything planned in this arena."""

@@ -15,7 +15,7 @@ import numpy as np
 from graphs.ir import CONSTANT, INPUT, Node
 from graphs.ops.control import part
 from static import memory
-from static.backends.native import link, recipes, step
+from static.backends.native import link, recipes, reference, step
 from static.backends.native.products import Product
 from static.backends.native.program import Segment
 from static.codegen import binding
@@ -37,7 +37,10 @@ class _Binder(Binder):
     def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
         if slot[2] == "s":
-            return _Segment(slot[3], program, values, self.sizes).made()
+            segment = _Segment(slot[3], program, values, self.sizes)
+            function = segment.made()
+            self.kernels += segment.recipes
+            return function
         return super().default(slot, program, values, runs)
 
 
@@ -53,6 +56,7 @@ class _Segment:
         self.shown: dict[Node, np.ndarray[Any, Any]] = {}
         self.copies: dict[Any, np.ndarray[Any, Any]] = {}
         self.kept: list[np.ndarray[Any, Any]] = []
+        self.recipes: list[Any] = []
         self.results: dict[Node, list[Node]] = {}
         for node in program.schedule.order:
             if node.op is result:
@@ -63,10 +67,14 @@ class _Segment:
         work = [one for node in self.segment.nodes for one in self._work(node)]
         scratch = _scratch(work)
         calls = [step.Call(recipe, [*places, *scratch[recipe]]) for recipe, places in work]
-        where = link.addresses([recipe for recipe, _ in work])
+        self.recipes = [recipe for recipe, _ in work]
         made = [step.Made(resolve(node.spec.shape, self.sizes), node.spec.dtype) for node in self.segment.made]
         keeps = (scratch, self.kept, self.values)
-        return step.make(calls, len(self.segment.given), made, where.__getitem__, link.entry(), False, keeps)
+        if reference.is_on():
+            return step.interpreted(calls, made, [recipe.lower() for recipe in self.recipes], keeps)
+        where = link.addresses(self.recipes)
+        is_long = sum(recipe.operations for recipe in self.recipes) > step.UNLOCKED
+        return step.make(calls, len(self.segment.given), made, where.__getitem__, link.entry(), is_long, keeps)
 
     def _work(self, node: Node) -> list[tuple[Any, list[tuple[int, int]]]]:
         """The recipes of a node, each with the places of its parameters but for scratch."""

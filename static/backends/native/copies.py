@@ -23,6 +23,11 @@ class Turn(NamedTuple):
     row: int
     column: int
 
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes."""
+        return self.rows * self.columns
+
     def scratch(self) -> list[tuple[str, int]]:
         """There is no scratch buffer."""
         return []

@@ -64,6 +64,11 @@ class Group(NamedTuple):
     results: tuple[tuple[Array, int], ...]
     steps: tuple[Step, ...]
 
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes."""
+        return math.prod(self.sizes) * len(self.steps)
+
     def scratch(self) -> list[tuple[str, int]]:
         """The dtype and elements of each buffer that the kernel needs beside operands and results."""
         row = math.prod(self.sizes[self.split :])

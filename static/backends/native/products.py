@@ -8,6 +8,7 @@ columns do not lie side by side the whole of it is turned: once for all products
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,11 @@ class Product(NamedTuple):
     right: Matrix
     out: Matrix
     registers: int
+
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes: a vector at a time."""
+        return math.prod(self.batch) * self.rows * self.inner * -(-self.columns // LANES)
 
     @property
     def turns(self) -> bool:

@@ -19,7 +19,7 @@ from static.backends.native.target import NativeError
 
 DATA, FLAGS = 16, 64  # where an array object has the address of its data, and its flags
 EMPTY = 184  # the number of PyArray_Empty in NumPy's table of functions
-UNLOCKED = 1 << 16  # multiplications or the like: a step of more lets other threads run
+UNLOCKED = 1 << 20  # operations: a segment of more lets other threads run meanwhile
 
 ENTRY = """
 define ptr @entry(ptr %self, ptr %args, i64 %given) {
@@ -278,3 +278,20 @@ def check_layout() -> None:
         if data == one.ctypes.data and flags == one.flags.num:
             return
     raise NativeError("backend='native' needs CPython on 64 bits with its interpreter lock; use backend='numpy'")
+
+
+def interpreted(calls: Sequence[Call], made: Sequence[Made], kernels: Sequence[Any], keeps: Any) -> Any:
+    """What `make` gives, with kernels of loop IR that plain Python runs."""
+    from static.backends.native import reference
+
+    def run(*arrays: np.ndarray[Any, Any]) -> Any:
+        if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+            return False
+        results = tuple(np.empty(one.shape, one.dtype) for one in made)
+        starts = [array.ctypes.data for array in (*arrays, *results)]
+        for call, kernel in zip(calls, kernels, strict=True):
+            reference.run(kernel, [offset + (starts[which] if which >= 0 else 0) for which, offset in call.places])
+        return results or True
+
+    run.keeps = keeps  # type: ignore[attr-defined]
+    return run
