@@ -225,8 +225,8 @@ def _tanh(b: Builder, x: Value) -> Value:
     large = b.op("sub", b.constant(1.0, x.type), b.op("div", b.constant(2.0, x.type), raised))
     square = b.op("mul", x, x)
     small = b.op("fma", b.op("mul", _polynomial(b, square, _TANH), square), x, x)
-    large = b.op("select", test(b, "ne", x, x), x, b.op("copysign", large, x), type=x.type)
-    return b.op("select", test(b, "lt", size, b.constant(0.625, x.type)), small, large, type=x.type)
+    result = b.op("select", test(b, "lt", size, b.constant(0.625, x.type)), small, large, type=x.type)
+    return b.op("select", test(b, "ne", x, x), x, b.op("copysign", result, x), type=x.type)
 
 
 def _wide(write: Write) -> Write:
@@ -280,10 +280,10 @@ def _hyperbolic(name: str) -> Write:
         half = b.constant(0.5, x.type)
         if name == "add":
             return b.op("mul", half, b.op("add", _wide_exp(b, x), _wide_exp(b, b.op("neg", x))))
-        less = _wide_expm1(b, x)
+        less = _wide_expm1(b, b.op("abs", x))
         one = b.constant(1.0, x.type)
         sinh = b.op("mul", half, b.op("add", less, b.op("div", less, b.op("add", less, one))))
-        return b.op("select", test(b, "eq", x, b.constant(0.0, x.type)), x, sinh, type=x.type)
+        return b.op("copysign", sinh, x)
 
     return write
 
