@@ -38,8 +38,9 @@ def compile(
     again in a later call once nobody sees them any more (`exe.result_bytes`).
     With a `memory_budget` values that wait long to be read are computed again instead, until the arena takes no more
     bytes (`exe.plan.peak`: all but arguments, constants and results). The results keep their bits.
-    The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph (`graphduel[native]`), and
-    "auto" does where that can be. Each has `passes` of its own, which run unless others are given.
+    The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph, which needs
+    `graphduel[native]`, and "auto" does so where it can. Each has `passes` of its own, which run unless others are
+    given.
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """

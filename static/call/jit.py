@@ -157,9 +157,10 @@ def jit(
     ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
     nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
     to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
-    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is that of `compile`.
-    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an unknown
-    backend.
+    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is
+    that of `compile`.
+    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an
+    unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")

@@ -63,7 +63,9 @@ def bind(
     """
     layout = lay_out(program, sizes)
     with clock.phase("bind"):
-        binder = (make or Binder)(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+        binder = (make or Binder)(
+            sizes, {key: result for other in others for key, result in other.results.items()}, kept
+        )
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
         arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
         run = binder.bound(program, layout, arena)
@@ -133,6 +135,7 @@ class Binder:
         return self.bound(cast(Program, lowered), cast(Layout, planned), room)
 
     def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
+        """What a parameter of the function holds."""
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)

@@ -121,6 +121,7 @@ class Writer:
         return fixed
 
     def write(self) -> str:
+        """The source of the function."""
         dying = self._dying()
         body: list[str] = []
         for node in self.schedule.order:

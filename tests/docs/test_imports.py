@@ -132,7 +132,14 @@ def test_a_package_says_that_it_is_typed(package):
 
 # Circles ----------------------------------------------------------------------------------------------------------
 
-STATIC_ROOMS = ("trace", "passes", "memory", "codegen", "backends", "call")  # in the order in which a graph goes through them
+STATIC_ROOMS = (
+    "trace",
+    "passes",
+    "memory",
+    "codegen",
+    "backends",
+    "call",
+)  # in the order in which a graph goes through them
 TOOLS = {"static.clock", "static.rebuild"}  # of every room
 
 

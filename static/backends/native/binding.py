@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class _Segment:
         self.owner = program.schedule.owner
         self.number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
         self.shown: dict[Node, np.ndarray[Any, Any]] = {}
+        self.roots: dict[Node, Node] = {}
         self.copies: dict[Any, np.ndarray[Any, Any]] = {}
         self.kept: list[np.ndarray[Any, Any]] = []
         self.recipes: list[Any] = []
@@ -111,22 +112,32 @@ class _Segment:
 
     def root(self, node: Node) -> Node:
         """The node that this is a view of."""
-        while node.op is not part and self.owner[node] is not node:
-            node = node.inputs[0]
-        return node
+        if node not in self.roots:
+            one = node
+            while one.op is not part and self.owner[one] is not one:
+                one = one.inputs[0]
+            self.roots[node] = one
+        return self.roots[node]
 
     def _show(self, node: Node) -> np.ndarray[Any, Any]:
         """An array that lies in memory as the value will: one element that stands for all, in row-major order."""
-        if node not in self.shown:
-            shape = resolve(node.spec.shape, self.sizes)
-            if node.op is part or self.owner[node] is node:
-                one = np.empty(1, node.spec.dtype)
-                strides = [math.prod(shape[a + 1 :]) * one.itemsize for a in range(len(shape))]
-                self.shown[node] = np.lib.stride_tricks.as_strided(one, shape, strides)
-            else:
-                attrs = {key: resolve(value, self.sizes) for key, value in node.attrs.items()}
-                self.shown[node] = node.op.kernel(self._show(node.inputs[0]), **attrs)
+        waiting = [node]
+        while waiting[-1] is not self.root(waiting[-1]) and waiting[-1] not in self.shown:
+            waiting.append(waiting[-1].inputs[0])
+        for one in reversed(waiting):
+            if one not in self.shown:
+                self.shown[one] = self._view(one) if one is not waiting[-1] else self._owner(one)
         return self.shown[node]
+
+    def _view(self, node: Node) -> np.ndarray[Any, Any]:
+        attrs = {key: resolve(value, self.sizes) for key, value in node.attrs.items()}
+        view: np.ndarray[Any, Any] = node.op.kernel(self.shown[node.inputs[0]], **attrs)
+        return view
+
+    def _owner(self, node: Node) -> np.ndarray[Any, Any]:
+        shape, one = resolve(node.spec.shape, self.sizes), np.empty(1, node.spec.dtype)
+        strides = [math.prod(shape[a + 1 :]) * one.itemsize for a in range(len(shape))]
+        return np.lib.stride_tricks.as_strided(one, shape, strides)
 
 
 def _scratch(work: Sequence[tuple[Any, Any]]) -> dict[Any, list[tuple[int, int]]]:

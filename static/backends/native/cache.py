@@ -16,8 +16,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from static.backends.native.target import Target
-
 SWITCH = "GRAPHDUEL_NATIVE_CACHE"
 MAGIC = b"graphduel native 1\n"
 
@@ -33,9 +31,9 @@ def folder() -> Path | None:
     return Path(base).expanduser() / "graphduel" / "native"
 
 
-def key(recipes: Iterable[Any], target: Target) -> str:
+def key(recipes: Iterable[Any], target: tuple[str, str]) -> str:
     """What stands for these kernels on this machine, made by this emitter and this LLVM."""
-    parts = [_maker(), repr(target), *map(repr, recipes)]
+    parts = [_maker(), *target, *map(repr, recipes)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Parameter, Place, Statement, Store, Type
+from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Type
 from static.backends.native.ir import Value as Node
 
 _NAMES = {"f4": "float", "f8": "double", "b1": "i1"}

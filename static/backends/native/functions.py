@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class Native(NamedTuple):
     single: bool = False  # of floats float32 alone
 
 
-def dtype_of(dtype: np.dtype) -> str:  # type: ignore[type-arg]
+def dtype_of(dtype: np.dtype[Any]) -> str:
     """The letter and bytes that the IR calls a dtype."""
     return dtype.str[1:]
 
 
-def computed_in(node: Node) -> np.dtype | None:  # type: ignore[type-arg]
+def computed_in(node: Node) -> np.dtype[Any] | None:
     """The dtype that a node is computed in; None where the op is not native for these dtypes."""
     native = NATIVE.get(node.op.name)
     dtypes = [source.spec.dtype for source in node.inputs]
@@ -53,7 +53,7 @@ def computed_in(node: Node) -> np.dtype | None:  # type: ignore[type-arg]
     return kind if all(_casts(d, kind) for d in dtypes) else None
 
 
-def _casts(source: np.dtype, target: np.dtype) -> bool:  # type: ignore[type-arg]
+def _casts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     """Whether every number has one meaning as the other: a float may be too large for an integer."""
     return not (source.kind == "f" and target.kind in "iu")
 
@@ -115,6 +115,10 @@ def _number_of(name: str) -> Write:
         return b.op("select", chosen, x, y, type=x.type)
 
     return write
+
+
+def _same(_: Builder, x: Value) -> Value:
+    return x
 
 
 def _relu(b: Builder, x: Value) -> Value:
@@ -342,7 +346,7 @@ NATIVE: dict[str, Native] = {
     "subtract": Native(_op("sub"), REALS),
     "multiply": Native(_op("mul"), REALS),
     "divide": Native(_op("div"), FLOATS),
-    "positive": Native(lambda b, x: x, REALS),
+    "positive": Native(_same, REALS),
     "negative": Native(_op("neg"), REALS),
     "square": Native(_square, REALS),
     "reciprocal": Native(_reciprocal, FLOATS),
@@ -362,7 +366,7 @@ NATIVE: dict[str, Native] = {
     "clip": Native(_clip, REALS),
     "relu": Native(_relu, REALS),
     "where": Native(_op("select"), ANY),
-    "astype": Native(lambda b, x: x, ANY),
+    "astype": Native(_same, ANY),
     "exp": Native(_exp, FLOATS, single=True),
     "tanh": Native(_tanh, FLOATS, single=True),
     "expm1": Native(_wide(_wide_expm1), FLOATS, single=True),

@@ -143,6 +143,7 @@ class Grouping:
         self.order: list[Node] = []
 
     def run(self) -> Graph:
+        """The graph with groups."""
         for node in self.graph.nodes:
             if node.op.family == "source":  # inputs and constants come before all steps
                 self.at[node] = -1

@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
     It `gives` another dtype where it compares. `args` are ("step", number), ("operand", number) or ("number", dtype,
     bytes). `row` tells whether it gives a number
-    a row. Of a reduction, `over` is "row" or "memory", and `count` of a mean the numbers that it is taken of.
+    a row. Of a reduction, `over` is "row" or "memory", and `taken` of a mean how many numbers it is taken of.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Step(NamedTuple):
     stage: int
     row: bool
     over: str = ""
-    count: int = 0
+    taken: int = 0
 
 
 class Group(NamedTuple):
@@ -136,24 +136,25 @@ class _Lowering:
         self.rows: dict[int, Value] = {}
 
     def run(self) -> Kernel:
+        """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
         late = [n for n, step in enumerate(self.recipe.steps) if step.over == "memory"]
         for number in late:
-            self._each(number, lambda place, n=number: self._start(n, place))
+            self._each(number, self._start)
         self.b.nest(self.recipe.sizes[: self.recipe.split], self._row)
         for number in late:
-            if self.recipe.steps[number].count:
-                self._each(number, lambda place, n=number: self._divide(n, place))
+            if self.recipe.steps[number].taken:
+                self._each(number, self._divide)
         return self.b.kernel()
 
     # Sums over rows, which lie in memory ---------------------------------------------------------------------------
 
-    def _each(self, number: int, visit: Callable[[Place], None]) -> None:
+    def _each(self, number: int, visit: Callable[[int, Place], None]) -> None:
         """Visit every element of a result once, a number at a time; of several, the first is as good as the others."""
         for parameter, array in self.results[number]:
             axes = [(size, stride) for size, stride in zip(self.recipe.sizes, array.strides, strict=True) if stride]
 
             def inner(counters: Sequence[Index], p: Parameter = parameter, axes: Any = axes) -> None:
-                visit(self.b.place(p, list(zip(counters, [s for _, s in axes], strict=True)), 1, 1))
+                visit(number, self.b.place(p, list(zip(counters, [s for _, s in axes], strict=True)), 1, 1))
 
             self.b.nest([size for size, _ in axes], inner)
 
@@ -163,7 +164,7 @@ class _Lowering:
 
     def _divide(self, number: int, place: Place) -> None:
         step = self.recipe.steps[number]
-        self.b.store(place, self._divided(self.b.load(place, 1), step.count))
+        self.b.store(place, self._divided(self.b.load(place, 1), step.taken))
 
     def _divided(self, total: Value, count: int) -> Value:
         return self.b.op("div", total, self.b.constant(float(count), total.type))
@@ -217,8 +218,8 @@ class _Lowering:
         for n, total in zip(folds, totals, strict=True):
             step = self.recipe.steps[n]
             self.rows[n] = self.b.fold(JOINED_BY[step.name], total)
-            if step.count:
-                self.rows[n] = self._divided(self.rows[n], step.count)
+            if step.taken:
+                self.rows[n] = self._divided(self.rows[n], step.taken)
             self._write_row(n, counters)
 
     def _identity(self, n: int) -> Constant:
@@ -374,17 +375,13 @@ class _Inner:
                     self.b.store(place, functions.JOINS[name](self.b, self.b.load(place), value))
         return list(given.values())
 
-    def _value(
-        self, n: int, value: Value, chunk: _Chunk, values: dict[tuple[Any, ...], Value]
-    ) -> None:
+    def _value(self, n: int, value: Value, chunk: _Chunk, values: dict[tuple[Any, ...], Value]) -> None:
         values["step", n] = value
         for parameter, array in self.outer.results.get(n, ()):
             stored = functions.cast(self.b, value, parameter.type.dtype)
             self.b.store(self._place(parameter, array, chunk), stored)
 
-    def _argument(
-        self, arg: tuple[Any, ...], chunk: _Chunk, values: dict[tuple[Any, ...], Value]
-    ) -> Value:
+    def _argument(self, arg: tuple[Any, ...], chunk: _Chunk, values: dict[tuple[Any, ...], Value]) -> Value:
         if arg in self.fixed:
             return self.fixed[arg]
         if arg not in values:

@@ -212,7 +212,9 @@ class Builder:
         self.body.append(node)
         return node.results
 
-    def nest(self, sizes: Sequence[int], turn: Callable[[Sequence[Index]], None], counters: Sequence[Index] = ()) -> None:
+    def nest(
+        self, sizes: Sequence[int], turn: Callable[[Sequence[Index]], None], counters: Sequence[Index] = ()
+    ) -> None:
         """Loops inside each other over axes of these sizes, which carry nothing."""
         if not sizes:
             turn(counters)

@@ -125,6 +125,7 @@ class _Writer(Writer):
         return node
 
     def write(self) -> str:
+        """The source of the function."""
         for node in self.schedule.order:
             if node in self.native:
                 self.pending.append(node)
@@ -215,4 +216,3 @@ class _Writer(Writer):
             known = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
             if not known and self._name(node).startswith("v"):
                 yield node
-

@@ -1,4 +1,4 @@
-"""What a native node becomes for given sizes: recipes, which say all about their kernels, and the places they work on."""
+"""What a native node becomes for given sizes: recipes, which say all about kernels, and the places they work on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops import reductions
+from graphs.ops.families import refuse_empty
 from graphs.ops.movement import concat, reshape
+from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
 from static.backends.native.groups import Array, Group, Step
@@ -90,6 +93,9 @@ def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:
 def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results: Sequence[Laid]) -> Any:
     body: Graph = node.attrs["body"]
     known = grouping.analysed(body, node.attrs["space"])
+    for one in body.nodes:
+        if one.op in (reductions.max, reductions.min):
+            refuse_empty(TensorSpec(space, one.spec.dtype), tuple(grouping.reduced_axes(one, space)))
     arrays = [_broadcast(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
     axes, first = _axes(space, known.split, arrays)
@@ -110,7 +116,7 @@ def _broadcast(laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
     return functions.dtype_of(laid.dtype), (*[0] * missing, *laid.steps)
 
 
-def _result(out: Node, laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+def _result(out: Node, laid: Laid, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
     if out.op.family != "reduction" or out.attrs["keepdims"]:
         return _broadcast(laid, space)
@@ -140,7 +146,7 @@ def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tup
     return runs, outer if split is not None else len(runs) - 1
 
 
-def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: Sequence[int]) -> tuple[Step, ...]:
+def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: tuple[int, ...]) -> tuple[Step, ...]:
     operand = {node: i for i, node in enumerate(body.inputs)}
     stage = grouping.stages(body)
 
@@ -159,12 +165,12 @@ def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space
         args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
         row = known.known[node] != known.full
         if node.op.family == "reduction":
-            count = math.prod(space[a] for a in grouping.reduced_axes(node, space)) if node.op.name == "mean" else 0
+            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if node.op.name == "mean" else 0
             over = "row" if row else "memory"
             found.append(Step(node.op.name, gives, gives, args, stage[node], row, over, count))
         else:
             kind = functions.computed_in(node)
-            found.append(Step(node.op.name, functions.dtype_of(kind), gives, args, stage[node], row))
+            found.append(Step(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row))
     return tuple(found)
 
 

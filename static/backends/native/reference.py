@@ -16,7 +16,19 @@ import numpy as np
 
 from static.backends.native import functions
 from static.backends.native.ir import (
-    Builder, Constant, Fold, Kernel, Load, Loop, Op, Parameter, Place, Statement, Store, Type, Value,
+    Builder,
+    Constant,
+    Fold,
+    Kernel,
+    Load,
+    Loop,
+    Op,
+    Parameter,
+    Place,
+    Statement,
+    Store,
+    Type,
+    Value,
 )  # fmt: skip
 
 SWITCH = "GRAPHDUEL_NATIVE_REFERENCE"
@@ -76,7 +88,7 @@ class _Machine:
         count = min(count, 1) if place.active == 1 else count
         first = self.known[base] + (index + min(0, (count - 1) * place.step)) * dtype.itemsize
         whole = (abs((count - 1) * place.step) + 1) * dtype.itemsize
-        memory = np.frombuffer((ctypes.c_char * whole).from_address(first), dtype)
+        memory = np.frombuffer(memoryview((ctypes.c_char * whole).from_address(first)), dtype)
         return memory[:: place.step or 1] if count > 1 else memory[:1]
 
     def folded(self, node: Fold) -> Vector:

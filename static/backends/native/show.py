@@ -67,10 +67,9 @@ class _Text:
             else:
                 yield "  " * depth + self.line(node)
 
-    def line(self, node: Statement) -> str:
+    def line(self, node: Load | Op | Fold | Store) -> str:
         if isinstance(node, Store):
             return f"store {self.place(node.place)} = {self.name(node.value)}"
-        assert not isinstance(node, Loop)
         return f"{self.name(node)}: {node.type} = {self.computed(node)}"
 
     def computed(self, node: Load | Op | Fold) -> str:

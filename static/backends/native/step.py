@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -148,7 +149,8 @@ release:
   br label %begin
 begin:
   %state = phi ptr [ null, %unlock ], [ %thread, %release ]
-  br label %run
+  %idle = icmp eq i64 %nc, 0
+  br i1 %idle, label %ran, label %run
 run:
   %c = phi i64 [ 0, %begin ], [ %c1, %run ]
   %cp = getelementptr [2 x ptr], ptr %calls, i64 %c
@@ -180,8 +182,10 @@ class Made(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A kernel to be called, and the address of each of its parameters: (number of an argument or result, or -1; a
-    number of bytes from there on, or an address)."""
+    """A kernel to be called, and where each of its parameters lies.
+
+    That is the number of an argument or result and how many bytes from its start, or -1 and an address.
+    """
 
     recipe: Any
     places: Sequence[tuple[int, int]]
@@ -238,7 +242,8 @@ def make(
     table.keeps = (row, arrays, shapes, [one.dtype for one in made], keeps)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return new(ctypes.addressof(_definition(entry)), table, None)  # type: ignore[no-any-return]
+    function: Callable[..., Any] = new(ctypes.addressof(_definition(entry)), table, None)
+    return function
 
 
 @functools.cache
@@ -250,7 +255,15 @@ def _definition(entry: int) -> _Definition:
 def _functions() -> tuple[int, ...]:
     """The objects and functions that the entry needs of Python and NumPy, in the order of the table."""
     check_layout()
-    names = ("Py_IncRef", "PyTuple_New", "PyTuple_SetItem", "", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread")
+    names = (
+        "Py_IncRef",
+        "PyTuple_New",
+        "PyTuple_SetItem",
+        "",
+        "Py_DecRef",
+        "PyEval_SaveThread",
+        "PyEval_RestoreThread",
+    )
     found = [_address(getattr(ctypes.pythonapi, name)) if name else _numpy_function(EMPTY) for name in names]
     return (id(True), id(False), *found)
 
@@ -260,7 +273,7 @@ def _address(function: Any) -> int:
 
 
 def _numpy_function(number: int) -> int:
-    from numpy._core import _multiarray_umath as core
+    core: Any = importlib.import_module("numpy._core._multiarray_umath")
 
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -8,11 +8,13 @@ alone are tried.
 from __future__ import annotations
 
 import functools
+import platform
 import subprocess
 import sys
 from typing import NamedTuple
 
 from graphs.errors import GraphError
+from static.backends.native import cache
 
 SAFE = "+avx,+avx2,+fma"
 PROBE = """
@@ -61,9 +63,16 @@ def host() -> Target:
 
 
 def _tried(one: Target) -> str:
-    """What goes wrong when code for this target runs in a process of its own; nothing if it runs."""
+    """What goes wrong when code for this target runs in a process of its own; nothing if it runs.
+
+    Where it has run, that is kept with the kernels, for this version of the system.
+    """
+    name = cache.key(["probe", platform.platform()], one)
+    if cache.load(name) is not None:
+        return ""
     done = subprocess.run([sys.executable, "-c", PROBE, *one], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode == 0:
+        cache.save(name, b"runs")
         return ""
     last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
     return f"code for {one.cpu} fails ({last[0]})"

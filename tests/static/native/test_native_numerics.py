@@ -1,4 +1,4 @@
-"""What native code computes: each function within two units in the last place, limits, NaN, signs, one order of sums."""
+"""What native code computes: functions within two units in the last place, limits, NaN, signs, the order of sums."""
 
 from __future__ import annotations
 
@@ -97,7 +97,20 @@ def test_arithmetic_and_comparisons_are_numpys_to_the_bit(name, dtype):
         np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
 
 
-ROUNDED = ["abs", "negative", "sign", "floor", "ceil", "trunc", "round", "relu", "isnan", "isinf", "isfinite", "signbit"]
+ROUNDED = [
+    "abs",
+    "negative",
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "relu",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

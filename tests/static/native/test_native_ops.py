@@ -1,4 +1,4 @@
-"""Every op's samples as native code: as NumPy's kernels in value and gradient, within rounding; dtype and shape alike."""
+"""Every op's samples as native code: what NumPy's kernels give but for rounding, gradients too."""
 
 from __future__ import annotations
 
