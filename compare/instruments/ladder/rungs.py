@@ -12,7 +12,7 @@ from compare.engines.arms import CompiledStep, Step
 from compare.workloads.base import Case
 from static.passes import pipeline
 
-TAPE, REPLAY = "tape", "replay"
+TAPE, REPLAY, NATIVE = "tape", "replay", "native"
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
@@ -49,6 +49,7 @@ RUNGS: Mapping[str, Rung] = {
         _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
     ),
     "contract": Rung("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+    NATIVE: Rung("contract", "machine code for this graph: other kernels too", arms.native),
 }
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""
