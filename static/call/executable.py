@@ -15,7 +15,7 @@ from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
-from static.backends.choice import NUMPY, Backend
+from static.backends.choice import NUMPY, Backend, chosen
 from static.call import artifact, layout
 from static.call.report import Report, make_report
 from static.codegen.binding import Binding
@@ -235,11 +235,14 @@ class Executable:
         return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
 
 
-def load(path: str | Path) -> Executable:
-    """The executable saved in a file. Ops of the user's own must be registered before.
+def load(path: str | Path, backend: str = "numpy") -> Executable:
+    """The executable saved in a file, compiled again by a backend. Ops of the user's own must be registered before.
 
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     seconds: clock.Seconds = {}
+    used = chosen(backend)
     with clock.adding_to(seconds), clock.phase("load"):
-        return artifact.read(Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds))
+        return artifact.read(
+            Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds, backend=used)
+        )
