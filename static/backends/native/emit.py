@@ -175,6 +175,13 @@ class _Writer:
         first = self.new(f"insertelement {whole} poison, {self.typed(node.args[0])}, i64 0")
         return f"shufflevector {whole} {first}, {whole} poison, <{node.type.lanes} x i32> zeroinitializer"
 
+    def half(self, node: Op) -> str:
+        """The front or the back half of a vector."""
+        lanes, whole = node.type.lanes, llvm_type(node.args[0].type)
+        start = 0 if node.name == "front" else lanes
+        order = ", ".join(f"i32 {start + i}" for i in range(lanes))
+        return f"shufflevector {whole} {self.of(node.args[0])}, {whole} poison, <{lanes} x i32> <{order}>"
+
     def interleaved(self, node: Op) -> str:
         """The lower or upper halves of two vectors, an element of the one and of the other in turn."""
         lanes = node.type.lanes
@@ -252,6 +259,8 @@ _SPECIAL: Mapping[str, Callable[[_Writer, Op], str]] = {
     "not": _Writer.invert,
     "splat": _Writer.splat,
     "cast": _Writer.cast,
+    "front": _Writer.half,
+    "back": _Writer.half,
     "low": _Writer.interleaved,
     "high": _Writer.interleaved,
 }

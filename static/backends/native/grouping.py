@@ -94,7 +94,7 @@ class Group:
             return False
         if any(shape is None or not _within(place, shape) for place, shape in zip(places, shapes, strict=True)):
             return False
-        place = tuple(any(varies) for varies in zip(*(p for p in places if p is not None), strict=True))
+        place = places[0] if is_view(node) and places[0] is not None else whole  # a view is as little as what it is of
         if place != self.full and (self.split is None or any(place[self.split :])):
             return False
         self._take(node, place)

@@ -15,8 +15,9 @@ from graphs.ops.movement import concat, reshape
 from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
-from static.backends.native.groups import Array, Group, Step
+from static.backends.native.groups import Group
 from static.backends.native.products import Matrix, Product
+from static.backends.native.steps import Array, Step
 from static.backends.native.target import host
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
@@ -121,7 +122,8 @@ def _result(out: Node, laid: Laid, space: tuple[int, ...]) -> tuple[str, tuple[i
     if out.op.family != "reduction" or out.attrs["keepdims"]:
         return _broadcast(laid, space)
     over, given = grouping.reduced_axes(out, space), iter(laid.steps)
-    strides = [0 if axis in over else next(given) for axis in range(len(space))]
+    missing = len(space) - out.inputs[0].spec.ndim
+    strides = [0 if axis in over or axis < missing else next(given) for axis in range(len(space))]
     return functions.dtype_of(laid.dtype), tuple(strides)
 
 

@@ -136,6 +136,7 @@ _OPERATIONS: Mapping[str, Callable[..., Vector]] = {
     "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor),
     "not": _plain(np.invert), "shl": _plain(np.left_shift), "ashr": _plain(np.right_shift),
     "select": _plain(np.where), "cast": _plain(lambda a: a), "fma": _fused,
-    "splat": lambda node, a: np.repeat(a, node.type.lanes), "low": _interleaved, "high": _interleaved,
+    "splat": lambda node, a: np.repeat(a, node.type.lanes), "front": lambda node, a: a[: node.type.lanes],
+    "back": lambda node, a: a[node.type.lanes :], "low": _interleaved, "high": _interleaved,
     "bits": lambda node, a: np.ascontiguousarray(a).view(_dtype(node.type)),
 }  # fmt: skip

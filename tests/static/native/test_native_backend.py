@@ -140,6 +140,19 @@ def test_products_of_stacks():
     )
 
 
+def test_a_number_of_a_row_that_is_spread_before_it_is_handed_out():
+    x = np.random.default_rng(0).normal(size=(4, 6)).astype("f4")
+
+    def f(x):
+        spread = g.broadcast_to(g.sum(x * x, axis=1, keepdims=True), (4, 6))
+        return spread * 2, g.sum(x), spread + x, g.exp(g.broadcast_to(g.mean(x), (4, 6)))
+
+    for _ in range(3):
+        near(*both(f, x))
+    row = np.ones((1, 5), "f4")
+    near(*both(lambda row: (g.sum(row[0] * 2 + row, axis=1), g.sum(row[0] + 1)), row))
+
+
 # Layouts ------------------------------------------------------------------------------------------------------------
 
 
