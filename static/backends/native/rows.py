@@ -110,7 +110,8 @@ class Row:
 
         totals = list(self.b.loop(whole * BLOCK, BLOCK, carried, turn))
         if size % BLOCK:
-            totals = self._joined(totals, self._vectors(whole * BLOCK, size % BLOCK, self._starts(LANES)))
+            rest = self._vectors(whole * BLOCK, size % BLOCK, self._starts(LANES), wide=False)  # less code
+            totals = self._joined(totals, rest)
         return totals
 
     def _starts(self, lanes: int) -> list[Value]:
@@ -119,9 +120,9 @@ class Row:
     def _joined(self, totals: Sequence[Value], parts: Sequence[Value]) -> list[Value]:
         return [self.context.joined(n, t, p) for n, t, p in zip(self.carried, totals, parts, strict=True)]
 
-    def _vectors(self, start: Index, size: int, carried: list[Value]) -> list[Value]:
+    def _vectors(self, start: Index, size: int, carried: list[Value], wide: bool = True) -> list[Value]:
         """All vectors of so many elements from a start on: wide ones, those of 16 lanes, and what is left."""
-        done = size // WIDE * WIDE
+        done = size // WIDE * WIDE if wide else 0
         if done:
             parts = self._loop(start, 0, done, WIDE, self._starts(WIDE))
             carried = self._joined(carried, [self._halved(n, p) for n, p in zip(self.carried, parts, strict=True)])
