@@ -108,6 +108,18 @@ class Binder:
 
     def bound(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call, with everything planned in this arena."""
+        values = self.values(program, layout, arena)
+        runs: dict[Node, Runs] = {}
+        for node in program.schedule.order:
+            inner = [graph for graph in node.subgraphs if graph in program.inner]
+            if inner:
+                room = arena[layout.start[node] :]
+                runs[node] = {graph: self.inner(program, graph, layout, room) for graph in inner}
+        defaults = [self.default(slot, program, values, runs) for slot in program.slots]
+        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+
+    def values(self, program: Program, layout: Layout, arena: np.ndarray[Any, Any]) -> dict[Node, Any]:
+        """The arrays that are the same in every call: constants, places in the arena, and views of them."""
         values: dict[Node, Any] = {}
         known: dict[Any, np.ndarray[Any, Any]] = {}
         placed: dict[Any, np.ndarray[Any, Any]] = {}
@@ -119,29 +131,23 @@ class Binder:
                 placed[start, spec] = _one_of(made, known)
             values[node] = placed[start, spec]
         _fill_fixed(program, self.sizes, values, known)
-        runs: dict[Node, Runs] = {}
-        for node in program.schedule.order:
-            inner = [graph for graph in node.subgraphs if graph in program.inner]
-            if inner:
-                room = arena[layout.start[node] :]
-                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in inner}
-        defaults = [self.default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
-        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+        return values
 
-    def _inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> FunctionType:
+    def inner(self, program: Program, graph: Graph, layout: Layout, room: np.ndarray[Any, Any]) -> Any:
+        """What runs a graph that a node holds, with this room for what is planned in it."""
         lowered, planned = program.inner[graph], layout.inner[graph]
         if isinstance(lowered, Blocks) and isinstance(planned, Cut):
             return blocks.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(Program, lowered), cast(Layout, planned), room)
 
-    def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Runs) -> Any:
+    def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds."""
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)
         if kind == "n":
             return self._result(node)
-        return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs)
+        return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs.get(node, {}))
 
     def _result(self, node: Node) -> Result:
         key = node, resolve(node.spec.shape, self.sizes)

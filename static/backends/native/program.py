@@ -11,11 +11,11 @@ address and strides are known when the program is bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops.control import part
+from graphs.ops.control import part, scan_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import concat, reshape
 from static import clock
@@ -26,7 +26,7 @@ from static.codegen.results import LARGE
 from static.memory.schedule import Schedule, schedule
 from static.memory.sharing import writer
 from static.passes import pipeline
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import fused
 
 
 class Segment(NamedTuple):
@@ -49,7 +49,9 @@ def lower(graph: Graph, use_arena: bool = True) -> Program:
 def _program(graph: Graph, planned: Schedule, use_arena: bool) -> Program:
     planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
     in_arena = list(planned.place) if use_arena else []
-    lines = _Writer(graph, planned, set(in_arena))
+    holders = [node for node in graph.nodes if node.op is not fused]
+    inner = {one: _program(one, planned.inner[one], use_arena) for node in holders for one in node.subgraphs}
+    lines = _Writer(graph, planned, set(in_arena), inner)
     source = lines.write()
     return Program(
         graph,
@@ -61,12 +63,32 @@ def _program(graph: Graph, planned: Schedule, use_arena: bool) -> Program:
         tuple(lines.lines),
         frozenset(lines.fixed),
         frozenset(lines.fresh),
-        {
-            inner: _program(inner, planned.inner[inner], use_arena)
-            for node in graph.nodes
-            if node.op is not fused
-            for inner in node.subgraphs
-        },
+        inner,
+    )
+
+
+def natives(program: Program) -> list[Node]:
+    """The nodes that run as native code, in order."""
+    return _natives(program.schedule, program.inner)
+
+
+def _natives(planned: Schedule, inner: Mapping[Graph, Any]) -> list[Node]:
+    owners = [node for node in planned.order if planned.owner[node] is node]
+    return [node for node in owners if is_native(node) or (node.op is scan_op and _is_whole(inner[node.attrs["body"]]))]
+
+
+def loops_of(program: Program) -> set[Graph]:
+    """The bodies of the loops that run as native code."""
+    return {node.attrs["body"] for node in natives(program) if node.op is scan_op}
+
+
+def _is_whole(program: Program) -> bool:
+    """Whether native code computes all that a program does."""
+    known = set(natives(program))
+    computed = [node for node in program.schedule.order if node.op.family != "source" and node not in known]
+    return all(
+        not node.has_effect and (writer(node) in known or (program.schedule.owner[node] is not node and node.op.view))
+        for node in computed
     )
 
 
@@ -99,9 +121,9 @@ class _Line(NamedTuple):
 class _Writer(Writer):
     """Writes the body of `run` with segments."""
 
-    def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node]) -> None:
+    def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any]) -> None:
         super().__init__(graph, planned, in_arena)
-        self.native = {node for node in planned.order if self.owner[node] is node and is_native(node)}
+        self.native = set(_natives(planned, inner))
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()
         self.body: list[_Line] = []
@@ -114,7 +136,7 @@ class _Writer(Writer):
             is_view = self.owner[node] is not node
             if node in self.native:
                 spoken.update(map(self.root, node.inputs))
-            elif node.op is not result and (node in spoken or not is_view):
+            elif writer(node) not in self.native and (node in spoken or not is_view):
                 spoken.update(node.inputs)
         return spoken
 
@@ -142,7 +164,7 @@ class _Writer(Writer):
     def _spell(self, node: Node) -> None:
         """A line for a node that Python computes."""
         is_view = self.owner[node] is not node
-        if node.op is result or (is_view and node not in self.spoken):
+        if writer(node) in self.native or (is_view and node not in self.spoken):
             return
         statement = self._statement(node)
         if statement:
@@ -152,7 +174,8 @@ class _Writer(Writer):
 
     def _made(self, nodes: Iterable[Node]) -> list[Node]:
         """What native nodes write beside the arena."""
-        made = [r for node in nodes for r in (self.results.get(node, ()) if node.op is fused else (node,))]
+        several = {**self.results, **self.parts}
+        made = [one for node in nodes for one in several.get(node, (node,))]
         return [node for node in made if node not in self.in_arena]
 
     def _flush(self) -> None:
@@ -180,7 +203,7 @@ class _Writer(Writer):
         name = f"s{self.number[first]}"
         self.slots.append((name, first, "s", segment))
         names = [self._name(node) for node in segment.given]
-        sure = [node in self.written or node.op is INPUT for node in segment.given]
+        sure = [writer(node) in self.native or node.op is INPUT for node in segment.given]
         names = [name if known else f"rows({name})" for name, known in zip(names, sure, strict=True)]
         call = f"{name}({', '.join(names)})"
         if any(node.op is INPUT for node in segment.given):
