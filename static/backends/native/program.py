@@ -18,6 +18,7 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.control import part, scan_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import concat, reshape
+from graphs.ops.slicing import place
 from static import clock
 from static.backends.native.functions import ANY, WIDTHS
 from static.backends.native.grouping import group
@@ -94,11 +95,13 @@ def _is_whole(program: Program) -> bool:
 
 def is_native(node: Node) -> bool:
     """Whether a node that is no view runs as native code."""
-    return node.op is fused or is_product(node) or (node.op in (reshape, concat) and is_moved(node))
+    return node.op is fused or is_product(node) or (node.op in (reshape, concat, place) and is_moved(node))
 
 
 def is_moved(node: Node) -> bool:
     """Whether the elements of a node, and so of what it is made of, can be copied natively."""
+    if node.op is place and not all(isinstance(k, (slice, int)) for k in node.attrs["key"]):
+        return False
     kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
     return len(kinds) == 1 and node.spec.dtype.kind in ANY and node.spec.dtype.itemsize in WIDTHS
 

@@ -12,6 +12,7 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import reductions
 from graphs.ops.families import refuse_empty
 from graphs.ops.movement import concat, reshape
+from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
@@ -60,6 +61,8 @@ def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Map
         return copied(operands[0], results[0].shaped(operands[0].shape))
     if node.op is concat:
         return _joined(operands, results[0], node.attrs["axis"])
+    if node.op is place:
+        return _placed(operands[0], results[0], resolve(node.attrs["key"], sizes))
     return _product(operands, results[0])
 
 
@@ -76,6 +79,22 @@ def copied(source: Laid, target: Laid) -> Work:
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
     step = Step("positive", one.dtype, one.dtype, (("operand", 0),), 0, False)
     return [(Group(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
+
+
+def _placed(source: Laid, target: Laid, key: tuple[Any, ...]) -> Work:
+    """Zeros, and the array copied to where a key says."""
+    one = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
+    part = one[(*key, ...)]  # an array, even of one element
+    offset = target.offset + part.ctypes.data - one.ctypes.data
+    copies = copied(source, target._replace(offset=offset, shape=part.shape, strides=part.strides))
+    return copies if part.size == one.size else [*_zeros(target), *copies]
+
+
+def _zeros(target: Laid) -> Work:
+    """The recipe that fills an array in row-major order."""
+    dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
+    step = Step("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
+    return [(Group((size,), 0, (), ((Array(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
 def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:

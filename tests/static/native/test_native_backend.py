@@ -199,6 +199,18 @@ def test_views_of_arguments_and_of_results():
     near(*both(f, x))
 
 
+KEYS = [
+    np.s_[1:4], np.s_[2], np.s_[:, -1], np.s_[4:0:-2, :, 3], np.s_[:], np.s_[0, 0, 0], np.s_[3:3], np.s_[..., 1],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_gradient_of_a_part(key, dtype):
+    x = np.random.default_rng(0).normal(size=(5, 6, 7)).astype(dtype)
+    near(*both(static.value_and_grad(lambda x: g.sum(x[key] * x[key]) + g.sum(x)), x))
+
+
 # Sizes and control flow ---------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Scans as native code: a step runs the kernels of the one before on other places, and gives what a loop in Python gives."""
+"""Scans as native code: a step runs the kernels of the one before on other places, and gives what Python loops give."""
 
 from __future__ import annotations
 
