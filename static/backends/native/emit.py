@@ -214,11 +214,11 @@ class _Writer:
         self.names[node] = value
 
     def _joined(self, name: str, one: Node, other: Node) -> str:
-        from static.backends.native import functions
+        from static.backends.native import operations
         from static.backends.native.ir import Builder
 
         builder = Builder(())
-        joined = functions.JOINS[name](builder, one, other)
+        joined = operations.JOINS[name](builder, one, other)
         self.statements(builder.body)
         return self.of(joined)
 

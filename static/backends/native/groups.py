@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from static.backends.native import functions
+from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value
 from static.backends.native.rows import Context, Laid, Row
 from static.backends.native.steps import Array, Step
@@ -121,7 +121,7 @@ class _Lowering:
         """Note a number of this row, and write it where it is a result."""
         self.context.rows[n] = value
         for laid in self.results.get(n, ()):
-            self.b.store(self.context.at(laid, counters), functions.cast(self.b, value, laid[1].dtype))
+            self.b.store(self.context.at(laid, counters), operations.cast(self.b, value, laid[1].dtype))
 
     def _stage(self, numbers: Sequence[int], counters: Sequence[Index]) -> None:
         """The steps of a stage over one row; then what it reduces is known."""

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from static.backends.native import cache, emit, step
+from static.backends.native import cache, emit
+from static.backends.native.entry import ENTRY
 from static.backends.native.target import Target, host
 
 _lock = threading.RLock()
@@ -38,7 +39,7 @@ def module(names: Mapping[Any, str]) -> str:
 def entry() -> int:
     """The address of the function that Python calls."""
     with _lock:
-        return _linked(host(), cache.key(["entry", step.ENTRY], host()), lambda: step.ENTRY, ["entry"])["entry"]
+        return _linked(host(), cache.key(["entry", ENTRY], host()), lambda: ENTRY, ["entry"])["entry"]
 
 
 def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from static.backends.native import functions
+from static.backends.native import operations
 from static.backends.native.ir import (
     Builder,
     Constant,
@@ -97,7 +97,7 @@ class _Machine:
             half = len(vector) // 2
             b, type = Builder(()), Type(node.type.dtype, half)
             one, other = Value(type), Value(type)
-            joined = functions.JOINS[node.name](b, one, other)
+            joined = operations.JOINS[node.name](b, one, other)
             inner = _Machine({one: vector[:half], other: vector[half:]})
             inner.statements(b.body)
             vector = inner.of(joined)

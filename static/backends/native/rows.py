@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from static.backends.native import functions
+from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Builder, Constant, Index, Parameter, Place, Type, Value
 from static.backends.native.steps import Argument, Array, Step, identity
 
@@ -42,7 +42,7 @@ class Context:
 
     def joined(self, n: int, one: Value, other: Value) -> Value:
         """Two parts of a reduction as one."""
-        return functions.JOINS[self.steps[n].join](self.b, one, other)
+        return operations.JOINS[self.steps[n].join](self.b, one, other)
 
     def number(self, arg: Argument, counters: Sequence[Index]) -> Value:
         """An argument that is one number at these counters, of the first axes or of all but the last."""
@@ -164,7 +164,7 @@ class Row:
                 values["step", n] = functions.compute(self.b, step.name, step.dtype, args)
                 self._write(n, values["step", n], chunk)
                 continue
-            value = functions.cast(self.b, args[0], step.dtype)
+            value = operations.cast(self.b, args[0], step.dtype)
             if n in given:
                 given[n] = self.context.joined(n, given[n], self._active(n, value, chunk))
             else:
@@ -186,7 +186,7 @@ class Row:
 
     def _write(self, n: int, value: Value, chunk: _Chunk) -> None:
         for laid in self.context.results.get(n, ()):
-            self.b.store(self._place(laid, chunk), functions.cast(self.b, value, laid[1].dtype))
+            self.b.store(self._place(laid, chunk), operations.cast(self.b, value, laid[1].dtype))
 
     def _add(self, n: int, value: Value, chunk: _Chunk) -> None:
         """Join a value with what lies in memory."""

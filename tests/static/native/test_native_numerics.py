@@ -47,7 +47,8 @@ UNARY = {
     "exp": (np.exp, 1.1), "tanh": (np.tanh, 1.5), "expm1": (np.expm1, 0.51), "log": (np.log, 0.51),
     "log1p": (np.log1p, 0.51), "log2": (np.log2, 0.51), "log10": (np.log10, 0.51), "sinh": (np.sinh, 0.51),
     "cosh": (np.cosh, 0.51), "sigmoid": (sigmoid, 0.51), "sqrt": (np.sqrt, 0.51), "reciprocal": (np.reciprocal, 0.51),
-    "square": (np.square, 0.51),
+    "square": (np.square, 0.51), "asin": (np.arcsin, 0.51), "acos": (np.arccos, 0.51), "atan": (np.arctan, 0.51),
+    "asinh": (np.arcsinh, 0.51), "acosh": (np.arccosh, 0.51), "atanh": (np.arctanh, 0.51),
 }  # fmt: skip
 
 
@@ -64,21 +65,22 @@ def test_a_zero_keeps_its_sign(name):
     x = np.array([0.0, -0.0] * 9, np.float32)
     with np.errstate(all="ignore"):
         expected = UNARY[name][0](x)
-    np.testing.assert_array_equal(np.signbit(native(getattr(g, name), x)), np.signbit(expected))
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(native(getattr(g, name), x))[known], np.signbit(expected)[known])
 
 
 PAIRS = tuple(np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1))
 
 
-@pytest.mark.parametrize("name", ["logaddexp", "hypot"])
+@pytest.mark.parametrize("name", ["logaddexp", "hypot", "pow"])
 def test_a_function_of_two_numbers_is_near_the_truth(name):
-    exact = getattr(np, name)
+    exact = np.power if name == "pow" else getattr(np, name)
     rng = np.random.default_rng(0)
     wide = [np.concatenate([p, rng.normal(size=40_000) * s, rng.normal(size=20_000)]).astype("f4")
             for p, s in zip(PAIRS, (30, 30), strict=True)]  # fmt: skip
     with np.errstate(all="ignore"):
         found, true = native(getattr(g, name), *wide), exact(*(w.astype("f8") for w in wide))
-        assert units_off(found, true) <= 2.0
+        assert units_off(found, true) <= 0.52
 
 
 SAME = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "copysign", "equal",
