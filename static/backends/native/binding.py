@@ -29,11 +29,15 @@ def bind(program: Program, sizes: Mapping[str, int], others: Sequence[Binding] =
 class _Binder(Binder):
     """Makes the function of each segment."""
 
+    _latest: Frame | None = None
+
     def default(self, slot: Slot, program: Program, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
         if slot[2] != "s":
             return super().default(slot, program, values, runs)
-        function, recipes = _made(slot[3], Frame(program, values, self.sizes), runs)
+        if self._latest is None or self._latest.values is not values:
+            self._latest = Frame(program, values, self.sizes)  # one for all segments of a program
+        function, recipes = _made(slot[3], self._latest, runs)
         self.kernels += recipes
         return function
 
