@@ -13,7 +13,7 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help report test test-slow lint format bench clean
+.PHONY: help report test test-native test-slow lint format bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -24,6 +24,9 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
 	$(SUITE) -m 'not slow'
+
+test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
+	$(SUITE) tests/static/native tests/compare/test_ladder.py
 
 test-slow: $(VENV)/installed-test  ## run the others, and those of the tape once more with the tape in Python
 	$(SUITE) -m slow
@@ -51,7 +54,8 @@ clean:  ## remove the environment, caches and the quick report
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed-native: EXTRAS := [test,native]
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

@@ -59,6 +59,7 @@ ARMS: dict[str, Callable[[Row], Arm]] = {
     "static-simplify": partial(_static, passes=pipeline.SIMPLIFY, arena=False),
     "static-plan": partial(_static, passes=pipeline.SIMPLIFY),
     "static": _static,
+    "static-native": partial(_static, backend="native"),
     "dynamic": _dynamic,
     "dynamic-pool": _pooled,
     "torch": partial(_peer, "torch_steps", "op_by_op"),

@@ -25,12 +25,13 @@ Rows = list[tuple[str, str]]
 
 
 def examine() -> tuple[Rows, Rows]:
-    """Each part with "fine" or what is wrong with it, and the environment of a worker process."""
+    """Each part with "fine" or what is wrong with it; the environment of a worker, and whether code can be native."""
     parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
     state, environment = _worker()
     if "tape" in environment:
         environment["tape"] = _tape(environment["tape"] == "compiled")
-    return [*parts, ("worker process", state)], [(name, _text(v)) for name, v in environment.items()]
+    rows = [(name, _text(v)) for name, v in environment.items()]
+    return [*parts, ("worker process", state)], [*rows, ("native code", _native())]
 
 
 def places() -> Rows:
@@ -61,6 +62,23 @@ def _tape(compiled: bool) -> str:
     if os.environ.get("GRAPHDUEL_TAPE") == "python":
         return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
     return "its loops run in Python; to have them compiled, install a wheel, or a C compiler and then graphduel again"
+
+
+def _native() -> str:
+    """Whether graphs can be compiled to machine code, for which processor, and what to do where they cannot.
+
+    That they cannot breaks nothing: it is a backend that one asks for.
+    """
+    from graphs.errors import GraphError
+    from static.backends import choice
+
+    try:
+        choice.chosen("native")
+    except GraphError as error:
+        return f"none here: {error}"
+    from static.backends.native.target import host
+
+    return f"for {host().cpu}"
 
 
 def _text(value: Any) -> str:

@@ -18,10 +18,12 @@ import static
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
-from graphs.errors import ControlFlowError, ShapeError, ShapeLimitError
+from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
+from static.backends import choice
 from static.call.cache import Stats
 
 PADDING = ("bucket", "pad")
+NATIVE = "native"
 STATIC = "static-"
 
 
@@ -85,7 +87,7 @@ class JitStep(Step):
 
     function: static.Jitted
 
-    def __init__(self, case: Case, policy: Any) -> None:
+    def __init__(self, case: Case, policy: Any, backend: str = "numpy") -> None:
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
@@ -95,6 +97,7 @@ class JitStep(Step):
             dims=masked_dims(case) if padded else case.dims,
             buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
+            backend=backend,
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
         super().__init__(jitted, case.params, examples, jitted.stats)
@@ -114,7 +117,7 @@ class JitStep(Step):
 
 
 def build(arm: str, case: Case) -> Step:
-    """The training step of an arm: "dynamic", or "static-" and a shape policy.
+    """The training step of an arm: "dynamic", or "static-" and a shape policy, or "native": fixed shapes, machine code.
 
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
     when the policy does not apply to the case, and whatever the engine refuses with.
@@ -122,9 +125,20 @@ def build(arm: str, case: Case) -> Step:
     if arm == "dynamic":
         return Step(transformed(dynamic, case.loss, case.argnum), case.params, case.examples)
     policy = arm.removeprefix(STATIC)
+    if policy == NATIVE:
+        return native(case)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
+
+
+def native(case: Case) -> Step:
+    """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
+    try:
+        choice.chosen(NATIVE)
+    except GraphError as error:
+        raise UnsupportedError(str(error)) from None
+    return JitStep(case, "exact", NATIVE) if case.varies else CompiledStep(case, backend=NATIVE)
 
 
 def alone(case: Case) -> Case:

@@ -18,6 +18,7 @@ from graphs import tree
 from graphs.spec import TensorSpec
 
 MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
+KNOWN = (*MODES, "static-native")  # the last has other kernels than the rest
 
 Examples = tuple[Example, ...]
 OutputOf = Callable[[Callable[..., Any], Example], Any]
@@ -36,10 +37,10 @@ def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
     asked = (modes,) if isinstance(modes, str) else tuple(modes)
     found = tuple(dict.fromkeys("static-exact" if mode == "static" else mode for mode in asked))
     for mode in found:
-        if mode not in MODES:
-            raise InputsError(f"no mode is called {mode!r}; {nearest(mode, ('static', *MODES))}")
+        if mode not in KNOWN:
+            raise InputsError(f"no mode is called {mode!r}; {nearest(mode, ('static', *KNOWN))}")
     if not found:
-        raise InputsError(f"modes is empty; choose some of static, {', '.join(MODES)}")
+        raise InputsError(f"modes is empty; choose some of static, {', '.join(KNOWN)}")
     return found
 
 

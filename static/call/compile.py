@@ -9,11 +9,10 @@ from graphs import collector
 from graphs.errors import GraphError
 from graphs.ir import Graph
 from static import clock
+from static.backends.choice import Backend, chosen
 from static.call.executable import Executable
 from static.codegen.binding import lay_out
-from static.codegen.lowering import lower
 from static.memory.recompute import fit
-from static.memory.schedule import schedule
 from static.passes import pipeline
 from static.trace.tracing import trace_function
 
@@ -22,10 +21,11 @@ from static.trace.tracing import trace_function
 def compile(
     f: Callable[..., Any],
     *args: Any,
-    passes: Sequence[pipeline.Pass] = pipeline.DEFAULT,
+    passes: Sequence[pipeline.Pass] | None = None,
     arena: bool = True,
     recycle: bool = True,
     memory_budget: int | None = None,
+    backend: str = "numpy",
 ) -> Executable:
     """Compile `f` for arguments of these specs.
 
@@ -36,32 +36,34 @@ def compile(
     again in a later call once nobody sees them any more (`exe.result_bytes`).
     With a `memory_budget` values that wait long to be read are computed again instead, until the arena takes no more
     bytes (`exe.plan.peak`: all but arguments, constants and results). The results keep their bits.
+    The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph, which needs
+    `graphduel[native]`, and "auto" does so where it can. Each has `passes` of its own, which run unless others are
+    given.
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """
     seconds: clock.Seconds = {}
+    used = chosen(backend)
     with clock.adding_to(seconds):
         traced = trace_function(f, args)
-        graph, steps = pipeline.run(traced.graph, passes)
+        graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)
         if memory_budget is not None:
-            graph, step = _within(graph, memory_budget, arena)
+            graph, step = _within(graph, memory_budget, arena, used)
             steps += step
-    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds)
+    return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds, backend=used)
 
 
-def _within(graph: Graph, budget: int, arena: bool) -> tuple[Graph, list[pipeline.Ran]]:
+def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Graph, list[pipeline.Ran]]:
     """The graph with as much computed again as the budget asks for, and what that did."""
     symbols = sorted(frozenset[str]().union(*(node.spec.symbols for node in graph.inputs)))
     if symbols or not arena:
         reason = f"sizes that are numbers, and {', '.join(symbols)} has none" if symbols else "an arena"
         raise GraphError(f"{graph.name}: a memory_budget needs {reason}; leave it out")
 
+    def planned_peak(graph: Graph) -> int:
+        return lay_out(used.lower(graph, True), {}).plan.peak
+
     def recompute(one: Graph) -> Graph:
-        return fit(one, budget, _planned_peak) if one is graph else one  # what a loop runs inside stays
+        return fit(one, budget, planned_peak) if one is graph else one  # what a loop runs inside stays
 
     return pipeline.run(graph, [recompute])
-
-
-def _planned_peak(graph: Graph) -> int:
-    """The bytes of the arena that a graph is planned to take, with sizes that are numbers."""
-    return lay_out(lower(graph, schedule(graph)), {}).plan.peak

@@ -15,13 +15,13 @@ from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
+from static.backends.choice import NUMPY, Backend, chosen
 from static.call import artifact, layout
 from static.call.report import Report, node_bytes
-from static.codegen.binding import Binding, bind
-from static.codegen.lowering import LoweredGraph, lower
+from static.codegen.binding import Binding
+from static.codegen.lowering import LoweredGraph
 from static.codegen.results import KEPT
 from static.codegen.sizes import resolve
-from static.memory.schedule import schedule
 from static.passes import pipeline
 from static.trace.tracing import Traced, is_traced, static_key
 
@@ -56,15 +56,16 @@ class Executable:
         arena: bool = True,
         recycle: bool = True,
         seconds: clock.Seconds | None = None,
+        backend: Backend = NUMPY,
     ) -> None:
         self.traced = traced
         self.graph = graph
         self.steps = tuple(steps)
-        self._arena = arena
+        self._arena, self._backend = arena, backend
         self._kept = KEPT if arena and recycle else 0
         self.seconds = {} if seconds is None else seconds
         with clock.adding_to(self.seconds):
-            self._program: LoweredGraph = lower(graph, schedule(graph), arena)
+            self._program: LoweredGraph = backend.lower(graph, arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
@@ -139,7 +140,7 @@ class Executable:
             self._bindings.pop(next(iter(self._bindings)))
         try:
             with clock.adding_to(self.seconds):
-                binding = bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
+                binding = self._backend.bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
         self._bindings[shapes] = binding
@@ -169,6 +170,16 @@ class Executable:
     def source(self) -> str:
         """The generated code."""
         return self._program.source
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The native kernels for the sizes planned last, each with its loop IR (`ir`), `llvm` and `assembly`."""
+        return self._backend.shown(self._last().kernels)
+
+    @property
+    def backend(self) -> str:
+        """What runs it: "numpy" or "native"."""
+        return self._backend.name
 
     @property
     def code_bytes(self) -> int:
@@ -236,11 +247,14 @@ class Executable:
         return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
 
 
-def load(path: str | Path) -> Executable:
-    """The executable saved in a file. Ops of the user's own must be registered before.
+def load(path: str | Path, backend: str = "numpy") -> Executable:
+    """The executable saved in a file, compiled again by a backend. Ops of the user's own must be registered before.
 
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     seconds: clock.Seconds = {}
+    used = chosen(backend)
     with clock.adding_to(seconds), clock.phase("load"):
-        return artifact.read(Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds))
+        return artifact.read(
+            Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds, backend=used)
+        )

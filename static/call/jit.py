@@ -12,6 +12,7 @@ import numpy as np
 
 from graphs import tree
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
+from static.backends.choice import check_name
 from static.call import policies
 from static.call.buckets import optimal
 from static.call.cache import Cache, Entry, Stats
@@ -39,10 +40,12 @@ class Jitted:
         dims: Sequence[Any] | None,
         buckets: Sequence[int] | None,
         check: bool,
+        backend: str = "numpy",
     ) -> None:
         functools.update_wrapper(self, f)
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
+        self._backend = backend
         self._cache = Cache()
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
@@ -104,7 +107,7 @@ class Jitted:
         if self.limit is not None and len(self._cache.executables) >= self.limit:
             self._make_room(reason)
         start = time.perf_counter()
-        executable = compile(self.f, *laid.filled(call.specs))
+        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend)
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
@@ -144,6 +147,7 @@ def jit(
     buckets: Sequence[int] | int | None = None,
     lengths: Sequence[int] | None = None,
     check: bool = True,
+    backend: str = "numpy",
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
 
@@ -153,12 +157,15 @@ def jit(
     ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
     nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
     to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
-    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False.
-    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths.
+    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is
+    that of `compile`.
+    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an
+    unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
-    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check)
+    check_name(backend)
+    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend)
 
 
 def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, cast
@@ -17,7 +18,8 @@ from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT, ResultMaker
 from static.codegen.sizes import Runs, resolve
 
-_GLOBALS = {"copy": np.array, "asarray": np.asarray, **kernels.NAMES}
+_IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
+_GLOBALS = {"copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
 
 Results = dict[tuple[Node, tuple[int, ...]], ResultMaker]  # by node and shape
 
@@ -26,7 +28,7 @@ class Binding(NamedTuple):
     """A program for given sizes: the function to call with input arrays, its memory plan, of what, and the memory.
 
     The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
-    makes the arrays beside the arena; other sizes share it where shapes agree.
+    makes the arrays beside the arena; other sizes share it where shapes agree. `kernels` are those compiled for it.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -35,6 +37,7 @@ class Binding(NamedTuple):
     arena: np.ndarray[Any, Any]
     sizes: Mapping[str, int]
     results: Results
+    kernels: Sequence[Any] = ()
 
 
 class ArenaLayout(NamedTuple):
@@ -46,19 +49,27 @@ class ArenaLayout(NamedTuple):
     inner: Mapping[Graph, ArenaLayout | Cut]
 
 
-def bind(program: LoweredGraph, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
-    """Evaluate everything symbolic for these sizes, lay out the arena, and make the function to call.
+def bind(
+    program: LoweredGraph,
+    sizes: Mapping[str, int],
+    others: Sequence[Binding] = (),
+    kept: int = KEPT,
+    make: Callable[..., Binder] | None = None,
+) -> Binding:
+    """Evaluate everything symbolic for these sizes, lay out the arena, and have a binder make the function to call.
 
     What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
     share the memory of results too, of which `kept` arrays are kept for each to be written again.
     """
     layout = lay_out(program, sizes)
     with clock.phase("bind"):
-        binder = _Binder(sizes, {key: result for other in others for key, result in other.results.items()}, kept)
+        binder = (make or Binder)(
+            sizes, {key: result for other in others for key, result in other.results.items()}, kept
+        )
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
         arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
         run = binder.bound(program, layout, arena)
-    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results)
+    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results, binder.kernels)
 
 
 def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
@@ -87,15 +98,28 @@ def _laid_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
 _NO_ROOM = np.empty(0, np.uint8)
 
 
-class _Binder:
+class Binder:
     """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
 
     def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
         self.sizes, self.known, self.kept = sizes, known, kept
         self.results: Results = {}
+        self.kernels: list[Any] = []
 
     def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call, with everything planned in this arena."""
+        values = self.values(program, layout, arena)
+        runs: dict[Node, Runs] = {}
+        for node in program.schedule.order:
+            inner = [graph for graph in node.subgraphs if graph in program.inner]
+            if inner:
+                room = arena[layout.start[node] :]
+                runs[node] = {graph: self.inner(program, graph, layout, room) for graph in inner}
+        defaults = [self.default(slot, program, values, runs) for slot in program.slots]
+        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+
+    def values(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> dict[Node, Any]:
+        """The arrays that are the same in every call: constants, places in the arena, and views of them."""
         values: dict[Node, Any] = {}
         known: dict[Any, np.ndarray[Any, Any]] = {}
         placed: dict[Any, np.ndarray[Any, Any]] = {}
@@ -107,29 +131,23 @@ class _Binder:
                 placed[start, spec] = _one_of(made, known)
             values[node] = placed[start, spec]
         _fill_fixed(program, self.sizes, values, known)
-        runs: dict[Node, Runs] = {}
-        for node in program.schedule.order:
-            if node.subgraphs:
-                room = arena[layout.start[node] :]
-                runs[node] = {graph: self._inner(program, graph, layout, room) for graph in node.subgraphs}
-        defaults = [self._default(slot, program, values, runs.get(slot[1], {})) for slot in program.slots]
-        return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+        return values
 
-    def _inner(
-        self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]
-    ) -> FunctionType:
+    def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
+        """What runs a graph that a node holds, with this room for what is planned in it."""
         lowered, planned = program.inner[graph], layout.inner[graph]
         if isinstance(lowered, Blocks) and isinstance(planned, Cut):
             return blocks.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(LoweredGraph, lowered), cast(ArenaLayout, planned), room)
 
-    def _default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Runs) -> Any:
+    def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
+        """What a parameter of the function holds."""
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)
         if kind == "n":
             return self._result(node)
-        return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs)
+        return values[node] if kind == "b" else resolve(kernels.attribute(node, key), self.sizes, runs.get(node, {}))
 
     def _result(self, node: Node) -> ResultMaker:
         key = node, resolve(node.spec.shape, self.sizes)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.ir import CONSTANT, INPUT, Graph, Node
@@ -32,7 +32,7 @@ from static.memory.schedule import Schedule
 from static.memory.sharing import writer
 from static.passes.iteration_space import fused, result
 
-Slot = tuple[str, Node, str, str]  # parameter name, node, what of the node it holds, and of an attribute its name
+Slot = tuple[str, Node, str, Any]  # parameter name, node, what of the node it holds, and of an attribute its name
 
 
 class LoweredGraph(NamedTuple):
@@ -68,14 +68,13 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGr
 
 def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
     in_arena = list(schedule.place) if use_arena else []
-    writer = _Writer(graph, schedule, set(in_arena))
+    writer = Writer(graph, schedule, set(in_arena))
     source = writer.write()
-    code = next(c for c in compile(source, f"<graph {graph.name}>", "exec").co_consts if isinstance(c, CodeType))
     return LoweredGraph(
         graph,
         schedule,
         tuple(in_arena),
-        code,
+        writer.compiled(source),
         source,
         tuple(writer.slots),
         tuple(writer.lines),
@@ -91,7 +90,7 @@ def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> L
     return lower(inner, schedule.inner[inner], use_arena)
 
 
-class _Writer:
+class Writer:
     """Writes the body of `run`, collecting the slots as names are used."""
 
     def __init__(self, graph: Graph, schedule: Schedule, in_arena: set[Node]) -> None:
@@ -122,6 +121,7 @@ class _Writer:
         return fixed
 
     def write(self) -> str:
+        """The source of the function."""
         dying = self._dying()
         body: list[str] = []
         for node in self.schedule.order:
@@ -137,6 +137,11 @@ class _Writer:
         inputs = [f"i{self.number[node]}" for node in self.graph.inputs]
         parameters = ", ".join(inputs + [f"{name}=None" for name, *_ in self.slots])
         return f"def run({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+
+    def compiled(self, source: str) -> CodeType:
+        """The code of the function that this source defines."""
+        made = compile(source, f"<graph {self.graph.name}>", "exec")
+        return next(c for c in made.co_consts if isinstance(c, CodeType))
 
     def _statement(self, node: Node) -> str:
         if node.op.family == "source" or (node in self.fixed and node not in self.in_arena) or node.op is result:

@@ -82,6 +82,12 @@ def with_passes(case: Case, name: str) -> None:
         run(case, passes=PASSES[name])
 
 
+def native(case: Case) -> None:
+    """Machine code, of both sets of passes, with and without an arena. Skips where there can be none."""
+    passes = {} if case.random.random() < 0.5 else {"passes": PASSES["simplify"]}
+    run(case, backend="native", arena=bool(case.random.random() < 0.8), **passes)
+
+
 def no_arena(case: Case) -> None:
     """Every kernel allocates its result."""
     run(case, arena=False)
@@ -166,7 +172,7 @@ def slopes(case: Case) -> None:
 # Sizes that vary --------------------------------------------------------------------------------------------------
 
 
-def symbolic(case: Case) -> None:
+def symbolic(case: Case, **options: Any) -> None:
     """The batch axis is a symbol: for its own size, and another one."""
     if case.batch is None:
         return
@@ -174,7 +180,7 @@ def symbolic(case: Case) -> None:
     def spec(x: Any) -> Any:
         return g.TensorSpec(("B", *x.shape[1:]), x.dtype) if _varies(x) else g.TensorSpec(x.shape, x.dtype)
 
-    exe, whole = compiled(case, case.at([spec(x) for x in case.program.inputs]))
+    exe, whole = compiled(case, case.at([spec(x) for x in case.program.inputs]), **options)
     for size in (case.batch, case.batch + 2, case.batch):
         args = case.at(case.resized(size))
         step = dynamic.value_and_grad(case.step, has_aux=True) if whole else _of_arrays(case.step)
@@ -225,8 +231,10 @@ def jitted(case: Case, shapes: Any) -> None:
         _both(lambda args=args: ours(*args), lambda args=args: other(*args), case.tolerance)
 
 
+NATIVE_WAYS: dict[str, Way] = {"native": native, "native_symbolic": functools.partial(symbolic, backend="native")}
 WAYS: dict[str, Way] = {
     **{name: functools.partial(with_passes, name=name) for name in PASSES},
+    **NATIVE_WAYS,
     "no_arena": no_arena,
     "spoilt_arena": spoilt_arena,
     "recycled": recycled,

@@ -17,7 +17,8 @@ from compare.report.summary import Summary
 _TITLE = "The ladder: where the difference comes from"
 _CAPTION = (
     "The seconds of one training step on each rung, from the tape down. The pool stands on the tape, replay too (the "
-    "same kernels in a fixed graph), and each rung below adds one thing to the one before it. A bar spans what a rung "
+    "same kernels in a fixed graph), and each rung below adds one thing to the one before it; the last, native, is "
+    "machine code instead of NumPy's kernels, so that what it saves is not the graph's alone. A bar spans what a rung "
     "saves (green) or costs (orange) against the rung it stands on, grey where the 95% interval of their ratio tells "
     f"no difference of {SMALLEST_EFFECT:.0%}; the number is that ratio. The seconds are the thread's own. One function "
     "and one example, of the median length, in both engines; each panel has its own scale."
@@ -78,7 +79,7 @@ def _alt(found: Sequence[Waterfall]) -> str:
         for w in found
         if w.fastest.total
     )
-    return "Seconds of a step rung by rung. The fastest static rung: " + "; ".join(parts) + "."
+    return "Seconds of a step rung by rung. The fastest static rung with NumPy's kernels: " + "; ".join(parts) + "."
 
 
 def _table(found: Sequence[Waterfall]) -> Table:

@@ -12,7 +12,7 @@ from compare.engines.arms import CompiledStep, Step
 from compare.workloads.base import Case
 from static.passes import pipeline
 
-TAPE, REPLAY = "tape", "replay"
+TAPE, REPLAY, NATIVE = "tape", "replay", "native"
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
@@ -53,6 +53,7 @@ RUNGS: Mapping[str, RungDefinition] = {
         _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
     ),
     "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+    NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", arms.native),
 }
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""

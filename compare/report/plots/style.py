@@ -51,6 +51,7 @@ _ARMS = {
     "static-symbolic": ("#cc79a7", "v"),
     "static-bucket": ("#009e73", "D"),
     "static-pad": ("#56b4e9", "^"),
+    "static-native": ("#e69f00", "P"),
 }
 _OTHER_ARM = ("#777777", "X")
 _STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))

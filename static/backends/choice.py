@@ -1,0 +1,75 @@
+"""Which backend compiles a graph: NumPy's kernels, native code, or native code where there can be any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from graphs.errors import GraphError, warn
+from graphs.ir import Graph
+from static.codegen import binding, lowering
+from static.codegen.binding import Binding
+from static.codegen.lowering import LoweredGraph
+from static.memory.schedule import schedule
+from static.passes import pipeline
+
+NAMES = ("numpy", "native", "auto")
+
+
+class Backend(NamedTuple):
+    """How a graph is compiled: the passes made for it, `lower(graph, arena)`, and what binds the program to sizes.
+
+    `shown` makes kernels that can be read of those of a binding.
+    """
+
+    name: str
+    passes: Sequence[pipeline.Pass]
+    lower: Callable[[Graph, bool], LoweredGraph]
+    bind: Callable[..., Binding]
+    shown: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
+
+
+def _lower(graph: Graph, arena: bool) -> LoweredGraph:
+    return lowering.lower(graph, schedule(graph), arena)
+
+
+NUMPY = Backend("numpy", pipeline.DEFAULT, _lower, binding.bind)
+
+
+class FallbackWarning(UserWarning):
+    """There can be no native code here, so that NumPy's kernels run."""
+
+
+_told: set[str] = set()
+
+
+def check_name(name: str) -> None:
+    """Raise GraphError for a name of no backend."""
+    if name not in NAMES:
+        raise GraphError(f"there is no backend {name!r}; use one of {', '.join(map(repr, NAMES))}")
+
+
+def chosen(name: str) -> Backend:
+    """The backend of this name. Raises GraphError for another name, and NativeError where there is no native code."""
+    check_name(name)
+    if name == "numpy":
+        return NUMPY
+    try:
+        return _native()
+    except GraphError as error:
+        if name == "native":
+            raise
+        if str(error) not in _told:
+            _told.add(str(error))
+            warn(f"NumPy's kernels run instead of native code: {error}", FallbackWarning)
+        return NUMPY
+
+
+def _native() -> Backend:
+    from static.backends.native import binding as native
+    from static.backends.native import program, show, step, target
+
+    target.host()
+    step.check_layout()
+    passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
+    return Backend("native", passes, program.lower, native.bind, show.of)

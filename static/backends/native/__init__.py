@@ -1,0 +1,14 @@
+"""The native backend: machine code for exactly this graph, made by LLVM, with NumPy's kernels for the rest.
+
+A graph goes through these files in this order:
+
+    grouping     elementwise ops and reductions over one iteration space become one node, a group
+    program      the scheduled graph as Python that calls NumPy's kernels, and segments: runs of native nodes
+    binding      sizes and addresses: where values lie (`frames`), which kernels run on them (`work`), as `recipes`
+    groups       a recipe becomes loop IR (`ir`): groups by rows (`rows`) and `steps`, with `functions` for each op;
+                 `products` in tiles, `copies` turned in registers
+    emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
+    step         the segment as one function that Python calls: a table of addresses and a list of kernels
+
+`reference` runs loop IR in plain Python. `static` imports none of this before somebody asks for the backend.
+"""

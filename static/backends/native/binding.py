@@ -1,0 +1,90 @@
+"""A native program bound to sizes: every address is known or comes with a call; nodes are recipes or NumPy kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs.ir import Graph, Node
+from static import memory
+from static.backends.native import link, reference, step
+from static.backends.native.frames import Frame
+from static.backends.native.program import Segment, loops_of
+from static.backends.native.recipes import Place
+from static.backends.native.work import Worker
+from static.codegen import binding
+from static.codegen.binding import ArenaLayout, Binder, Binding
+from static.codegen.lowering import LoweredGraph, Slot
+from static.codegen.results import KEPT
+from static.codegen.sizes import Runs, resolve
+
+
+def bind(program: LoweredGraph, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
+    """Lay out the arena, make the kernels for these sizes, and the function to call."""
+    return binding.bind(program, sizes, others, kept, _Binder)
+
+
+class _Binder(Binder):
+    """Makes the function of each segment."""
+
+    _latest: Frame | None = None
+
+    def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
+        """What a parameter of the function holds: of a segment what runs it."""
+        if slot[2] != "s":
+            return super().default(slot, program, values, runs)
+        if self._latest is None or self._latest.values is not values:
+            self._latest = Frame(program, values, self.sizes)  # one for all segments of a program
+        function, recipes = _made(slot[3], self._latest, runs)
+        self.kernels += recipes
+        return function
+
+    def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
+        """What runs a graph that a node holds; of a native loop the frame of its body."""
+        if graph not in loops_of(program):
+            return super().inner(program, graph, layout, room)
+        body: Any = program.inner[graph]
+        planned: Any = layout.inner[graph]
+        values = self.values(body, planned, room)
+        inner = {
+            node: {g: self.inner(body, g, planned, room[planned.start[node] :]) for g in node.subgraphs}
+            for node in body.schedule.order
+            if any(g in body.inner for g in node.subgraphs)
+        }
+        return Frame(body, values, self.sizes), inner
+
+
+def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Callable[..., Any], list[Any]]:
+    """The function that runs a segment, and the recipes of the kernels it calls."""
+    number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
+    worker = Worker(frame, runs)
+
+    def start(root: Node) -> Place:
+        return number[root], 0
+
+    for node in segment.nodes:
+        worker.add(node, start)
+    used = [recipe for recipe, _ in worker.work]
+    scratch, block = _scratch(used)
+    calls = [step.Call(recipe, [*places, *scratch[recipe]]) for recipe, places in worker.work]
+    made = [step.Made(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
+    keeps = block, worker.kept, frame.values
+    if reference.is_on():
+        kernels = {recipe: recipe.lower() for recipe in dict.fromkeys(used)}
+        return step.interpreted(calls, made, [kernels[recipe] for recipe in used], keeps), used
+    where = link.addresses(used)
+    is_long = sum(recipe.operations for recipe in used) > step.UNLOCKED
+    function = step.make(calls, len(segment.given), made, where.__getitem__, link.entry(), is_long, keeps)
+    return function, used
+
+
+def _scratch(used: Sequence[Any]) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:
+    """For each recipe the addresses of its scratch buffers: kernels run one after the other, and share the memory."""
+    wanted = {recipe: recipe.scratch() for recipe in dict.fromkeys(used)}
+    sizes = {r: [-(-n * np.dtype(d).itemsize // 64) * 64 for d, n in buffers] for r, buffers in wanted.items()}
+    block = np.empty(max(map(sum, sizes.values()), default=0) + memory.ALIGNMENT, np.uint8)
+    start = block.ctypes.data + -block.ctypes.data % memory.ALIGNMENT
+    found = {recipe: [(-1, start + sum(each[:i])) for i in range(len(each))] for recipe, each in sizes.items()}
+    return found, block

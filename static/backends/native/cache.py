@@ -1,0 +1,96 @@
+"""Kernels on disk: object code by what it was made of, in a folder that nobody else can write to.
+
+A cached kernel is code that will run. So it is only read from a folder, and a file, that belongs to this user and that
+no other may write. `GRAPHDUEL_NATIVE_CACHE` names the folder, or says `off`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+SWITCH = "GRAPHDUEL_NATIVE_CACHE"
+MAGIC = b"graphduel native 1\n"
+
+
+def folder() -> Path | None:
+    """Where kernels are kept; None where they are not."""
+    said = os.environ.get(SWITCH, "")
+    if said == "off" or os.name != "posix":
+        return None
+    if said:
+        return Path(said)
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "graphduel" / "native"
+
+
+def key(recipes: Iterable[Any], target: tuple[str, str]) -> str:
+    """What stands for these kernels on this machine, made by this emitter and this LLVM."""
+    parts = [_maker(), *target, *map(repr, recipes)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _maker() -> str:
+    import llvmlite
+
+    digest = hashlib.sha256(llvmlite.__version__.encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def load(name: str) -> bytes | None:
+    """The object code kept under this key; None where there is none that can be trusted."""
+    place = folder()
+    if place is None or not _is_private(place):
+        return None
+    try:
+        with (place / name).open("rb") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            kept = file.read()
+    except OSError:
+        return None
+    digest, code = kept[len(MAGIC) : len(MAGIC) + 32], kept[len(MAGIC) + 32 :]
+    is_whole = kept.startswith(MAGIC) and hashlib.sha256(code).digest() == digest
+    return code if is_whole else None
+
+
+def save(name: str, code: bytes) -> None:
+    """Keep object code under a key, whole or not at all; where that cannot be, nothing is kept."""
+    place = folder()
+    if place is None:
+        return
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(place):
+            return
+        number, made = tempfile.mkstemp(dir=place)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(code).digest() + code)
+            Path(made).replace(place / name)
+        except OSError:
+            Path(made).unlink(missing_ok=True)
+            raise
+
+
+def _is_private(place: Path) -> bool:
+    """Whether a folder is one, ours, and nobody else may write to it."""
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and _is_ours(found)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,0 +1,312 @@
+"""Loop IR as LLVM IR: each vector of the one becomes a vector of the other, and LLVM only generates code.
+
+No optimisation pass runs, and no flag lets LLVM change a number: what is written is what is computed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Type
+from static.backends.native.ir import Value as Node
+
+_NAMES = {"f4": "float", "f8": "double", "b1": "i1"}
+_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_CALLS = {"fma", "sqrt", "abs", "floor", "ceil", "trunc", "rint", "copysign"}
+_INTRINSIC = {"abs": "fabs", "rint": "roundeven"}
+_ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "ugt": "ugt"}
+
+
+def llvm_type(type: Type) -> str:
+    """The type as LLVM calls it."""
+    element = _NAMES.get(type.dtype) or f"i{8 * int(type.dtype[1:])}"
+    return element if type.lanes == 1 else f"<{type.lanes} x {element}>"
+
+
+def in_memory(type: Type) -> str:
+    """The type of the elements where they lie: a truth takes a byte."""
+    return llvm_type(Type("u1", type.lanes) if type.dtype == "b1" else type)
+
+
+def emit(name: str, kernel: Kernel, declared: set[str]) -> str:
+    """The function of a kernel: it takes the address of a row of addresses, one for each parameter."""
+    writer = _Writer(declared)
+    for parameter in kernel.parameters:
+        n = parameter.number
+        writer.names[parameter] = writer.new(f"getelementptr ptr, ptr %row, i64 {n}")
+        writer.names[parameter] = writer.new(f"load ptr, ptr {writer.names[parameter]}")
+    writer.statements(kernel.body)
+    return "\n".join([f"define void @{name}(ptr %row) nounwind {{", "entry:", *writer.lines, "  ret void", "}"])
+
+
+class _Writer:
+    def __init__(self, declared: set[str]) -> None:
+        self.lines: list[str] = []
+        self.names: dict[Node, str] = {}
+        self.declared = declared
+        self.count = 0
+        self.block = "entry"
+
+    def new(self, text: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def of(self, value: Node) -> str:
+        return _literal(value) if isinstance(value, Constant) else self.names[value]
+
+    def typed(self, value: Node) -> str:
+        return f"{llvm_type(value.type)} {self.of(value)}"
+
+    def statements(self, body: list[Statement]) -> None:
+        for node in body:
+            _EMIT[type(node)](self, node)
+
+    # Memory ---------------------------------------------------------------------------------------------------
+
+    def address(self, place: Place, more: int = 0) -> str:
+        index = ""
+        for counter, stride in place.terms:
+            term = self.of(counter) if stride == 1 else self.new(f"mul i64 {self.of(counter)}, {stride}")
+            index = self.new(f"add i64 {index}, {term}") if index else term
+        element, address = in_memory(place.base.type), self.of(place.base)
+        if index:
+            address = self.new(f"getelementptr {element}, ptr {address}, i64 {index}")
+        return self.moved(address, element, place.offset + more)
+
+    def moved(self, address: str, element: str, count: int) -> str:
+        return self.new(f"getelementptr {element}, ptr {address}, i64 {count}") if count else address
+
+    def load(self, node: Load) -> None:
+        place, lanes = node.place, node.type.lanes
+        loaded = self._loaded(place, lanes)
+        if node.type.dtype == "b1":
+            loaded = self.new(f"icmp ne {in_memory(node.type)} {loaded}, zeroinitializer" if lanes > 1 else
+                              f"icmp ne i8 {loaded}, 0")  # fmt: skip
+        self.names[node] = loaded
+
+    def _loaded(self, place: Place, lanes: int) -> str:
+        base, whole = place.base.type, in_memory(Type(place.base.type.dtype, lanes))
+        align = f"align {_bytes(base.dtype)}"
+        address = self.address(place)
+        if lanes == 1:
+            return self.new(f"load {whole}, ptr {address}, {align}")
+        if place.step == 1 and place.active == lanes:
+            return self.new(f"load {whole}, ptr {address}, {align}")
+        if place.step == 1:
+            name = f"llvm.masked.load.v{lanes}{_suffix(base.dtype)}.p0"
+            self.declared.add(f"declare {whole} @{name}(ptr, <{lanes} x i1>, {whole})")
+            mask = _mask(lanes, place.active)
+            return self.new(f"call {whole} @{name}(ptr {align} {address}, {mask}, {whole} zeroinitializer)")
+        return self._gathered(place, lanes, address, whole, align)
+
+    def _gathered(self, place: Place, lanes: int, address: str, whole: str, align: str) -> str:
+        element, value = in_memory(place.base.type), "zeroinitializer"
+        for lane in range(place.active if place.step else 1):
+            one = self.new(f"load {element}, ptr {self.moved(address, element, lane * place.step)}, {align}")
+            value = self.new(f"insertelement {whole} {value}, {element} {one}, i64 {lane}")
+        return value if place.step else self._spread(whole, value, lanes)
+
+    def _spread(self, whole: str, value: str, lanes: int) -> str:
+        return self.new(f"shufflevector {whole} {value}, {whole} poison, <{lanes} x i32> zeroinitializer")
+
+    def store(self, node: Store) -> None:
+        place, lanes, dtype = node.place, node.value.type.lanes, node.value.type.dtype
+        whole, value = in_memory(node.value.type), self.of(node.value)
+        if dtype == "b1":
+            value = self.new(f"zext {self.typed(node.value)} to {whole}")
+        align, address = f"align {_bytes(dtype)}", self.address(place)
+        if lanes == 1 or (place.step == 1 and place.active == lanes):
+            self.lines.append(f"  store {whole} {value}, ptr {address}, {align}")
+        elif place.step == 1:
+            name = f"llvm.masked.store.v{lanes}{_suffix(dtype)}.p0"
+            self.declared.add(f"declare void @{name}({whole}, ptr, <{lanes} x i1>)")
+            mask = _mask(lanes, place.active)
+            self.lines.append(f"  call void @{name}({whole} {value}, ptr {align} {address}, {mask})")
+        else:
+            element = in_memory(place.base.type)
+            for lane in range(place.active):
+                one = self.new(f"extractelement {whole} {value}, i64 {lane}")
+                to = self.moved(address, element, lane * place.step)
+                self.lines.append(f"  store {element} {one}, ptr {to}, {align}")
+
+    # Computing ------------------------------------------------------------------------------------------------
+
+    def op(self, node: Op) -> None:
+        self.names[node] = self.new(self._operation(node))
+
+    def _operation(self, node: Op) -> str:
+        name, args = node.name, node.args
+        if name in _SPECIAL:
+            return _SPECIAL[name](self, node)
+        given, kind = args[0].type, args[0].type.dtype[0]
+        if name in _CALLS and kind == "f":
+            return self._call(name, node)
+        both = f"{self.typed(args[0])}, {self.of(args[1])}" if len(args) > 1 else self.typed(args[0])
+        if name in _ORDERED:
+            return f"fcmp {_ORDERED[name]} {both}" if kind == "f" else f"icmp {_sign(name, kind)} {both}"
+        if name == "neg":
+            return f"fneg {both}" if kind == "f" else f"sub {llvm_type(given)} zeroinitializer, {self.of(args[0])}"
+        return f"{_FLOAT[name] if kind == 'f' else name} {both}"
+
+    def _call(self, name: str, node: Op) -> str:
+        whole = llvm_type(node.type)
+        lanes = f"v{node.type.lanes}" if node.type.lanes > 1 else ""
+        full = f"llvm.{_INTRINSIC.get(name, name)}.{lanes}{_suffix(node.type.dtype)}"
+        self.declared.add(f"declare {whole} @{full}({', '.join([whole] * len(node.args))})")
+        return f"call {whole} @{full}({', '.join(map(self.typed, node.args))})"
+
+    def select(self, node: Op) -> str:
+        return f"select {', '.join(map(self.typed, node.args))}"
+
+    def bits(self, node: Op) -> str:
+        return f"bitcast {self.typed(node.args[0])} to {llvm_type(node.type)}"
+
+    def invert(self, node: Op) -> str:
+        ones = _literal(Constant(node.type, True if node.type.dtype == "b1" else -1))
+        return f"xor {self.typed(node.args[0])}, {ones}"
+
+    def splat(self, node: Op) -> str:
+        whole = llvm_type(node.type)
+        first = self.new(f"insertelement {whole} poison, {self.typed(node.args[0])}, i64 0")
+        return f"shufflevector {whole} {first}, {whole} poison, <{node.type.lanes} x i32> zeroinitializer"
+
+    def half(self, node: Op) -> str:
+        """The front or the back half of a vector."""
+        lanes, whole = node.type.lanes, llvm_type(node.args[0].type)
+        start = 0 if node.name == "front" else lanes
+        order = ", ".join(f"i32 {start + i}" for i in range(lanes))
+        return f"shufflevector {whole} {self.of(node.args[0])}, {whole} poison, <{lanes} x i32> <{order}>"
+
+    def interleaved(self, node: Op) -> str:
+        """The lower or upper halves of two vectors, an element of the one and of the other in turn."""
+        lanes = node.type.lanes
+        start = 0 if node.name == "low" else lanes // 2
+        order = [f"i32 {start + i // 2 + i % 2 * lanes}" for i in range(lanes)]
+        both = ", ".join(map(self.typed, node.args))
+        return f"shufflevector {both}, <{lanes} x i32> <{', '.join(order)}>"
+
+    def cast(self, node: Op) -> str:
+        source, target = node.args[0].type.dtype, node.type.dtype
+        if target == "b1":
+            zero = _literal(Constant(node.args[0].type, 0))
+            return f"{'fcmp une' if source[0] == 'f' else 'icmp ne'} {self.typed(node.args[0])}, {zero}"
+        return f"{_conversion(source, target)} {self.typed(node.args[0])} to {llvm_type(node.type)}"
+
+    def fold(self, node: Fold) -> None:
+        """Halves joined until one lane is left."""
+        value, type = self.of(node.vector), node.vector.type
+        while type.lanes > 1:
+            half, whole = Type(type.dtype, type.lanes // 2), llvm_type(type)
+            parts = []
+            for start in (0, half.lanes):
+                lanes = ", ".join(f"i32 {start + i}" for i in range(half.lanes))
+                parts.append(f"shufflevector {whole} {value}, {whole} poison, <{half.lanes} x i32> <{lanes}>")
+            if half.lanes == 1:
+                parts = [f"extractelement {whole} {value}, i64 {i}" for i in (0, 1)]
+            one, other = (Node(half) for _ in range(2))
+            self.names[one], self.names[other] = self.new(parts[0]), self.new(parts[1])
+            value, type = self._joined(node.name, one, other), half
+        self.names[node] = value
+
+    def _joined(self, name: str, one: Node, other: Node) -> str:
+        from static.backends.native import operations
+        from static.backends.native.ir import Builder
+
+        builder = Builder(())
+        joined = operations.JOINS[name](builder, one, other)
+        self.statements(builder.body)
+        return self.of(joined)
+
+    def loop(self, node: Loop) -> None:
+        self.count += 1
+        number, before = self.count, self.block
+        self.lines += [f"  br label %L{number}", f"L{number}:"]
+        self.block = f"L{number}"
+        pairs = list(zip(node.carried, node.inits, strict=True))
+        self.names[node.counter] = f"%i{number}"
+        for i, (value, _) in enumerate(pairs):
+            self.names[value] = f"%c{number}_{i}"
+        hole = len(self.lines)
+        self.statements(node.body)
+        after = self.new(f"add nuw nsw i64 %i{number}, {node.step}")
+        more = self.new(f"icmp ult i64 {after}, {node.stop}")
+        phis = [f"  %i{number} = phi i64 [ {node.start}, %{before} ], [ {after}, %{self.block} ]"]
+        for (value, init), given in zip(pairs, node.gives, strict=True):
+            incoming = f"[ {self.of(init)}, %{before} ], [ {self.of(given)}, %{self.block} ]"
+            phis.append(f"  {self.names[value]} = phi {llvm_type(value.type)} {incoming}")
+        self.lines[hole:hole] = phis
+        self.lines += [f"  br i1 {more}, label %L{number}, label %E{number}", f"E{number}:"]
+        self.block = f"E{number}"
+        for result, given in zip(node.results, node.gives, strict=True):
+            self.names[result] = self.of(given)
+
+
+_EMIT: Mapping[type, Callable[[_Writer, Any], None]] = {
+    Load: _Writer.load,
+    Store: _Writer.store,
+    Op: _Writer.op,
+    Fold: _Writer.fold,
+    Loop: _Writer.loop,
+}
+_SPECIAL: Mapping[str, Callable[[_Writer, Op], str]] = {
+    "select": _Writer.select,
+    "bits": _Writer.bits,
+    "not": _Writer.invert,
+    "splat": _Writer.splat,
+    "cast": _Writer.cast,
+    "front": _Writer.half,
+    "back": _Writer.half,
+    "low": _Writer.interleaved,
+    "high": _Writer.interleaved,
+}
+
+
+def _literal(constant: Constant) -> str:
+    """A number as LLVM writes it, in every lane."""
+    type, number = constant.type, constant.number
+    if isinstance(number, tuple):
+        one = Type(type.dtype, 1)
+        return f"<{', '.join(f'{llvm_type(one)} {_literal(Constant(one, n))}' for n in number)}>"
+    if type.dtype == "b1":
+        text = "true" if number else "false"
+    elif type.dtype[0] == "f":
+        rounded = float(np.float32(number)) if type.dtype == "f4" else float(number)
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+    else:
+        text = str(int(number))
+    return text if type.lanes == 1 else f"splat ({llvm_type(Type(type.dtype, 1))} {text})"
+
+
+def _bytes(dtype: str) -> int:
+    return int(dtype[1:])
+
+
+def _suffix(dtype: str) -> str:
+    return f"{'f' if dtype[0] == 'f' else 'i'}{8 * _bytes(dtype)}"
+
+
+def _mask(lanes: int, active: int) -> str:
+    return f"<{lanes} x i1> <{', '.join('i1 true' if i < active else 'i1 false' for i in range(lanes))}>"
+
+
+def _sign(name: str, kind: str) -> str:
+    return name if name in ("eq", "ne") else ("s" if kind == "i" else "u") + name
+
+
+def _conversion(source: str, target: str) -> str:
+    """How LLVM turns numbers of one dtype into another's."""
+    wider = _bytes(target) > _bytes(source)
+    if source[0] == "f":
+        return "fpext" if wider else "fptrunc"
+    if target[0] == "f":
+        return "sitofp" if source[0] == "i" else "uitofp"
+    if source == "b1":
+        return "zext"
+    if _bytes(target) == _bytes(source):
+        return "bitcast"
+    return ("sext" if source[0] == "i" else "zext") if wider else "trunc"

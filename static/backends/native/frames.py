@@ -1,0 +1,81 @@
+"""Where the values of a program lie for given sizes: at addresses that are known, or from the start of something else.
+
+Where a view lies is found by looking at it: NumPy makes the view of an array that takes no memory, whose address and
+strides say the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from graphs.ir import Node
+from graphs.ops.control import part
+from static.backends.native.recipes import Laid, Place
+from static.codegen.lowering import LoweredGraph
+from static.codegen.sizes import resolve
+from static.passes.iteration_space import result
+
+
+class Frame:
+    """A program, what of it is the same in every call, and the sizes."""
+
+    def __init__(self, program: LoweredGraph, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> None:
+        self.program, self.values, self.sizes = program, values, sizes
+        self.owner = program.schedule.owner
+        self.results: dict[Node, list[Node]] = {}
+        for node in program.schedule.order:
+            if node.op in (result, part):
+                self.results.setdefault(node.inputs[0], []).append(node)
+        self._shown: dict[Node, np.ndarray[Any, Any]] = {}
+        self._roots: dict[Node, Node] = {}
+
+    def laid(self, node: Node, start: Callable[[Node], Place]) -> Laid:
+        """Where a value lies; `start` says where those do that are neither fixed nor views."""
+        array = self.values.get(node)
+        if array is not None:
+            return Laid(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
+        array, base = self._show(node), self._show(self.root(node))
+        which, offset = start(self.root(node))
+        return Laid(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
+
+    def root(self, node: Node) -> Node:
+        """The node that this is a view of."""
+        if node not in self._roots:
+            one = node
+            while one.op is not part and self.owner[one] is not one:
+                one = one.inputs[0]
+            self._roots[node] = one
+        return self._roots[node]
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """The shape of a value in numbers."""
+        found: tuple[int, ...] = resolve(node.spec.shape, self.sizes)
+        return found
+
+    def _show(self, node: Node) -> np.ndarray[Any, Any]:
+        """An array that lies in memory as the value will: one element that stands for all, in row-major order."""
+        waiting = [node]
+        while waiting[-1] is not self.root(waiting[-1]) and waiting[-1] not in self._shown:
+            waiting.append(waiting[-1].inputs[0])
+        for one in reversed(waiting):
+            if one not in self._shown:
+                self._shown[one] = self._view(one) if one is not waiting[-1] else self._owner(one)
+        return self._shown[node]
+
+    def _view(self, node: Node) -> np.ndarray[Any, Any]:
+        attrs = {key: resolve(value, self.sizes) for key, value in node.attrs.items()}
+        view: np.ndarray[Any, Any] = node.op.kernel(self._shown[node.inputs[0]], **attrs)
+        return view
+
+    def _owner(self, node: Node) -> np.ndarray[Any, Any]:
+        shape, one = self.shape(node), np.empty(1, node.spec.dtype)
+        return np.lib.stride_tricks.as_strided(one, shape, row_major(shape, one.itemsize))
+
+
+def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The bytes between neighbours along each axis, in row-major order."""
+    return tuple(math.prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape)))

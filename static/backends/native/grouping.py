@@ -1,0 +1,272 @@
+"""Groups for native code: elementwise ops and reductions over one space become one node, in one walk over the graph.
+
+    %3 = multiply(%1, %2)                 %3 = fused(%1, %2; body, space=(8, 64))
+    %4 = max(%3, axis=(1), keepdims=True) %4 = result(%3, number=0)
+    %5 = subtract(%3, %4)
+
+The node is that of `static/passes/iteration_space.py`, so that order, places and sharing are the planner's. Unlike
+groups for NumPy these need no size to pay: what lies between stays in registers.
+
+A group that reduces whole rows (all axes from its `split` on) may read what that gives, as a number a row. Any other
+reduction is added up in memory, row by row: it is `late`, and nothing in the group may read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphs import dims
+from graphs.dims import Shape
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops import movement
+from static.backends.native import functions
+from static.passes.iteration_space import Position, aligned, fused, is_view, result
+from static.rebuild import rebuilt
+
+MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
+LARGEST_ROW = 1 << 16  # elements of a row whose reductions are read in the group: rows pass through the cache again
+RECENT = 4  # groups of one space that a node is offered to, the latest ones
+REDUCTIONS = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"}
+
+
+def group(graph: Graph) -> Graph:
+    """The graph with its elementwise ops and reductions in groups. Takes time in proportion to the nodes."""
+    return Grouping(graph).run()
+
+
+def is_computed(node: Node) -> bool:
+    """Whether a node is elementwise and native."""
+    elementwise = node.op.family == "elementwise" or node.op is movement.astype
+    return elementwise and functions.computed_in(node) is not None
+
+
+def is_reduced(node: Node) -> bool:
+    """Whether a node is a reduction that is native, in the dtype of its result."""
+    if node.op.name not in REDUCTIONS or node.op.family != "reduction":
+        return False
+    source, target = node.inputs[0].spec.dtype, node.spec.dtype
+    known = all(d.kind in functions.ANY and d.itemsize in functions.WIDTHS for d in (source, target))
+    if node.op.name == "mean" and (source != target or target.kind != "f"):
+        return False
+    return known and not (source.kind == "f" and target.kind in "iu")
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node is a constant of one element, which code may hold."""
+    value = node.attrs["value"] if node.op is CONSTANT else None
+    return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in functions.ANY
+
+
+def reduced_axes(node: Node, space: Shape) -> set[int]:
+    """The axes of the space that a reduction goes over."""
+    missing = len(space) - len(node.inputs[0].spec.shape)
+    return {axis + missing for axis in node.attrs["axis"]}
+
+
+class Group:
+    """Nodes over one space, where their values lie in it, and the axis from which on reductions take all."""
+
+    def __init__(self, space: Shape) -> None:
+        self.space = space
+        self.nodes: list[Node] = []
+        self.known: dict[Node, Position] = {}
+        self.late: set[Node] = set()
+        self.split: int | None = None
+        self.full = tuple(not dims.same(size, 1) for size in space)
+
+    def admits(self, node: Node) -> bool:
+        """Takes the node if its value can be computed here."""
+        if len(self.nodes) >= MOST_NODES or any(source in self.late for source in node.inputs):
+            return False
+        shapes = [aligned(source.spec.shape, self.space) for source in node.inputs]
+        places = [self.known.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
+        if any(place is None for place in places):
+            return False
+        if node.op.name in REDUCTIONS and node.op.family == "reduction":
+            return self._admits_reduction(node, places[0])
+        return self._admits_value(node, places, shapes)
+
+    def _admits_value(self, node: Node, places: list[Position | None], shapes: list[Position | None]) -> bool:
+        whole = aligned(node.spec.shape, self.space)
+        if whole is None or (node.op is movement.reshape and places[0] != whole):
+            return False
+        if any(shape is None or not _within(place, shape) for place, shape in zip(places, shapes, strict=True)):
+            return False
+        place = places[0] if is_view(node) and places[0] is not None else whole  # a view is as little as what it is of
+        if place != self.full and (self.split is None or any(place[self.split :])):
+            return False
+        self._take(node, place)
+        return True
+
+    def _admits_reduction(self, node: Node, place: Position | None) -> bool:
+        if place != self.full:
+            return False
+        over = reduced_axes(node, self.space)
+        kept = [axis for axis, varies in enumerate(self.full) if varies and axis not in over]
+        first = kept[-1] + 1 if kept else 0
+        taken = {axis for axis, varies in enumerate(self.full) if varies and axis >= first}
+        rows = bool(taken) and {axis for axis in over if self.full[axis]} == taken
+        if rows and self.split is None:
+            self.split = first
+        if rows and first == self.split:
+            row = dims.product(self.space[first:])
+            self._take(node, tuple(varies and axis < first for axis, varies in enumerate(self.full)))
+            if not isinstance(row, int) or row > LARGEST_ROW:
+                self.late.add(node)
+        else:
+            self._take(node, self.full)
+            self.late.add(node)
+        return True
+
+    def _take(self, node: Node, place: Position) -> None:
+        self.nodes.append(node)
+        self.known[node] = place
+
+
+def _within(place: Position | None, shape: Position) -> bool:
+    return place is not None and all(s or not p for p, s in zip(place, shape, strict=True))
+
+
+class Grouping:
+    """Steps in an order, each a node or a group; a node joins the earliest group after all that it reads."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.users = graph.users()
+        self.handed_out = set(graph.outputs)
+        self.steps: list[Node | Group] = []
+        self.at: dict[Node, int] = {}
+        self.of_space: dict[Shape, list[int]] = {}
+        self.made: dict[Node, Node] = {}
+        self.order: list[Node] = []
+
+    def run(self) -> Graph:
+        """The graph with groups."""
+        for node in self.graph.nodes:
+            if node.op.family == "source":  # inputs and constants come before all steps
+                self.at[node] = -1
+                self._emit(node)
+            else:
+                self._put(node)
+        for step in self.steps:
+            if isinstance(step, Group):
+                self._emit_group(step)
+            else:
+                self._emit(step)
+        inputs, outputs = ([self.made[n] for n in chosen] for chosen in (self.graph.inputs, self.graph.outputs))
+        return Graph(self.graph.name, inputs, self.order, outputs)
+
+    def _put(self, node: Node) -> None:
+        """Give the node a place in the order: a group that takes it, a new group, or a step of its own."""
+        computed, reduced = is_computed(node), is_reduced(node)
+        read = {self.at[s] for s in node.inputs if self.at[s] >= 0 and isinstance(self.steps[self.at[s]], Group)}
+        if computed or reduced or (is_view(node) and read):
+            space = node.inputs[0].spec.shape if reduced else node.spec.shape
+            alike = self.of_space.get(space, [])[-RECENT:]
+            for number in sorted(read.union(alike if computed or reduced else ())):
+                if self._joins(node, number):
+                    self.at[node] = number
+                    return
+            if (computed or reduced) and self._starts(node, space):
+                return
+        self.at[node] = len(self.steps)
+        self.steps.append(node)
+
+    def _starts(self, node: Node, space: Shape) -> bool:
+        new = Group(space)
+        if not new.admits(node):
+            return False
+        self.at[node] = len(self.steps)
+        self.of_space.setdefault(space, []).append(len(self.steps))
+        self.steps.append(new)
+        return True
+
+    def _joins(self, node: Node, number: int) -> bool:
+        """Whether the group of this number takes the node: all that it reads is computed there or before."""
+        one = self.steps[number]
+        if not isinstance(one, Group) or any(self.at[s] > number for s in node.inputs):
+            return False
+        if any(self.at[s] == number and s not in one.known for s in node.inputs):
+            return False
+        return one.admits(node)
+
+    def _emit(self, node: Node) -> None:
+        self.made[node] = rebuilt(node, self.made)
+        self.order.append(self.made[node])
+
+    def _emit_group(self, one: Group) -> None:
+        needed = self._needed(one)
+        outputs = [node for node in one.nodes if node in needed and not is_view(node)]
+        if outputs:
+            body, operands = _body(one, outputs)
+            attrs = {"body": body, "space": one.space}
+            whole = Node.of(fused, [self.made[source] for source in operands], attrs, outputs[-1].source)
+            results = [Node.of(result, [whole], {"number": i}, node.source) for i, node in enumerate(outputs)]
+            self.made |= dict(zip(outputs, results, strict=True))
+            self.order += [whole, *results]
+        for node in one.nodes:
+            if node in needed and is_view(node):
+                self._emit(node)
+
+    def _needed(self, one: Group) -> set[Node]:
+        """The nodes that something outside reads, and what views that are read outside look at."""
+        inside = set(one.nodes)
+        needed: set[Node] = set()
+        for node in reversed(one.nodes):
+            if node in self.handed_out or node in needed or any(user not in inside for user in self.users[node]):
+                needed.add(node)
+                if is_view(node):
+                    needed.add(node.inputs[0])
+        return needed
+
+
+def analysed(body: Graph, space: Shape) -> Group:
+    """The group that a body was made of: where its values lie, and what is late."""
+    found = Group(space)
+    for node in body.nodes:
+        if node.inputs and not found.admits(node):
+            raise AssertionError(f"{node.op.name} {node.spec} was admitted to the space {space} before")
+    return found
+
+
+def stages(body: Graph) -> dict[Node, int]:
+    """For each node how many reductions of rows it waits for: one more than what it reads of these."""
+    found: dict[Node, int] = {}
+    for node in body.nodes:
+        waits = [found[s] + (s.op.family == "reduction") for s in node.inputs]
+        found[node] = max(waits, default=0)
+    return found
+
+
+def _body(one: Group, outputs: list[Node]) -> tuple[Graph, list[Node]]:
+    """The graph of a group in the order in which its kernel runs, and the nodes outside that it takes as operands."""
+    made: dict[Node, Node] = {}
+    operands: list[Node] = []
+    for node in _alive(one, outputs):
+        for source in node.inputs:
+            if source not in made:
+                made[source] = _operand(source, len(operands))
+                if made[source].op is INPUT:
+                    operands.append(source)
+        made[node] = Node(node.op, [made[source] for source in node.inputs], node.attrs, node.spec, node.source)
+    loose = Graph("fused", [made[s] for s in operands], made.values(), [made[node] for node in outputs])
+    stage = stages(loose)
+    nodes = sorted(loose.nodes, key=lambda node: (bool(node.inputs), stage[node]))
+    return Graph("fused", loose.inputs, nodes, loose.outputs), operands
+
+
+def _operand(source: Node, number: int) -> Node:
+    if is_number(source):
+        return source
+    return Node(INPUT, (), {"name": f"arg{number}", "spec": source.spec}, source.spec, source.source)
+
+
+def _alive(one: Group, outputs: list[Node]) -> Iterator[Node]:
+    """The nodes that the outputs need: not the views that only something outside reads."""
+    alive = set(outputs)
+    for node in reversed(one.nodes):
+        if node in alive:
+            alive.update(node.inputs)
+    return (node for node in one.nodes if node in alive)

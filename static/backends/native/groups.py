@@ -1,0 +1,149 @@
+"""A group as loops: over rows, and in each row over vectors; what nobody outside reads stays in registers.
+
+A recipe says all that the code depends on, and is the key of a kernel: groups that do the same share one. In a row the
+steps run in stages. A reduction of rows is carried through the loops of a row in vectors and folded at its end; the
+steps that read it run in the next stage, and what they read of an earlier one passes through memory.
+
+Sums are made in one order, whatever the machine: in the lanes of vectors, blocks of a long row by themselves, then
+halves of a vector. A sum over rows is added up row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from static.backends.native import functions, operations
+from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value
+from static.backends.native.rows import Context, Laid, Row
+from static.backends.native.steps import Array, Step
+
+
+class Group(NamedTuple):
+    """A recipe: the sizes of the axes, of which those from `split` on make a row, and what is read, done and written.
+
+    Each result is an array and the number of the step that it is of.
+    """
+
+    sizes: tuple[int, ...]
+    split: int
+    operands: tuple[Array, ...]
+    results: tuple[tuple[Array, int], ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes."""
+        return math.prod(self.sizes) * len(self.steps)
+
+    def scratch(self) -> list[tuple[str, int]]:
+        """The dtype and elements of each buffer that the kernel needs beside operands and results."""
+        row = math.prod(self.sizes[self.split :])
+        return [(self.steps[number].gives, row) for number in self.kept()]
+
+    def kept(self) -> list[int]:
+        """The steps whose values a later stage reads again, and that are no results."""
+        written = {number for _, number in self.results}
+        found: dict[int, None] = {}
+        for step in self.steps:
+            for kind, number, *_ in step.args:
+                if kind == "step" and self._passes(number, step.stage) and number not in written:
+                    found[number] = None
+        return list(found)
+
+    def _passes(self, number: int, stage: int) -> bool:
+        source = self.steps[number]
+        return not source.row and not source.over and source.stage < stage
+
+    def lower(self) -> Kernel:
+        """The kernel: its parameters are operands, results and scratch buffers, in this order."""
+        return _Lowering(self).run()
+
+
+class _Lowering:
+    def __init__(self, recipe: Group) -> None:
+        self.recipe, kept = recipe, recipe.kept()
+        arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
+        self.b = Builder([*(array.dtype for array in arrays), *(recipe.steps[n].gives for n in kept)])
+        inner = (*[0] * recipe.split, *_row_major(recipe.sizes[recipe.split :]))
+        arrays += [Array(recipe.steps[n].gives, inner) for n in kept]
+        laid = list(zip(self.b.parameters, arrays, strict=True))
+        self.results: dict[int, list[Laid]] = {}
+        for one, n in zip(laid[len(recipe.operands) :], [*(n for _, n in recipe.results), *kept], strict=True):
+            self.results.setdefault(n, []).append(one)
+        self.context = Context(self.b, recipe.sizes, recipe.steps, laid[: len(recipe.operands)], self.results)
+
+    def run(self) -> Kernel:
+        """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
+        late = [n for n, step in enumerate(self.recipe.steps) if step.over == "memory"]
+        for n in late:
+            self._each(n, lambda n, place: self.b.store(place, self.context.start(n, 1)))
+        self.b.nest(self.recipe.sizes[: self.recipe.split], self._row)
+        for n in late:
+            if self.recipe.steps[n].name == "mean":
+                self._each(n, lambda n, place: self.b.store(place, self._divided(n, self.b.load(place, 1))))
+        return self.b.kernel()
+
+    def _each(self, n: int, visit: Callable[[int, Place], None]) -> None:
+        """Visit every element of a result, a number at a time."""
+        for parameter, array in self.results[n]:
+            axes = [(size, stride) for size, stride in zip(self.recipe.sizes, array.strides, strict=True) if stride]
+
+            def inner(counters: Sequence[Index], p: Parameter = parameter, axes: Any = axes) -> None:
+                visit(n, self.b.place(p, list(zip(counters, [s for _, s in axes], strict=True)), 1, 1))
+
+            self.b.nest([size for size, _ in axes], inner)
+
+    def _divided(self, n: int, total: Value) -> Value:
+        """A mean of a sum; any other reduction is what it is."""
+        step = self.recipe.steps[n]
+        if step.name != "mean":
+            return total
+        return self.b.op("div", total, self.b.constant(float(step.taken), total.type))
+
+    def _row(self, counters: Sequence[Index]) -> None:
+        steps = self.recipe.steps
+        for stage in range(1 + max(step.stage for step in steps)):
+            numbers = [n for n, step in enumerate(steps) if step.stage == stage]
+            for n in numbers:
+                if steps[n].row and not steps[n].over:
+                    self._number(n, counters)
+            self._stage([n for n in numbers if not steps[n].row or steps[n].over], counters)
+
+    def _number(self, n: int, counters: Sequence[Index]) -> None:
+        """A step that gives a number a row."""
+        step = self.recipe.steps[n]
+        args = [self.context.number(arg, counters) for arg in step.args]
+        self._known(n, functions.compute(self.b, step.name, step.dtype, args), counters)
+
+    def _known(self, n: int, value: Value, counters: Sequence[Index]) -> None:
+        """Note a number of this row, and write it where it is a result."""
+        self.context.rows[n] = value
+        for laid in self.results.get(n, ()):
+            self.b.store(self.context.at(laid, counters), operations.cast(self.b, value, laid[1].dtype))
+
+    def _stage(self, numbers: Sequence[int], counters: Sequence[Index]) -> None:
+        """The steps of a stage over one row; then what it reduces is known."""
+        if not numbers:
+            return
+        folds = [n for n in numbers if self.recipe.steps[n].over == "row"]
+        totals = self._axes(self.recipe.split, numbers, counters, [self.context.start(n, LANES) for n in folds])
+        for n, total in zip(folds, totals, strict=True):
+            self._known(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), counters)
+
+    def _axes(
+        self, axis: int, numbers: Sequence[int], counters: Sequence[Index], totals: Sequence[Value]
+    ) -> Sequence[Value]:
+        """The loops over the axes of a row, which carry what is reduced."""
+        if axis == len(self.recipe.sizes) - 1:
+            return Row(self.context, numbers, counters).run(totals)
+
+        def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
+            return self._axes(axis + 1, numbers, (*counters, counter), carried)
+
+        return self.b.loop(self.recipe.sizes[axis], 1, totals, turn)
+
+
+def _row_major(sizes: Sequence[int]) -> list[int]:
+    return [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]

@@ -1,0 +1,226 @@
+"""The loop IR: what a kernel does, in seven kinds of node, before any machine is known.
+
+    kernel k(p0: f32, p1: f32)
+      v1 = loop i from 0 to 96 by 16 carrying a = 0.0
+        v2 = load p0[i ...] f32x16
+        v3 = add(a, v2)
+        carry v3
+      v4 = fold add(v1)
+      store p1[0] = v4
+
+A value is a vector of a fixed number of lanes (one lane: a number); the same lanes on every machine, so that sums are
+made in the same order everywhere. Loops say how far they go in numbers: a kernel is made for sizes that are known.
+Addresses are counted in elements, and linear in the counters of the loops around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+LANES = 16
+"""The lanes of a vector: as many float32 as the widest registers hold. Narrower machines use several registers."""
+
+
+class Type(NamedTuple):
+    """What a value is: NumPy's letter and bytes of its elements (`f4`; `b1` is a truth), and how many there are."""
+
+    dtype: str
+    lanes: int
+
+    def __str__(self) -> str:
+        return self.dtype if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """Something that is computed once: nodes of the IR, the counter of a loop, and what a loop carries."""
+
+    type: Type
+
+
+@dataclass(eq=False, slots=True)
+class Parameter(Value):
+    """The address of the first element of an operand, a result or a scratch buffer."""
+
+    number: int
+
+
+@dataclass(eq=False, slots=True)
+class Constant(Value):
+    """One number in every lane."""
+
+    number: Any
+
+
+class Place(NamedTuple):
+    """Elements of a parameter: lane i lies at offset + counters * strides + i * step; only `active` lanes count."""
+
+    base: Parameter
+    offset: int
+    terms: tuple[tuple[Value, int], ...]
+    step: int
+    active: int
+
+
+@dataclass(eq=False, slots=True)
+class Load(Value):
+    """The elements at a place; lanes that are not active are 0."""
+
+    place: Place
+
+
+@dataclass(eq=False, slots=True)
+class Store:
+    """Writes the active lanes of a value to a place."""
+
+    place: Place
+    value: Value
+
+
+@dataclass(eq=False, slots=True)
+class Op(Value):
+    """An operation lane by lane; `operations` in `emit` lists them."""
+
+    name: str
+    args: tuple[Value, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Fold(Value):
+    """The lanes of a vector made one: the upper half joined with the lower, until one is left."""
+
+    name: str
+    vector: Value
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """Runs `body` for each counter from `start` in steps; each `carried` value becomes what the body `gives` for it.
+
+    `results` are the carried values after the last turn. There is at least one turn.
+    """
+
+    start: int
+    stop: int
+    step: int
+    counter: Value
+    inits: Sequence[Value]
+    carried: Sequence[Value]
+    body: list[Statement] = field(default_factory=list)
+    gives: Sequence[Value] = ()
+    results: Sequence[Value] = ()
+
+
+Statement = Load | Store | Op | Fold | Loop
+COUNTER = Type("i8", 1)
+Index = Value | int
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A function of addresses: its parameters, and what it does."""
+
+    parameters: Sequence[Parameter]
+    body: list[Statement]
+
+
+class Builder:
+    """Writes a kernel: each method appends a node to the innermost open loop and gives its value."""
+
+    def __init__(self, dtypes: Sequence[str]) -> None:
+        self.parameters = [Parameter(Type(dtype, 1), number) for number, dtype in enumerate(dtypes)]
+        self.body: list[Statement] = []
+        self._constants: dict[tuple[Any, str, Type], Constant] = {}
+
+    def kernel(self) -> Kernel:
+        """What was written."""
+        return Kernel(self.parameters, self.body)
+
+    def constant(self, number: Any, like: Type) -> Constant:
+        """A number in every lane."""
+        key = number, str(number), like  # 0.0 and -0.0 are equal, and not the same
+        if key not in self._constants:
+            self._constants[key] = Constant(like, number)
+        return self._constants[key]
+
+    def place(
+        self, base: Parameter, terms: Sequence[tuple[Index, int]], step: int = 1, active: int = LANES, offset: int = 0
+    ) -> Place:
+        """The place at these counters; a counter may be a number, where its loop has one turn."""
+        kept = []
+        for counter, stride in terms:
+            if isinstance(counter, int):
+                offset += counter * stride
+            elif stride:
+                kept.append((counter, stride))
+        return Place(base, offset, tuple(kept), step, active)
+
+    def load(self, place: Place, lanes: int = LANES) -> Value:
+        """The elements at a place: bytes that are truths become truths."""
+        node = Load(Type(place.base.type.dtype, lanes), place)
+        self.body.append(node)
+        return node
+
+    def store(self, place: Place, value: Value) -> None:
+        """Write a value."""
+        self.body.append(Store(place, value))
+
+    def op(self, name: str, *args: Value, type: Type | None = None) -> Value:
+        """An operation on values of one type, which is the result's too unless it is given."""
+        node = Op(type or args[0].type, name, args)
+        self.body.append(node)
+        return node
+
+    def splat(self, number: Value, lanes: int) -> Value:
+        """A number in every lane."""
+        if number.type.lanes == lanes:
+            return number
+        if isinstance(number, Constant):
+            return self.constant(number.number, Type(number.type.dtype, lanes))
+        return self.op("splat", number, type=Type(number.type.dtype, lanes))
+
+    def fold(self, name: str, vector: Value) -> Value:
+        """All lanes joined to one number."""
+        node = Fold(Type(vector.type.dtype, 1), name, vector)
+        self.body.append(node)
+        return node
+
+    def loop(
+        self,
+        stop: int,
+        step: int,
+        inits: Sequence[Value],
+        turn: Callable[[Index, Sequence[Value]], Sequence[Value] | None],
+        start: int = 0,
+    ) -> Sequence[Value]:
+        """A loop whose body `turn(counter, carried)` writes; a single turn is written without a loop, none not at all.
+
+        Gives the carried values after the last turn.
+        """
+        if stop <= start:
+            return inits
+        if stop - start <= step:
+            return turn(start, inits) or ()
+        counter = Value(COUNTER)
+        carried = [Value(init.type) for init in inits]
+        node = Loop(start, stop, step, counter, inits, carried, results=[Value(init.type) for init in inits])
+        outside, self.body = self.body, node.body
+        node.gives = turn(counter, carried) or ()
+        self.body = outside
+        self.body.append(node)
+        return node.results
+
+    def nest(
+        self, sizes: Sequence[int], turn: Callable[[Sequence[Index]], None], counters: Sequence[Index] = ()
+    ) -> None:
+        """Loops inside each other over axes of these sizes, which carry nothing."""
+        if not sizes:
+            turn(counters)
+            return
+
+        def inner(counter: Index, _: Sequence[Value]) -> None:
+            self.nest(sizes[1:], turn, (*counters, counter))
+
+        self.loop(sizes[0], 1, (), inner)

@@ -1,0 +1,52 @@
+"""What functions and reductions are made of: comparisons, casts, extremes, and how two parts become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from static.backends.native.ir import Builder, Type, Value
+
+Write = Callable[..., Value]
+
+
+def cast(b: Builder, x: Value, dtype: str) -> Value:
+    """The value in another dtype."""
+    return x if x.type.dtype == dtype else b.op("cast", x, type=Type(dtype, x.type.lanes))
+
+
+def test(b: Builder, name: str, *args: Value) -> Value:
+    """A comparison: a truth a lane."""
+    return b.op(name, *args, type=Type("b1", args[0].type.lanes))
+
+
+def maximum(b: Builder, x: Value, y: Value) -> Value:
+    """The larger; NaN where either is."""
+    return _extreme(b, "gt", x, y)
+
+
+def minimum(b: Builder, x: Value, y: Value) -> Value:
+    """The smaller; NaN where either is."""
+    return _extreme(b, "lt", x, y)
+
+
+def _extreme(b: Builder, name: str, x: Value, y: Value) -> Value:
+    chosen = test(b, name, x, y)
+    if x.type.dtype[0] == "f":
+        chosen = b.op("or", chosen, test(b, "ne", x, x))
+    return b.op("select", chosen, x, y, type=x.type)
+
+
+def operation(name: str) -> Write:
+    """One operation of the loop IR as a function."""
+    return lambda b, *args: b.op(name, *args)
+
+
+JOINS: dict[str, Write] = {
+    "add": operation("add"),
+    "mul": operation("mul"),
+    "max": maximum,
+    "min": minimum,
+    "and": operation("and"),
+    "or": operation("or"),
+}
+"""How two parts of a reduction become one."""

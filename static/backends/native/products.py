@@ -1,0 +1,212 @@
+"""Matrix products in tiles of registers: each element of the result is one chain of fused multiply-adds over k.
+
+A tile is some rows by some vectors of columns, with an accumulator each, as many as there are registers. The tile
+decides how fast a product is and not what it gives, so that all machines give the same bits. A long k is cut: then the
+chain goes through the result. Where rows of the right matrix lie far apart its panel is packed first, and where its
+columns do not lie side by side the whole of it is turned: once for all products of a segment where it is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from static.backends.native.copies import turn
+from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
+
+LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
+ROWS = {32: {1: 16, 2: 12, 3: 8, 4: 6}, 16: {1: 8, 2: 6, 3: 4, 4: 2}}  # of a tile, by registers and vectors
+FAR = 64  # elements between rows of the right matrix from which on packing pays
+
+
+class Matrix(NamedTuple):
+    """How a stack of matrices lies: elements between matrices along each axis of the stack, rows and columns."""
+
+    batch: tuple[int, ...]
+    row: int
+    column: int
+
+
+class Product(NamedTuple):
+    """A recipe: `batch` products of f[rows, inner] and f[inner, columns], on a machine with so many registers."""
+
+    dtype: str
+    batch: tuple[int, ...]
+    rows: int
+    inner: int
+    columns: int
+    left: Matrix
+    right: Matrix
+    out: Matrix
+    registers: int
+
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes: a vector at a time."""
+        return math.prod(self.batch) * self.rows * self.inner * -(-self.columns // LANES)
+
+    @property
+    def turns(self) -> bool:
+        """Whether the right matrix is turned before it is read."""
+        return self.right.column != 1 and self.columns > 1
+
+    def scratch(self) -> list[tuple[str, int]]:
+        """The dtype and elements of each buffer that the kernel needs beside operands and result."""
+        if self.turns:
+            return [(self.dtype, self.inner * self.columns)]
+        return [(self.dtype, self._panel()[2] * self._panel()[0] * LANES)] if self.packs else []
+
+    @property
+    def packs(self) -> bool:
+        """Whether panels of the right matrix are packed."""
+        vectors, rows, _ = self._panel()
+        far = self.right.row > vectors * LANES and self.right.row >= FAR
+        return not self.turns and far and self.rows >= 3 * rows and self.inner >= 16
+
+    def _panel(self) -> tuple[int, int, int]:
+        """The vectors and rows of a tile, and the length of k in one go."""
+        vectors, rows = tile(self.rows, self.columns, self.registers * 4 // int(self.dtype[1:]))
+        pieces = max(1, -(-self.inner // LONGEST))
+        return vectors, rows, -(-self.inner // pieces)
+
+    def lower(self) -> Kernel:
+        """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
+        return _Lowering(self, *self._panel()).run()
+
+
+def tile(rows: int, columns: int, registers: int) -> tuple[int, int]:
+    """The vectors and rows of a tile: what wastes fewest lanes, and loads least for each multiplication."""
+    wanted = max(1, -(-columns // LANES))
+    best = (float("inf"), 1, 1)
+    for vectors, most in ROWS[max(16, registers)].items():
+        most = most if registers >= 16 else max(1, most // 2)
+        if vectors <= wanted:
+            count = max(1, min(rows, most))
+            count = -(-rows // -(-rows // count)) if rows else 1  # as many in each tile
+            waste = -(-wanted // vectors) * vectors / wanted
+            cost = waste * (vectors * count + 0.6 * vectors + 0.75 * count) / (vectors * count)
+            best = min(best, (cost, vectors, count))
+    return best[1], best[2]
+
+
+class _Tile(NamedTuple):
+    """A tile: its first row and column, rows, vectors, the lanes of the last of these, and the part of k."""
+
+    row: Index
+    column: Index
+    rows: int
+    vectors: int
+    lanes: int
+    first: int
+    stop: int
+
+
+class _Lowering:
+    def __init__(self, recipe: Product, vectors: int, rows: int, length: int) -> None:
+        self.recipe, self.vectors, self.rows, self.length = recipe, vectors, rows, length
+        self.b = Builder([recipe.dtype] * (3 + len(recipe.scratch())))
+        self.left, self.right, self.out = self.b.parameters[:3]
+        self.type = Type(recipe.dtype, LANES)
+        self.beside = recipe.right
+
+    def run(self) -> Kernel:
+        self.b.nest(self.recipe.batch, self._product)
+        return self.b.kernel()
+
+    def _product(self, batch: Sequence[Index]) -> None:
+        self.batch = batch
+        self.source, self.beside = self.right, self.recipe.right
+        self.stack = list(zip(batch, self.recipe.right.batch, strict=True))
+        if self.recipe.turns:
+            self._turn()
+        pieces = range(0, self.recipe.inner, self.length) if self.recipe.inner else [0]
+        for first in pieces:
+            self._columns(first, min(first + self.length, self.recipe.inner))
+
+    def _turn(self) -> None:
+        """Copy the right matrix to scratch, with its columns side by side."""
+        recipe, scratch, stack = self.recipe, self.b.parameters[3], self.stack
+        right = recipe.right
+
+        def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+            terms = [*stack, (row, right.row), (column, right.column)]
+            return self.b.place(self.right, terms, right.row, active, rows * right.row + columns * right.column)
+
+        def write(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+            terms = [(row, recipe.columns), (column, 1)]
+            return self.b.place(scratch, terms, 1, active, rows * recipe.columns + columns)
+
+        turn(self.b, recipe.inner, recipe.columns, read, write)
+        self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
+
+    def _columns(self, first: int, stop: int) -> None:
+        """The panels of columns: those of whole width, then what is left."""
+        width = self.vectors * LANES
+        whole = self.recipe.columns // width * width
+        self.b.loop(whole, width, (), lambda j, _: self._panel(j, self.vectors, LANES, first, stop))
+        if self.recipe.columns > whole:
+            rest = self.recipe.columns - whole
+            self._panel(whole, -(-rest // LANES), rest % LANES or LANES, first, stop)
+
+    def _panel(self, column: Index, vectors: int, lanes: int, first: int, stop: int) -> None:
+        if self.recipe.packs:
+            self._pack(column, vectors, lanes, first, stop)
+        whole = self.recipe.rows // self.rows * self.rows
+
+        def turn(row: Index, _: Sequence[Value]) -> None:
+            self._tile(_Tile(row, column, self.rows, vectors, lanes, first, stop))
+
+        self.b.loop(whole, self.rows, (), turn)
+        if self.recipe.rows > whole:
+            self._tile(_Tile(whole, column, self.recipe.rows - whole, vectors, lanes, first, stop))
+
+    def _pack(self, column: Index, vectors: int, lanes: int, first: int, stop: int) -> None:
+        """Copy a panel of the right matrix to scratch, one row after the other."""
+        scratch, width = self.b.parameters[3], vectors * LANES
+
+        def turn(k: Index, _: Sequence[Value]) -> None:
+            for v in range(vectors):
+                active = lanes if v == vectors - 1 else LANES
+                loaded = self.b.load(self._right(k, first, column, v, active))
+                self.b.store(self.b.place(scratch, [(k, width)], 1, LANES, v * LANES), loaded)
+
+        self.b.loop(stop - first, 1, (), turn)
+
+    def _right(self, k: Index, first: int, column: Index, vector: int, active: int) -> Place:
+        terms = [*self.stack, (k, self.beside.row), (column, 1)]
+        return self.b.place(self.source, terms, 1, active, first * self.beside.row + vector * LANES)
+
+    def _tile(self, one: _Tile) -> None:
+        spots = [(r, v) for r in range(one.rows) for v in range(one.vectors)]
+        inits: list[Value] = [self.b.constant(0.0, self.type)] * len(spots)
+        if one.first:
+            inits = [self.b.load(self._result(one, r, v)) for r, v in spots]
+        totals = self.b.loop(one.stop - one.first, 1, inits, lambda k, carried: self._multiply(one, k, carried))
+        for (r, v), total in zip(spots, totals, strict=True):
+            self.b.store(self._result(one, r, v), total)
+
+    def _result(self, one: _Tile, r: int, v: int) -> Place:
+        out = self.recipe.out
+        terms = [*zip(self.batch, out.batch, strict=True), (one.row, out.row), (one.column, out.column)]
+        active = one.lanes if v == one.vectors - 1 else LANES
+        return self.b.place(self.out, terms, out.column, active, r * out.row + v * LANES * out.column)
+
+    def _multiply(self, one: _Tile, k: Index, totals: Sequence[Value]) -> list[Value]:
+        """One more k for each accumulator of a tile."""
+        left = self.recipe.left
+        if self.recipe.packs:
+            width = one.vectors * LANES
+            places = [self.b.place(self.b.parameters[3], [(k, width)], 1, LANES, v * LANES) for v in range(one.vectors)]
+        else:
+            actives = [one.lanes if v == one.vectors - 1 else LANES for v in range(one.vectors)]
+            places = [self._right(k, one.first, one.column, v, a) for v, a in enumerate(actives)]
+        across = [self.b.load(place) for place in places]
+        terms = [*zip(self.batch, left.batch, strict=True), (one.row, left.row), (k, left.column)]
+        given = []
+        for r in range(one.rows):
+            offset = r * left.row + one.first * left.column
+            number = self.b.load(self.b.place(self.left, terms, 0, 1, offset), 1)
+            down = self.b.splat(number, LANES)
+            given += [self.b.op("fma", down, x, totals[r * one.vectors + v]) for v, x in enumerate(across)]
+        return given

@@ -1,0 +1,244 @@
+"""The scheduled graph as Python, in which runs of native nodes are one call: a segment.
+
+    def run(i0, i1, s5=..., k7=..., b7=...):
+        v5, v6, = (s5(i0, i1) or s5(rows(i0), rows(i1)))    # a segment makes what it hands out
+        k7(v5, b7)                                          # NumPy's kernel of a node without native code
+        return (v6, copy(b7),)
+
+Everything else is as `static/codegen/lowering.py` writes it. A view costs nothing where native code reads it: its
+address and strides are known when the program is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops.control import part, scan_op
+from graphs.ops.linalg import matmul
+from graphs.ops.movement import concat, reshape
+from graphs.ops.slicing import place
+from static import clock
+from static.backends.native.functions import ANY, WIDTHS
+from static.backends.native.grouping import group
+from static.codegen.lowering import LoweredGraph, Writer
+from static.codegen.results import LARGE
+from static.memory.schedule import Schedule, schedule
+from static.memory.sharing import writer
+from static.passes import pipeline
+from static.passes.iteration_space import fused
+
+
+class Segment(NamedTuple):
+    """Native nodes that run one after the other; what they are given as arguments, and what they make new."""
+
+    nodes: tuple[Node, ...]
+    given: tuple[Node, ...]
+    made: tuple[Node, ...]
+
+
+def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
+    """Group, schedule and write a graph, and what its loops and branches run."""
+    with clock.phase("group"):
+        grouped = pipeline.apply(group, graph)
+    planned = schedule(grouped)
+    with clock.phase("lower"):
+        return _program(grouped, planned, use_arena)
+
+
+def _program(graph: Graph, planned: Schedule, use_arena: bool) -> LoweredGraph:
+    planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
+    in_arena = list(planned.place) if use_arena else []
+    holders = [node for node in graph.nodes if node.op is not fused]
+    inner = {one: _program(one, planned.inner[one], use_arena) for node in holders for one in node.subgraphs}
+    lines = _Writer(graph, planned, set(in_arena), inner)
+    source = lines.write()
+    return LoweredGraph(
+        graph,
+        planned,
+        tuple(in_arena),
+        lines.compiled(source),
+        source,
+        tuple(lines.slots),
+        tuple(lines.lines),
+        frozenset(lines.fixed),
+        frozenset(lines.fresh),
+        inner,
+    )
+
+
+def natives(program: LoweredGraph) -> list[Node]:
+    """The nodes that run as native code, in order."""
+    return _natives(program.schedule, program.inner)
+
+
+def _natives(planned: Schedule, inner: Mapping[Graph, Any]) -> list[Node]:
+    owners = [node for node in planned.order if planned.owner[node] is node]
+    return [node for node in owners if is_native(node) or (node.op is scan_op and _is_whole(inner[node.attrs["body"]]))]
+
+
+def loops_of(program: LoweredGraph) -> set[Graph]:
+    """The bodies of the loops that run as native code."""
+    return {node.attrs["body"] for node in natives(program) if node.op is scan_op}
+
+
+def _is_whole(program: LoweredGraph) -> bool:
+    """Whether native code computes all that a program does."""
+    known = set(natives(program))
+    computed = [node for node in program.schedule.order if node.op.family != "source" and node not in known]
+    return all(
+        not node.has_effect and (writer(node) in known or (program.schedule.owner[node] is not node and node.op.view))
+        for node in computed
+    )
+
+
+def is_native(node: Node) -> bool:
+    """Whether a node that is no view runs as native code."""
+    return node.op is fused or is_product(node) or (node.op in (reshape, concat, place) and is_moved(node))
+
+
+def is_moved(node: Node) -> bool:
+    """Whether the elements of a node, and so of what it is made of, can be copied natively."""
+    if node.op is place and not all(isinstance(k, (slice, int)) for k in node.attrs["key"]):
+        return False
+    kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
+    return len(kinds) == 1 and node.spec.dtype.kind in ANY and node.spec.dtype.itemsize in WIDTHS
+
+
+def is_product(node: Node) -> bool:
+    """Whether a node is a product of matrices of one floating dtype."""
+    if node.op is not matmul or node.spec.dtype.kind != "f" or node.spec.dtype.itemsize < 4:
+        return False
+    return all(source.spec.dtype == node.spec.dtype and source.spec.ndim for source in node.inputs)
+
+
+class _Line(NamedTuple):
+    """A statement, the node that it computes, and the values that it reads."""
+
+    text: str
+    node: Node | None
+    reads: tuple[Node, ...] = ()
+
+
+class _Writer(Writer):
+    """Writes the body of `run` with segments."""
+
+    def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any]) -> None:
+        super().__init__(graph, planned, in_arena)
+        self.native = set(_natives(planned, inner))
+        self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
+        self.spoken = self._spoken()
+        self.body: list[_Line] = []
+        self.pending: list[Node] = []
+
+    def _spoken(self) -> set[Node]:
+        """The nodes that have a name: operands of NumPy's kernels, what native code gets, and what is handed out."""
+        spoken = set(self.graph.outputs)
+        for node in reversed(self.schedule.order):
+            is_view = self.owner[node] is not node
+            if node in self.native:
+                spoken.update(map(self.root, node.inputs))
+            elif writer(node) not in self.native and (node in spoken or not is_view):
+                spoken.update(node.inputs)
+        return spoken
+
+    def root(self, node: Node) -> Node:
+        """The node that a view is a view of; itself if it is none."""
+        while node.op is not part and self.owner[node] is not node:
+            node = node.inputs[0]
+        return node
+
+    def write(self) -> str:
+        """The source of the function."""
+        for node in self.schedule.order:
+            if node in self.native:
+                self.pending.append(node)
+            else:
+                self._spell(node)
+        self._flush()
+        returned = f"return ({''.join(self._output(o) + ', ' for o in self.graph.outputs)})"
+        self.body.append(_Line(returned, None, self.graph.outputs))
+        text = list(self._with_deletions())
+        parameters = [f"i{self.number[node]}" for node in self.graph.inputs]
+        parameters += [f"{name}=None" for name, *_ in self.slots]
+        return f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in text)
+
+    def _spell(self, node: Node) -> None:
+        """A line for a node that Python computes."""
+        is_view = self.owner[node] is not node
+        if writer(node) in self.native or (is_view and node not in self.spoken):
+            return
+        statement = self._statement(node)
+        if statement:
+            if not is_view or self.root(node) in self._made(self.pending):
+                self._flush()
+            self.body.append(_Line(statement, node, node.inputs))
+
+    def _made(self, nodes: Iterable[Node]) -> list[Node]:
+        """What native nodes write beside the arena."""
+        several = {**self.results, **self.parts}
+        made = [one for node in nodes for one in several.get(node, (node,))]
+        return [node for node in made if node not in self.in_arena]
+
+    def _flush(self) -> None:
+        """Write the segment of the nodes that wait."""
+        if not self.pending:
+            return
+        made = self._made(self.pending)
+        kept = [node for node in made if self._is_kept(node)]
+        for node in kept:
+            self.fresh.add(node)
+            self.body.append(_Line(f"v{self.number[node]} = {self._slot('n', node, '')}()", node))
+        roots = dict.fromkeys(self.root(source) for node in self.pending for source in node.inputs)
+        read = [node for node in roots if node not in self.fixed and node not in made]
+        segment = Segment(tuple(self.pending), (*read, *kept), tuple(n for n in made if n not in kept))
+        self.body.append(_Line(self._call(segment), self.pending[-1], segment.given))
+        self.pending = []
+
+    def _is_kept(self, node: Node) -> bool:
+        """Whether a result is handed out, and its memory worth keeping."""
+        large = bool(node.spec.symbols) or node.spec.nbytes >= LARGE
+        return large and bool(self._handed_out[node])
+
+    def _call(self, segment: Segment) -> str:
+        first = segment.nodes[0]
+        name = f"s{self.number[first]}"
+        self.slots.append((name, first, "s", segment))
+        names = [self._name(node) for node in segment.given]
+        sure = [writer(node) in self.native or node.op is INPUT for node in segment.given]
+        names = [name if known else f"rows({name})" for name, known in zip(names, sure, strict=True)]
+        call = f"{name}({', '.join(names)})"
+        if any(node.op is INPUT for node in segment.given):
+            again = [f"rows({x})" if n.op is INPUT else x for x, n in zip(names, segment.given, strict=True)]
+            call = f"({call} or {name}({', '.join(again)}))"
+        made = "".join(f"v{self.number[node]}, " for node in segment.made)
+        return f"{made}= {call}" if made else call
+
+    def _output(self, node: Node) -> str:
+        if node in self.written and node not in self.in_arena and self._handed_out[node] == 1:
+            return self._name(node)
+        return super()._output(node)
+
+    def _with_deletions(self) -> Iterator[str]:
+        """The lines, and after each that of the variables which nobody reads any more."""
+        last: dict[str, int] = {}
+        for i, line in enumerate(self.body):
+            for node in self._variables(line):
+                last[f"v{self.number[node]}"] = i
+        dead: dict[int, list[str]] = {}
+        for name, i in last.items():
+            dead.setdefault(i, []).append(name)
+        for i, line in enumerate(self.body):
+            yield line.text
+            self.lines.append(line.node)
+            if i in dead and line.node is not None:
+                yield f"del {', '.join(dead[i])}"
+                self.lines.append(line.node)
+
+    def _variables(self, line: _Line) -> Iterator[Node]:
+        """The nodes whose local variables a line has to do with."""
+        for node in (*line.reads, *([line.node] if line.node and line.node not in self.native else [])):
+            known = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
+            if not known and self._name(node).startswith("v"):
+                yield node

@@ -1,0 +1,235 @@
+"""What a native node becomes for given sizes: recipes, which say all about kernels, and the places they work on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops import reductions
+from graphs.ops.families import refuse_empty
+from graphs.ops.movement import concat, reshape
+from graphs.ops.slicing import place
+from graphs.spec import TensorSpec
+from static.backends.native import functions, grouping
+from static.backends.native.copies import Turn
+from static.backends.native.groups import Group
+from static.backends.native.products import Matrix, Product
+from static.backends.native.steps import Array, Step
+from static.backends.native.target import host
+from static.codegen.sizes import resolve
+from static.passes.iteration_space import fused, is_view
+
+Place = tuple[int, int]
+Work = list[tuple[Any, list[Place]]]
+
+
+class Laid(NamedTuple):
+    """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
+
+    which: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def place(self) -> Place:
+        """What a call needs to know."""
+        return self.which, self.offset
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Elements between neighbours along each axis; 0 where there is one alone."""
+        pairs = zip(self.strides, self.shape, strict=True)
+        return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
+
+    def shaped(self, shape: Sequence[int]) -> Laid:
+        """The same memory, which is in row-major order, in another shape."""
+        strides = [math.prod(shape[a + 1 :]) * self.dtype.itemsize for a in range(len(shape))]
+        return self._replace(shape=tuple(shape), strides=tuple(strides))
+
+
+def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Mapping[str, int]) -> Work:
+    """The recipes of a native node, with the places of operands and results."""
+    if node.op is fused:
+        return [_group(node, resolve(node.attrs["space"], sizes), operands, results)]
+    if node.op is reshape:
+        return copied(operands[0], results[0].shaped(operands[0].shape))
+    if node.op is concat:
+        return _joined(operands, results[0], node.attrs["axis"])
+    if node.op is place:
+        return _placed(operands[0], results[0], resolve(node.attrs["key"], sizes))
+    return _product(operands, results[0])
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+
+def copied(source: Laid, target: Laid) -> Work:
+    """The recipe that copies an array to another of its shape; none where it lies there already."""
+    if source == target or not math.prod(source.shape):
+        return []
+    arrays = [_broadcast(source, source.shape), _broadcast(target, source.shape)]
+    axes, first = _axes(source.shape, None, arrays)
+    one, other = (Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
+    sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
+    step = Step("positive", one.dtype, one.dtype, (("operand", 0),), 0, False)
+    return [(Group(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
+
+
+def _placed(source: Laid, target: Laid, key: tuple[Any, ...]) -> Work:
+    """Zeros, and the array copied to where a key says."""
+    one = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
+    part = one[(*key, ...)]  # an array, even of one element
+    offset = target.offset + part.ctypes.data - one.ctypes.data
+    copies = copied(source, target._replace(offset=offset, shape=part.shape, strides=part.strides))
+    return copies if part.size == one.size else [*_zeros(target), *copies]
+
+
+def _zeros(target: Laid) -> Work:
+    """The recipe that fills an array in row-major order."""
+    dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
+    step = Step("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
+    return [(Group((size,), 0, (), ((Array(dtype, (1,)), 0),), (step,)), [target.place])]
+
+
+def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:
+    """The copies of what is joined along an axis; what was computed where it belongs stays."""
+    work: Work = []
+    start = 0
+    for one in parts:
+        work += copied(one, target._replace(offset=target.offset + start * target.strides[axis], shape=one.shape))
+        start += one.shape[axis]
+    return work
+
+
+# Groups --------------------------------------------------------------------------------------------------------------
+
+
+def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results: Sequence[Laid]) -> Any:
+    body: Graph = node.attrs["body"]
+    known = grouping.analysed(body, node.attrs["space"])
+    for one in body.nodes:
+        if one.op in (reductions.max, reductions.min):
+            refuse_empty(TensorSpec(space, one.spec.dtype), tuple(grouping.reduced_axes(one, space)))
+    arrays = [_broadcast(laid, space) for laid in operands]
+    arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
+    axes, first = _axes(space, known.split, arrays)
+    laid = [Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
+    number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
+    recipe = Group(
+        tuple(math.prod(space[a] for a in axis) for axis in axes),
+        first,
+        tuple(laid[: len(operands)]),
+        tuple((array, number[out]) for array, out in zip(laid[len(operands) :], body.outputs, strict=True)),
+        _steps(body, known, number, space),
+    )
+    return recipe, [one.place for one in (*operands, *results)]
+
+
+def _broadcast(laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    missing = len(space) - len(laid.shape)
+    return functions.dtype_of(laid.dtype), (*[0] * missing, *laid.steps)
+
+
+def _result(out: Node, laid: Laid, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
+    if out.op.family != "reduction" or out.attrs["keepdims"]:
+        return _broadcast(laid, space)
+    over, given = grouping.reduced_axes(out, space), iter(laid.steps)
+    missing = len(space) - out.inputs[0].spec.ndim
+    strides = [0 if axis in over or axis < missing else next(given) for axis in range(len(space))]
+    return functions.dtype_of(laid.dtype), tuple(strides)
+
+
+def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tuple[list[list[int]], int]:
+    """The axes of the space in runs that all arrays treat as one, and the first run of those that make a row.
+
+    Without a split the last run is a row.
+    """
+    runs: list[list[int]] = []
+    outer = 0
+    for axis, size in enumerate(space):
+        if size == 1:
+            continue
+        crosses = bool(runs) and split is not None and runs[-1][-1] < split <= axis
+        if runs and not crosses and all(s[runs[-1][-1]] == s[axis] * size for _, s in arrays):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+            outer += split is not None and axis < split
+    if len(runs) == outer:
+        runs.append([])
+    return runs, outer if split is not None else len(runs) - 1
+
+
+def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: tuple[int, ...]) -> tuple[Step, ...]:
+    operand = {node: i for i, node in enumerate(body.inputs)}
+    stage = grouping.stages(body)
+
+    def argument(node: Node) -> tuple[Any, ...]:
+        while is_view(node) and node.inputs:
+            node = node.inputs[0]
+        if node.op is INPUT:
+            return "operand", operand[node]
+        if node.op is CONSTANT:
+            value = np.asarray(node.attrs["value"])
+            return "number", functions.dtype_of(value.dtype), value.tobytes()
+        return "step", number[node]
+
+    found = []
+    for node in number:
+        args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
+        row = known.known[node] != known.full
+        if node.op.family == "reduction":
+            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if node.op.name == "mean" else 0
+            over = "row" if row else "memory"
+            found.append(Step(node.op.name, gives, gives, args, stage[node], row, over, count))
+        else:
+            kind = functions.computed_in(node)
+            found.append(Step(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row))
+    return tuple(found)
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+def _product(operands: Sequence[Laid], out: Laid) -> Work:
+    left, right = operands
+    rows = left.shape[-2] if len(left.shape) > 1 else 1
+    columns = right.shape[-1] if len(right.shape) > 1 else 1
+    drops = (len(left.shape) == 1) + (len(right.shape) == 1)
+    batch = out.shape[: len(out.shape) - 2 + drops]
+    below = list(out.steps[len(batch) :])
+    out_row = below.pop(0) if len(left.shape) > 1 else 0
+    out_column = below.pop(0) if len(right.shape) > 1 else 0
+    recipe = Product(
+        functions.dtype_of(out.dtype),
+        batch,
+        rows,
+        left.shape[-1],
+        columns,
+        Matrix(_stack(left, batch), left.steps[-2] if len(left.shape) > 1 else 0, left.steps[-1]),
+        Matrix(_stack(right, batch), right.steps[-2 if len(right.shape) > 1 else -1],
+               right.steps[-1] if columns > 1 else 1),
+        Matrix(out.steps[: len(batch)], out_row, out_column if columns > 1 else 1),
+        host().registers,
+    )  # fmt: skip
+    return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
+
+
+def turned(recipe: Product, places: Sequence[Place], at: int) -> Work:
+    """A product whose right matrix is turned before, to an address: the two kernels."""
+    right, (left, source, out) = recipe.right, places
+    turn = Turn(recipe.dtype, recipe.inner, recipe.columns, right.row, right.column)
+    return [(turn, [source, (-1, at)]), (recipe._replace(right=Matrix((), recipe.columns, 1)), [left, (-1, at), out])]
+
+
+def _stack(laid: Laid, batch: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a stack of matrices, broadcast to all of the batch."""
+    own = laid.steps[:-2] if len(laid.shape) > 1 else ()
+    return (*[0] * (len(batch) - len(own)), *own)

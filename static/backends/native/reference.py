@@ -1,0 +1,142 @@
+"""Loop IR run in plain Python, vector by vector: what machine code is compared with, and where a kernel is debugged.
+
+`GRAPHDUEL_NATIVE_REFERENCE=1` in the environment has every kernel bound from then on run this way. A fused
+multiply-add is made of float64 here, so that of float32 the last bit may differ in rare cases, and of float64 it is
+rounded twice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from static.backends.native import operations
+from static.backends.native.ir import (
+    Builder,
+    Constant,
+    Fold,
+    Kernel,
+    Load,
+    Loop,
+    Op,
+    Parameter,
+    Place,
+    Statement,
+    Store,
+    Type,
+    Value,
+)  # fmt: skip
+
+SWITCH = "GRAPHDUEL_NATIVE_REFERENCE"
+Vector = np.ndarray[Any, Any]
+
+
+def is_on() -> bool:
+    """Whether kernels run in Python."""
+    return os.environ.get(SWITCH, "") not in ("", "0")
+
+
+def run(kernel: Kernel, addresses: Sequence[int]) -> None:
+    """Run a kernel on memory at these addresses, one for each parameter."""
+    known: dict[Value, Any] = dict(zip(kernel.parameters, addresses, strict=True))
+    with np.errstate(all="ignore"):
+        _Machine(known).statements(kernel.body)
+
+
+def _dtype(type: Type) -> np.dtype[Any]:
+    return np.dtype(bool if type.dtype == "b1" else type.dtype)
+
+
+class _Machine:
+    def __init__(self, known: dict[Value, Any]) -> None:
+        self.known = known
+
+    def of(self, value: Value) -> Any:
+        if isinstance(value, Constant):
+            return np.broadcast_to(np.array(value.number).astype(_dtype(value.type)), value.type.lanes)
+        return self.known[value]
+
+    def statements(self, body: Sequence[Statement]) -> None:
+        for node in body:
+            if isinstance(node, Loop):
+                self.loop(node)
+            elif isinstance(node, Store):
+                self.elements(node.place)[:] = self.of(node.value)[: max(node.place.active, 1)]
+            else:
+                self.known[node] = self.value(node)
+
+    def value(self, node: Load | Op | Fold) -> Vector:
+        if isinstance(node, Load):
+            loaded = np.zeros(node.type.lanes, _dtype(node.type))
+            found = self.elements(node.place)
+            loaded[: len(found)] = found
+            return loaded if node.place.step else np.repeat(loaded[:1], node.type.lanes)
+        if isinstance(node, Fold):
+            return self.folded(node)
+        return _OPERATIONS[node.name](node, *map(self.of, node.args))
+
+    def elements(self, place: Place) -> Vector:
+        """The active lanes where they lie in memory."""
+        base: Parameter = place.base
+        dtype = _dtype(base.type)
+        index = place.offset + sum(self.of(counter) * stride for counter, stride in place.terms)
+        count = place.active if place.step else 1
+        count = min(count, 1) if place.active == 1 else count
+        first = self.known[base] + (index + min(0, (count - 1) * place.step)) * dtype.itemsize
+        whole = (abs((count - 1) * place.step) + 1) * dtype.itemsize
+        memory = np.frombuffer(memoryview((ctypes.c_char * whole).from_address(first)), dtype)
+        return memory[:: place.step or 1] if count > 1 else memory[:1]
+
+    def folded(self, node: Fold) -> Vector:
+        vector = self.of(node.vector)
+        while len(vector) > 1:
+            half = len(vector) // 2
+            b, type = Builder(()), Type(node.type.dtype, half)
+            one, other = Value(type), Value(type)
+            joined = operations.JOINS[node.name](b, one, other)
+            inner = _Machine({one: vector[:half], other: vector[half:]})
+            inner.statements(b.body)
+            vector = inner.of(joined)
+        return np.asarray(vector)
+
+    def loop(self, node: Loop) -> None:
+        carried = [self.of(init) for init in node.inits]
+        for counter in range(node.start, node.stop, node.step):
+            self.known[node.counter] = counter
+            self.known.update(zip(node.carried, carried, strict=True))
+            self.statements(node.body)
+            carried = [self.of(value) for value in node.gives]
+        self.known.update(zip(node.results, carried, strict=True))
+
+
+def _fused(node: Op, a: Vector, b: Vector, c: Vector) -> Vector:
+    wide = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+    return np.asarray(wide.astype(_dtype(node.type)))
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Vector]:
+    return lambda node, *args: np.asarray(function(*args)).astype(_dtype(node.type), copy=False)
+
+
+def _interleaved(node: Op, a: Vector, b: Vector) -> Vector:
+    both = np.stack([a, b], axis=1).reshape(-1)
+    return both[: len(a)] if node.name == "low" else both[len(a) :]
+
+
+_OPERATIONS: Mapping[str, Callable[..., Vector]] = {
+    "add": _plain(np.add), "sub": _plain(np.subtract), "mul": _plain(np.multiply), "div": _plain(np.divide),
+    "neg": _plain(np.negative), "abs": _plain(np.abs), "sqrt": _plain(np.sqrt), "floor": _plain(np.floor),
+    "ceil": _plain(np.ceil), "trunc": _plain(np.trunc), "rint": _plain(np.rint), "copysign": _plain(np.copysign),
+    "eq": _plain(np.equal), "ne": _plain(np.not_equal), "lt": _plain(np.less), "le": _plain(np.less_equal),
+    "gt": _plain(np.greater), "ge": _plain(np.greater_equal), "ugt": _plain(lambda a, b: ~(a <= b)),
+    "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor),
+    "not": _plain(np.invert), "shl": _plain(np.left_shift), "ashr": _plain(np.right_shift),
+    "select": _plain(np.where), "cast": _plain(lambda a: a), "fma": _fused,
+    "splat": lambda node, a: np.repeat(a, node.type.lanes), "front": lambda node, a: a[: node.type.lanes],
+    "back": lambda node, a: a[node.type.lanes :], "low": _interleaved, "high": _interleaved,
+    "bits": lambda node, a: np.ascontiguousarray(a).view(_dtype(node.type)),
+}  # fmt: skip

@@ -1,0 +1,96 @@
+"""Kernels to read: the recipe, the loop IR and the machine's instructions of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from static.backends.native import link
+from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Value
+
+
+class Shown:
+    """A kernel of an executable, and how often a call runs it."""
+
+    def __init__(self, recipe: Any, count: int) -> None:
+        self.recipe, self.count = recipe, count
+
+    @cached_property
+    def ir(self) -> str:
+        """The loop IR, a node a line."""
+        return format_kernel(self.recipe.lower())
+
+    @cached_property
+    def llvm(self) -> str:
+        """The LLVM IR."""
+        return link.module({self.recipe: "kernel"})
+
+    @cached_property
+    def assembly(self) -> str:
+        """The instructions of this machine."""
+        return link.assembly(self.llvm)
+
+    def __repr__(self) -> str:
+        return f"<kernel {type(self.recipe).__name__.lower()}, called {self.count} times>"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.ir}"
+
+
+def of(recipes: Sequence[Any]) -> tuple[Shown, ...]:
+    """The kernels of these recipes, each once."""
+    return tuple(Shown(recipe, count) for recipe, count in Counter(recipes).items())
+
+
+def format_kernel(kernel: Kernel) -> str:
+    """A kernel as text."""
+    writer = _Text()
+    parameters = ", ".join(f"p{p.number}: {p.type}" for p in kernel.parameters)
+    return "\n".join([f"kernel({parameters})", *writer.lines(kernel.body, 1)])
+
+
+class _Text:
+    def __init__(self) -> None:
+        self.names: dict[Value, str] = {}
+
+    def name(self, value: Value) -> str:
+        if isinstance(value, Constant):
+            return str(value.number)
+        return self.names.setdefault(value, f"v{len(self.names)}")
+
+    def lines(self, body: Sequence[Statement], depth: int) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, Loop):
+                yield from self.loop(node, depth)
+            else:
+                yield "  " * depth + self.line(node)
+
+    def line(self, node: Load | Op | Fold | Store) -> str:
+        if isinstance(node, Store):
+            return f"store {self.place(node.place)} = {self.name(node.value)}"
+        return f"{self.name(node)}: {node.type} = {self.computed(node)}"
+
+    def computed(self, node: Load | Op | Fold) -> str:
+        if isinstance(node, Load):
+            return f"load {self.place(node.place)}"
+        if isinstance(node, Fold):
+            return f"fold {node.name}({self.name(node.vector)})"
+        return f"{node.name}({', '.join(map(self.name, node.args))})"
+
+    def place(self, place: Place) -> str:
+        terms = [f"{self.name(counter)} * {stride}" for counter, stride in place.terms]
+        terms += [str(place.offset)] if place.offset or not terms else []
+        lanes = f", every {place.step}" if place.step != 1 else ""
+        return f"p{place.base.number}[{' + '.join(terms)}{lanes}, {place.active} lanes]"
+
+    def loop(self, node: Loop, depth: int) -> Iterator[str]:
+        pairs = zip(node.carried, node.inits, strict=True)
+        carried = ", ".join(f"{self.name(value)} = {self.name(init)}" for value, init in pairs)
+        head = f"loop {self.name(node.counter)} from {node.start} to {node.stop} by {node.step}"
+        results = ", ".join(map(self.name, node.results))
+        yield "  " * depth + (f"{results} = {head} carrying {carried}" if carried else head)
+        yield from self.lines(node.body, depth + 1)
+        if carried:
+            yield "  " * (depth + 1) + f"carry {', '.join(map(self.name, node.gives))}"

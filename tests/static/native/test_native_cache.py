@@ -1,0 +1,132 @@
+"""Kernels on disk: found again in another process, never taken from where others may write, and never half written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import static
+
+pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+
+from static.backends.native import cache, link
+from static.backends.native.target import Target
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kernels are kept where owners of files are known")
+HERE = Target("here", "")
+CODE = """
+import numpy as np, static
+from static.backends.native import link
+made = []
+compiled = link.compiled
+link.compiled = lambda *args: made.append(1) or compiled(*args)
+x = np.arange(37, dtype='f4')
+exe = static.compile(lambda x: x * 3 + 1, x, backend='native')
+assert (exe(x) == x * 3 + 1).all()
+print(len(made))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    place = tmp_path / "kernels"
+    monkeypatch.setenv(cache.SWITCH, str(place))
+    return place
+
+
+def compiled_in_a_new_process():
+    """How often that compiles; what kernels give is checked there."""
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def test_a_second_process_compiles_nothing(folder):
+    assert compiled_in_a_new_process() > 0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in folder.iterdir())
+    assert compiled_in_a_new_process() == 0
+
+
+def test_damaged_files_are_compiled_again(folder):
+    first = compiled_in_a_new_process()
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:-3] + b"abc")
+    assert compiled_in_a_new_process() == first
+    for file in folder.iterdir():
+        file.write_bytes(b"")
+    assert compiled_in_a_new_process() == first
+
+
+def test_switched_off(folder, monkeypatch):
+    monkeypatch.setenv(cache.SWITCH, "off")
+    assert cache.folder() is None
+    assert compiled_in_a_new_process() > 0
+    assert not folder.exists()
+
+
+def test_what_is_kept_comes_back(folder):
+    assert cache.load("a" * 64) is None
+    cache.save("a" * 64, b"code")
+    assert cache.load("a" * 64) == b"code"
+    assert [file.name for file in folder.iterdir()] == ["a" * 64]
+
+
+def test_a_folder_that_others_may_write_to_is_neither_read_nor_written(folder):
+    cache.save("a" * 64, b"code")
+    folder.chmod(0o777)
+    assert cache.load("a" * 64) is None
+    cache.save("b" * 64, b"code")
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_file_that_others_may_write_to_is_not_read(folder):
+    cache.save("a" * 64, b"code")
+    (folder / ("a" * 64)).chmod(0o666)
+    assert cache.load("a" * 64) is None
+
+
+def test_a_link_to_a_folder_is_not_trusted(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    cache.save("a" * 64, b"code")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_folder_of_somebody_else_is_not_trusted(folder, monkeypatch):
+    cache.save("a" * 64, b"code")
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert cache.load("a" * 64) is None
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(cache.SWITCH, str(tmp_path / "file" / "kernels"))
+    cache.save("a" * 64, b"code")
+    assert cache.load("a" * 64) is None
+
+
+def test_the_key_tells_machines_and_kernels_apart():
+    keys = {
+        cache.key(["a"], HERE),
+        cache.key(["b"], HERE),
+        cache.key(["a", "b"], HERE),
+        cache.key(["a"], Target("there", "")),
+    }
+    assert len(keys) == 4
+    assert cache.key(["a"], HERE) in keys
+
+
+def test_a_kernel_is_compiled_once_a_process(monkeypatch):
+    monkeypatch.setenv(cache.SWITCH, "off")
+    link.entry()
+    made = []
+    compiled = link.compiled
+    monkeypatch.setattr(link, "compiled", lambda *args: made.append(1) or compiled(*args))
+    x = np.arange(41, dtype="f4")
+    for factor in (1.25, 1.25, 2.5):
+        static.compile(lambda x, factor=factor: x * factor - 3, x, backend="native")
+    assert len(made) == 2

@@ -1,0 +1,58 @@
+"""The same bits on every machine: what wide registers compute, narrow ones compute as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphs as g
+import static
+from benchmarks.programs import ROWS
+
+pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+
+from static.backends.native import cache, link, recipes, target
+
+NARROW = target.Target("x86-64-v3", target.SAFE)
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Code for AVX2 alone, and 16 registers."""
+    monkeypatch.setenv(cache.SWITCH, "off")
+    for module in (link, recipes):
+        monkeypatch.setattr(module, "host", lambda: NARROW)
+    monkeypatch.setattr(link, "_address", {})
+
+
+def bits(f, *args):
+    exe = static.compile(f, *args, backend="native")
+    return [np.asarray(leaf).tobytes() for leaf in g.tree.leaves(exe(*args))], exe
+
+
+def functions(x):
+    small = g.abs(x) * 0.9 / (1 + g.abs(x))
+    curved = [g.exp(x), g.tanh(x), g.log1p(small), g.sigmoid(x), g.asin(small), g.expm1(x), g.abs(x) ** 1.7]
+    return [*curved, g.sum(x), g.mean(x, axis=0), g.softmax(x), g.max(x, axis=1), g.cumulative_sum(x, axis=0)]
+
+
+@pytest.fixture(scope="module")
+def wide():
+    x = np.random.default_rng(0).normal(size=(37, 291)).astype("f4")
+    rows = {name: ROWS[name]() for name in ("tiny MLP", "chain 1e3", "RNN", "transformer T=32")}
+    found = {name: bits(static.value_and_grad(row.loss), row.params, *row.inputs)[0] for name, row in rows.items()}
+    return x, rows, found, bits(functions, x)[0]
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("name", ["tiny MLP", "chain 1e3", "RNN", "transformer T=32"])
+def test_a_training_step_has_the_same_bits_with_narrow_registers(name, wide):
+    row = wide[1][name]
+    found, exe = bits(static.value_and_grad(row.loss), row.params, *row.inputs)
+    assert found == wide[2][name]
+    assert "zmm" not in exe.kernels[0].assembly
+
+
+@pytest.mark.usefixtures("narrow")
+def test_functions_have_the_same_bits_with_narrow_registers(wide):
+    assert bits(functions, wide[0])[0] == wide[3]
