@@ -85,9 +85,10 @@ class _Writer:
             return self.new(f"load {whole}, ptr {address}, {align}")
         if place.step == 1:
             name = f"llvm.masked.load.v{lanes}{suffix(base.dtype)}.p0"
-            self.declared.add(f"declare {whole} @{name}(ptr, <{lanes} x i1>, {whole})")
+            self.declared.add(f"declare {whole} @{name}(ptr, i32, <{lanes} x i1>, {whole})")
             active = mask(lanes, place.active)
-            return self.new(f"call {whole} @{name}(ptr {align} {address}, {active}, {whole} zeroinitializer)")
+            at = f"ptr {address}, i32 {width(base.dtype)}"  # LLVM 22 says the alignment otherwise, and reads this
+            return self.new(f"call {whole} @{name}({at}, {active}, {whole} zeroinitializer)")
         return self._gathered(place, lanes, address, whole, align)
 
     def _gathered(self, place: Place, lanes: int, address: str, whole: str, align: str) -> str:
@@ -110,9 +111,9 @@ class _Writer:
             self.lines.append(f"  store {whole} {value}, ptr {address}, {align}")
         elif place.step == 1:
             name = f"llvm.masked.store.v{lanes}{suffix(dtype)}.p0"
-            self.declared.add(f"declare void @{name}({whole}, ptr, <{lanes} x i1>)")
+            self.declared.add(f"declare void @{name}({whole}, ptr, i32, <{lanes} x i1>)")
             active = mask(lanes, place.active)
-            self.lines.append(f"  call void @{name}({whole} {value}, ptr {align} {address}, {active})")
+            self.lines.append(f"  call void @{name}({whole} {value}, ptr {address}, i32 {width(dtype)}, {active})")
         else:
             element = in_memory(place.base.type)
             for lane in range(place.active):
