@@ -83,9 +83,11 @@ def with_passes(case: Case, name: str) -> None:
 
 
 def native(case: Case) -> None:
-    """Machine code, of both sets of passes, with and without an arena. Skips where there can be none."""
-    passes = {} if case.random.random() < 0.5 else {"passes": PASSES["simplify"]}
-    run(case, backend="native", arena=bool(case.random.random() < 0.8), **passes)
+    """Machine code, of its own passes or of others, also after groups for NumPy's kernels."""
+    chosen = case.random.choice(["its own", "simplify", "every_pass"])
+    passes = {} if chosen == "its own" else {"passes": PASSES[str(chosen)]}
+    with everywhere() if chosen == "every_pass" else ExitStack():
+        run(case, backend="native", arena=bool(chosen == "every_pass" or case.random.random() < 0.8), **passes)
 
 
 def no_arena(case: Case) -> None:

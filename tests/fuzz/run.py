@@ -18,6 +18,7 @@ from graphs.errors import (
     ShapeError,
     VerificationError,
 )
+from static.backends.native.target import NativeError
 from tests.fuzz import graphs, tapes
 from tests.fuzz.cases import Case, case_of
 
@@ -33,7 +34,8 @@ MAY_REFUSE: dict[str, tuple[type[GraphError], ...]] = {
     "second_order": (NotDifferentiableError,),
     "directional": (NotDifferentiableError,),
     "symbolic": _SIZES,
-    "native_symbolic": _SIZES,
+    "native": (NativeError,),  # where llvmlite is not installed, or the processor is no match
+    "native_symbolic": (*_SIZES, NativeError),
     "jit_exact": (NotDifferentiableError,),
     **{f"jit_{shapes}": (*_SIZES, NotDifferentiableError) for shapes in ("symbolic", "bucket", "pad")},
 }

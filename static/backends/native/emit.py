@@ -5,31 +5,17 @@ No optimisation pass runs, and no flag lets LLVM change a number: what is writte
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Type
 from static.backends.native.ir import Value as Node
+from static.backends.native.spelling import conversion, in_memory, literal, llvm_type, mask, sign, suffix, width
 
-_NAMES = {"f4": "float", "f8": "double", "b1": "i1"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _CALLS = {"fma", "sqrt", "abs", "floor", "ceil", "trunc", "rint", "copysign"}
 _INTRINSIC = {"abs": "fabs", "rint": "roundeven"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "ugt": "ugt"}
-
-
-def llvm_type(type: Type) -> str:
-    """The type as LLVM calls it."""
-    element = _NAMES.get(type.dtype) or f"i{8 * int(type.dtype[1:])}"
-    return element if type.lanes == 1 else f"<{type.lanes} x {element}>"
-
-
-def in_memory(type: Type) -> str:
-    """The type of the elements where they lie: a truth takes a byte."""
-    return llvm_type(Type("u1", type.lanes) if type.dtype == "b1" else type)
 
 
 def emit(name: str, kernel: Kernel, declared: set[str]) -> str:
@@ -57,7 +43,7 @@ class _Writer:
         return f"%v{self.count}"
 
     def of(self, value: Node) -> str:
-        return _literal(value) if isinstance(value, Constant) else self.names[value]
+        return literal(value) if isinstance(value, Constant) else self.names[value]
 
     def typed(self, value: Node) -> str:
         return f"{llvm_type(value.type)} {self.of(value)}"
@@ -91,17 +77,18 @@ class _Writer:
 
     def _loaded(self, place: Place, lanes: int) -> str:
         base, whole = place.base.type, in_memory(Type(place.base.type.dtype, lanes))
-        align = f"align {_bytes(base.dtype)}"
+        align = f"align {width(base.dtype)}"
         address = self.address(place)
         if lanes == 1:
             return self.new(f"load {whole}, ptr {address}, {align}")
         if place.step == 1 and place.active == lanes:
             return self.new(f"load {whole}, ptr {address}, {align}")
         if place.step == 1:
-            name = f"llvm.masked.load.v{lanes}{_suffix(base.dtype)}.p0"
-            self.declared.add(f"declare {whole} @{name}(ptr, <{lanes} x i1>, {whole})")
-            mask = _mask(lanes, place.active)
-            return self.new(f"call {whole} @{name}(ptr {align} {address}, {mask}, {whole} zeroinitializer)")
+            name = f"llvm.masked.load.v{lanes}{suffix(base.dtype)}.p0"
+            self.declared.add(f"declare {whole} @{name}(ptr, i32, <{lanes} x i1>, {whole})")
+            active = mask(lanes, place.active)
+            at = f"ptr {address}, i32 {width(base.dtype)}"  # LLVM 22 says the alignment otherwise, and reads this
+            return self.new(f"call {whole} @{name}({at}, {active}, {whole} zeroinitializer)")
         return self._gathered(place, lanes, address, whole, align)
 
     def _gathered(self, place: Place, lanes: int, address: str, whole: str, align: str) -> str:
@@ -119,14 +106,14 @@ class _Writer:
         whole, value = in_memory(node.value.type), self.of(node.value)
         if dtype == "b1":
             value = self.new(f"zext {self.typed(node.value)} to {whole}")
-        align, address = f"align {_bytes(dtype)}", self.address(place)
+        align, address = f"align {width(dtype)}", self.address(place)
         if lanes == 1 or (place.step == 1 and place.active == lanes):
             self.lines.append(f"  store {whole} {value}, ptr {address}, {align}")
         elif place.step == 1:
-            name = f"llvm.masked.store.v{lanes}{_suffix(dtype)}.p0"
-            self.declared.add(f"declare void @{name}({whole}, ptr, <{lanes} x i1>)")
-            mask = _mask(lanes, place.active)
-            self.lines.append(f"  call void @{name}({whole} {value}, ptr {align} {address}, {mask})")
+            name = f"llvm.masked.store.v{lanes}{suffix(dtype)}.p0"
+            self.declared.add(f"declare void @{name}({whole}, ptr, i32, <{lanes} x i1>)")
+            active = mask(lanes, place.active)
+            self.lines.append(f"  call void @{name}({whole} {value}, ptr {address}, i32 {width(dtype)}, {active})")
         else:
             element = in_memory(place.base.type)
             for lane in range(place.active):
@@ -148,7 +135,7 @@ class _Writer:
             return self._call(name, node)
         both = f"{self.typed(args[0])}, {self.of(args[1])}" if len(args) > 1 else self.typed(args[0])
         if name in _ORDERED:
-            return f"fcmp {_ORDERED[name]} {both}" if kind == "f" else f"icmp {_sign(name, kind)} {both}"
+            return f"fcmp {_ORDERED[name]} {both}" if kind == "f" else f"icmp {sign(name, kind)} {both}"
         if name == "neg":
             return f"fneg {both}" if kind == "f" else f"sub {llvm_type(given)} zeroinitializer, {self.of(args[0])}"
         return f"{_FLOAT[name] if kind == 'f' else name} {both}"
@@ -156,7 +143,7 @@ class _Writer:
     def _call(self, name: str, node: Op) -> str:
         whole = llvm_type(node.type)
         lanes = f"v{node.type.lanes}" if node.type.lanes > 1 else ""
-        full = f"llvm.{_INTRINSIC.get(name, name)}.{lanes}{_suffix(node.type.dtype)}"
+        full = f"llvm.{_INTRINSIC.get(name, name)}.{lanes}{suffix(node.type.dtype)}"
         self.declared.add(f"declare {whole} @{full}({', '.join([whole] * len(node.args))})")
         return f"call {whole} @{full}({', '.join(map(self.typed, node.args))})"
 
@@ -167,7 +154,7 @@ class _Writer:
         return f"bitcast {self.typed(node.args[0])} to {llvm_type(node.type)}"
 
     def invert(self, node: Op) -> str:
-        ones = _literal(Constant(node.type, True if node.type.dtype == "b1" else -1))
+        ones = literal(Constant(node.type, True if node.type.dtype == "b1" else -1))
         return f"xor {self.typed(node.args[0])}, {ones}"
 
     def splat(self, node: Op) -> str:
@@ -193,9 +180,9 @@ class _Writer:
     def cast(self, node: Op) -> str:
         source, target = node.args[0].type.dtype, node.type.dtype
         if target == "b1":
-            zero = _literal(Constant(node.args[0].type, 0))
+            zero = literal(Constant(node.args[0].type, 0))
             return f"{'fcmp une' if source[0] == 'f' else 'icmp ne'} {self.typed(node.args[0])}, {zero}"
-        return f"{_conversion(source, target)} {self.typed(node.args[0])} to {llvm_type(node.type)}"
+        return f"{conversion(source, target)} {self.typed(node.args[0])} to {llvm_type(node.type)}"
 
     def fold(self, node: Fold) -> None:
         """Halves joined until one lane is left."""
@@ -264,49 +251,3 @@ _SPECIAL: Mapping[str, Callable[[_Writer, Op], str]] = {
     "low": _Writer.interleaved,
     "high": _Writer.interleaved,
 }
-
-
-def _literal(constant: Constant) -> str:
-    """A number as LLVM writes it, in every lane."""
-    type, number = constant.type, constant.number
-    if isinstance(number, tuple):
-        one = Type(type.dtype, 1)
-        return f"<{', '.join(f'{llvm_type(one)} {_literal(Constant(one, n))}' for n in number)}>"
-    if type.dtype == "b1":
-        text = "true" if number else "false"
-    elif type.dtype[0] == "f":
-        rounded = float(np.float32(number)) if type.dtype == "f4" else float(number)
-        text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
-    else:
-        text = str(int(number))
-    return text if type.lanes == 1 else f"splat ({llvm_type(Type(type.dtype, 1))} {text})"
-
-
-def _bytes(dtype: str) -> int:
-    return int(dtype[1:])
-
-
-def _suffix(dtype: str) -> str:
-    return f"{'f' if dtype[0] == 'f' else 'i'}{8 * _bytes(dtype)}"
-
-
-def _mask(lanes: int, active: int) -> str:
-    return f"<{lanes} x i1> <{', '.join('i1 true' if i < active else 'i1 false' for i in range(lanes))}>"
-
-
-def _sign(name: str, kind: str) -> str:
-    return name if name in ("eq", "ne") else ("s" if kind == "i" else "u") + name
-
-
-def _conversion(source: str, target: str) -> str:
-    """How LLVM turns numbers of one dtype into another's."""
-    wider = _bytes(target) > _bytes(source)
-    if source[0] == "f":
-        return "fpext" if wider else "fptrunc"
-    if target[0] == "f":
-        return "sitofp" if source[0] == "i" else "uitofp"
-    if source == "b1":
-        return "zext"
-    if _bytes(target) == _bytes(source):
-        return "bitcast"
-    return ("sext" if source[0] == "i" else "zext") if wider else "trunc"

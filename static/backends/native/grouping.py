@@ -22,6 +22,7 @@ from graphs.dims import Shape
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import movement
 from static.backends.native import functions
+from static.passes.dead_code import remove_dead_code
 from static.passes.iteration_space import Position, aligned, fused, is_view, result
 from static.rebuild import rebuilt
 
@@ -33,7 +34,29 @@ REDUCTIONS = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "
 
 def group(graph: Graph) -> Graph:
     """The graph with its elementwise ops and reductions in groups. Takes time in proportion to the nodes."""
-    return Grouping(graph).run()
+    return Grouping(remove_dead_code(ungrouped(graph))).run()
+
+
+def ungrouped(graph: Graph) -> Graph:
+    """The graph without the groups that were made for NumPy's kernels: their nodes stand in it again."""
+    if not any(node.op is fused for node in graph.nodes):
+        return graph
+    made: dict[Node, Node] = {}
+    within: dict[Node, tuple[Node, ...]] = {}  # what each group computes
+    for node in graph.nodes:
+        if node.op is fused:
+            body: Graph = node.attrs["body"]
+            known = {given: made[source] for given, source in zip(body.inputs, node.inputs, strict=True)}
+            for one in body.nodes:
+                known.setdefault(one, rebuilt(one, known))
+            made |= known
+            within[node] = tuple(known[output] for output in body.outputs)
+        elif node.op is result:
+            made[node] = within[node.inputs[0]][node.attrs["number"]]
+        else:
+            made[node] = rebuilt(node, made)
+    inputs, outputs = ([made[node] for node in chosen] for chosen in (graph.inputs, graph.outputs))
+    return Graph(graph.name, inputs, dict.fromkeys(made.values()), outputs)
 
 
 def is_computed(node: Node) -> bool:

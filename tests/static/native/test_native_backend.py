@@ -17,6 +17,7 @@ from graphs import TensorSpec
 from graphs.errors import GraphError
 from static.backends import choice
 from static.passes import pipeline
+from tests.fuzz.graphs import everywhere
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
@@ -67,6 +68,21 @@ def test_any_passes_with_and_without_an_arena(passes, arena):
     if passes is pipeline.DEFAULT and not arena:
         passes = passes[: -len(pipeline.FUSE + pipeline.CONTRACT + pipeline.CLEAN)]
     near(*both(STEP, *problem(), passes=passes, arena=arena))
+
+
+def test_groups_made_for_numpys_kernels_are_made_anew():
+    with everywhere():
+        assert "fused" in static.compile(STEP, *problem()).graph.op_counts()
+        near(*both(STEP, *problem(), passes=pipeline.DEFAULT))
+        near(*both(static.value_and_grad(looping, (0, 1)), *loop_problem(), passes=pipeline.DEFAULT))
+
+
+def test_what_nobody_reads_decides_nothing():
+    def f(x):
+        g.sum(x, axis=1, keepdims=True)
+        return x * 2, g.sum(x, axis=0)
+
+    near(*both(f, problem()[1], passes=()))
 
 
 def test_results_are_the_callers():
@@ -234,6 +250,11 @@ def test_jit():
     assert all(exe.backend == "native" for exe in step.executables.values())
 
 
+def loop_problem():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(3, 4)).astype("f4"), rng.normal(size=(5, 2, 3)).astype("f4")
+
+
 def looping(w, xs):
     def body(h, x):
         h = g.tanh(x @ w + h * 0.5)
@@ -245,8 +266,7 @@ def looping(w, xs):
 
 
 def test_loops_and_branches_with_gradients():
-    rng = np.random.default_rng(0)
-    w, xs = rng.normal(size=(3, 4)).astype("f4"), rng.normal(size=(5, 2, 3)).astype("f4")
+    w, xs = loop_problem()
     near(*both(static.value_and_grad(looping, (0, 1)), w, xs))
     near(*both(lambda x: g.while_loop(lambda x: g.sum(x) < 100, lambda x: x * 1.5 + 1, x), w))
 

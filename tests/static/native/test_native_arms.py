@@ -1,0 +1,76 @@
+"""Native code in the experiment: an arm, a rung, a mode of one's own functions, and what the doctor says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import compare
+import graphs as g
+from benchmarks import arms as table
+from benchmarks.programs import ROWS
+from compare.cli import doctor
+from compare.engines import arms
+from compare.errors import UnsupportedError
+from compare.instruments.ladder.rungs import NATIVE, RUNGS
+from static.backends import choice
+from tests.helpers import fake_workloads
+from tests.helpers import own_functions as own
+
+pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+
+
+def refused(name):
+    raise g.GraphError("there is no native code here; use backend='numpy'")
+
+
+def near(found, expected):
+    for a, b in zip(g.tree.leaves(found), g.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+
+
+def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
+    case = fake_workloads.make_tiny()
+    step = arms.build("static-native", case)
+    assert [exe.backend for exe in step.executables()] == ["native"]
+    near(step(*case.examples[0]), arms.build("static-exact", case)(*case.examples[0]))
+    stream = fake_workloads.make_stream()
+    step, other = arms.build("static-native", stream), arms.build("static-exact", stream)
+    for example in stream.examples:
+        near(step(*example), other(*example))
+    assert {exe.backend for exe in step.executables()} == {"native"}
+    assert step.compiles == other.compiles
+
+
+def test_where_there_is_no_native_code_the_arm_is_unsupported(monkeypatch):
+    monkeypatch.setattr(choice, "chosen", refused)
+    with pytest.raises(UnsupportedError, match="no native code here"):
+        arms.build("static-native", fake_workloads.make_tiny())
+
+
+def test_the_rung_stands_on_all_passes():
+    assert RUNGS[NATIVE].base == "contract"
+    assert "other kernels" in RUNGS[NATIVE].adds
+    (executable,) = RUNGS[NATIVE].build(fake_workloads.make_tiny()).executables()
+    assert executable.backend == "native"
+
+
+def test_the_arm_of_the_table():
+    row = ROWS["tiny MLP"]()
+    near(table.ARMS["static-native"](row).step(), table.ARMS["static"](row).step())
+
+
+def test_a_function_of_ones_own():
+    calls = [(np.full(50, 0.5, "f4"),)]
+    found = compare.compare(lambda x: g.sum(g.tanh(x) * x), calls, ["dynamic", "static-native"], **own.QUICK)
+    assert set(found.verdict.steady.values) == {"dynamic", "static-native"}
+    assert found.verdict.refused == {}
+
+
+def test_the_doctor_says_for_which_processor_or_why_not(monkeypatch):
+    monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {}))
+    assert dict(doctor.examine()[1])["native code"].startswith("for ")
+    monkeypatch.setattr(choice, "chosen", refused)
+    parts, environment = doctor.examine()
+    assert dict(environment)["native code"] == "none here: there is no native code here; use backend='numpy'"
+    assert all(state == doctor.FINE for name, state in parts if name != "worker process")
