@@ -88,7 +88,7 @@ def reduced_axes(node: Node, space: Shape) -> set[int]:
     return {axis + missing for axis in node.attrs["axis"]}
 
 
-class Group:
+class GroupDraft:
     """Nodes over one space, where their values lie in it, and the axis from which on reductions take all."""
 
     def __init__(self, space: Shape) -> None:
@@ -159,7 +159,7 @@ class Grouping:
         self.graph = graph
         self.users = graph.users()
         self.handed_out = set(graph.outputs)
-        self.steps: list[Node | Group] = []
+        self.steps: list[Node | GroupDraft] = []
         self.at: dict[Node, int] = {}
         self.of_space: dict[Shape, list[int]] = {}
         self.made: dict[Node, Node] = {}
@@ -174,7 +174,7 @@ class Grouping:
             else:
                 self._put(node)
         for step in self.steps:
-            if isinstance(step, Group):
+            if isinstance(step, GroupDraft):
                 self._emit_group(step)
             else:
                 self._emit(step)
@@ -184,7 +184,7 @@ class Grouping:
     def _put(self, node: Node) -> None:
         """Give the node a place in the order: a group that takes it, a new group, or a step of its own."""
         computed, reduced = is_computed(node), is_reduced(node)
-        read = {self.at[s] for s in node.inputs if self.at[s] >= 0 and isinstance(self.steps[self.at[s]], Group)}
+        read = {self.at[s] for s in node.inputs if self.at[s] >= 0 and isinstance(self.steps[self.at[s]], GroupDraft)}
         if computed or reduced or (is_view(node) and read):
             space = node.inputs[0].spec.shape if reduced else node.spec.shape
             alike = self.of_space.get(space, [])[-RECENT:]
@@ -198,7 +198,7 @@ class Grouping:
         self.steps.append(node)
 
     def _starts(self, node: Node, space: Shape) -> bool:
-        new = Group(space)
+        new = GroupDraft(space)
         if not new.admits(node):
             return False
         self.at[node] = len(self.steps)
@@ -209,7 +209,7 @@ class Grouping:
     def _joins(self, node: Node, number: int) -> bool:
         """Whether the group of this number takes the node: all that it reads is computed there or before."""
         one = self.steps[number]
-        if not isinstance(one, Group) or any(self.at[s] > number for s in node.inputs):
+        if not isinstance(one, GroupDraft) or any(self.at[s] > number for s in node.inputs):
             return False
         if any(self.at[s] == number and s not in one.known for s in node.inputs):
             return False
@@ -219,7 +219,7 @@ class Grouping:
         self.made[node] = rebuilt(node, self.made)
         self.order.append(self.made[node])
 
-    def _emit_group(self, one: Group) -> None:
+    def _emit_group(self, one: GroupDraft) -> None:
         needed = self._needed(one)
         outputs = [node for node in one.nodes if node in needed and not is_view(node)]
         if outputs:
@@ -233,7 +233,7 @@ class Grouping:
             if node in needed and is_view(node):
                 self._emit(node)
 
-    def _needed(self, one: Group) -> set[Node]:
+    def _needed(self, one: GroupDraft) -> set[Node]:
         """The nodes that something outside reads, and what views that are read outside look at."""
         inside = set(one.nodes)
         needed: set[Node] = set()
@@ -245,9 +245,9 @@ class Grouping:
         return needed
 
 
-def analysed(body: Graph, space: Shape) -> Group:
+def analysed(body: Graph, space: Shape) -> GroupDraft:
     """The group that a body was made of: where its values lie, and what is late."""
-    found = Group(space)
+    found = GroupDraft(space)
     for node in body.nodes:
         if node.inputs and not found.admits(node):
             raise AssertionError(f"{node.op.name} {node.spec} was admitted to the space {space} before")
@@ -263,7 +263,7 @@ def stages(body: Graph) -> dict[Node, int]:
     return found
 
 
-def _body(one: Group, outputs: list[Node]) -> tuple[Graph, list[Node]]:
+def _body(one: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
     """The graph of a group in the order in which its kernel runs, and the nodes outside that it takes as operands."""
     made: dict[Node, Node] = {}
     operands: list[Node] = []
@@ -286,7 +286,7 @@ def _operand(source: Node, number: int) -> Node:
     return Node(INPUT, (), {"name": f"arg{number}", "spec": source.spec}, source.spec, source.source)
 
 
-def _alive(one: Group, outputs: list[Node]) -> Iterator[Node]:
+def _alive(one: GroupDraft, outputs: list[Node]) -> Iterator[Node]:
     """The nodes that the outputs need: not the views that only something outside reads."""
     alive = set(outputs)
     for node in reversed(one.nodes):

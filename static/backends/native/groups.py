@@ -20,7 +20,7 @@ from static.backends.native.rows import Context, Laid, Row
 from static.backends.native.steps import Array, Step
 
 
-class GroupRecipe(NamedTuple):
+class Group(NamedTuple):
     """A recipe: the sizes of the axes, of which those from `split` on make a row, and what is read, done and written.
 
     Each result is an array and the number of the step that it is of.
@@ -62,7 +62,7 @@ class GroupRecipe(NamedTuple):
 
 
 class _Lowering:
-    def __init__(self, recipe: GroupRecipe) -> None:
+    def __init__(self, recipe: Group) -> None:
         self.recipe, kept = recipe, recipe.kept()
         arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
         self.b = Builder([*(array.dtype for array in arrays), *(recipe.steps[n].gives for n in kept)])

@@ -16,7 +16,7 @@ from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
-from static.backends.native.groups import GroupRecipe
+from static.backends.native.groups import Group
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import Array, Step
 from static.backends.native.target import host
@@ -78,7 +78,7 @@ def copied(source: Laid, target: Laid) -> Work:
     one, other = (Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
     step = Step("positive", one.dtype, one.dtype, (("operand", 0),), 0, False)
-    return [(GroupRecipe(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
+    return [(Group(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
 
 
 def _placed(source: Laid, target: Laid, key: tuple[Any, ...]) -> Work:
@@ -94,7 +94,7 @@ def _zeros(target: Laid) -> Work:
     """The recipe that fills an array in row-major order."""
     dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
     step = Step("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
-    return [(GroupRecipe((size,), 0, (), ((Array(dtype, (1,)), 0),), (step,)), [target.place])]
+    return [(Group((size,), 0, (), ((Array(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
 def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:
@@ -121,7 +121,7 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results
     axes, first = _axes(space, known.split, arrays)
     laid = [Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
     number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
-    recipe = GroupRecipe(
+    recipe = Group(
         tuple(math.prod(space[a] for a in axis) for axis in axes),
         first,
         tuple(laid[: len(operands)]),
@@ -167,7 +167,9 @@ def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tup
     return runs, outer if split is not None else len(runs) - 1
 
 
-def _steps(body: Graph, known: grouping.Group, number: Mapping[Node, int], space: tuple[int, ...]) -> tuple[Step, ...]:
+def _steps(
+    body: Graph, known: grouping.GroupDraft, number: Mapping[Node, int], space: tuple[int, ...]
+) -> tuple[Step, ...]:
     operand = {node: i for i, node in enumerate(body.inputs)}
     stage = grouping.stages(body)
 
