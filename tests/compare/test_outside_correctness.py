@@ -173,5 +173,7 @@ def test_the_line_that_an_error_names_is_the_last_of_the_users():
     words = f'File "{folder}/shapes.py", line 3, in f\nFile "{folder}/shapes.py", line 7, in g\nFile "x.py", line 9'
     report = debugger.report(ValueError(words), debugging.Phases(), "")
     assert (report.place, report.when) == (SourceLine("shapes.py", 7), "trace")
+    assert 'File "shapes.py", line 3' in report.message  # a record names no folder of the machine
+    assert str(folder) not in report.message
     assert debugger.report(ValueError("no"), debugging.Phases(), words).place == SourceLine("shapes.py", 7)
     assert debugger.report(ValueError("no"), debugging.Phases(), "").place is None

@@ -27,6 +27,7 @@ from compare.frameworks.limit import within
 LIMIT = 30.0
 """Seconds of computing for what a tool does with a training."""
 BEFORE_DATA: tuple[Phase, ...] = ("trace", IMMUNE)
+_FOLDER = re.compile(r'File "[^"]*[/\\\\](?=[^"/\\\\]+")')
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -161,7 +162,8 @@ class Debugger:
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
         named = [place for place in [*words, *frames] if is_users(place[0])]
         place = SourceLine(Path(named[-1][0]).name, named[-1][1]) if named else None
-        return OutsideReport(when, " ".join(described(error).split()), place)
+        message = _FOLDER.sub('File "', " ".join(described(error).split()))
+        return OutsideReport(when, message, place)
 
     def trained(self, training: Training, step: Function | None) -> OutsideReport | None:
         """Train for a while: does the loss fall?"""
