@@ -19,7 +19,7 @@ from compare.cli.command import graphduel
 from compare.frameworks.outside import agreement, jobs, measure, roles, stage
 from compare.frameworks.outside.schema import FrameworkArm, FrameworkCell
 from compare.frameworks.outside.step import FrameworkStep, longest
-from compare.instruments.memory.schema import Memory
+from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.parity.schema import Parity, ParityArm
 from compare.instruments.time.schema import Time, TimeArm
 from compare.records import results
@@ -272,6 +272,17 @@ def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
     assert "3.00 by graph mode alone" in said
     assert "times 1.33 (its eager arm" in said
     assert "times 0.50 (our static engine" in said
+
+
+def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
+    rows = {
+        "dynamic": MemoryArm("ok", None, peak=100, held=0),
+        "static-exact": MemoryArm("ok", None, peak=50, held=900),
+    }
+    parity = Parity(*TINY, {arm: right() for arm in rows}, agree=True, same_graph=None, kernel_calls={})
+    (said,) = agreement._peaks([parity, Memory(*TINY, rows)])
+    assert "by the peak alone static takes 0.5 of dynamic's bytes here, over 1 cells" in said
+    assert agreement._peaks([]) == []
 
 
 def right():

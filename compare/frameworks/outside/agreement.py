@@ -13,6 +13,7 @@ from compare.frameworks import Framework, named, names
 from compare.frameworks.outside.arms import ArmOfCell, arms
 from compare.frameworks.outside.roles import inside, of_framework
 from compare.frameworks.outside.schema import FrameworkCell
+from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.time.schema import Time
 from compare.records.record import Records, of
 from compare.stats import geometric_mean
@@ -68,14 +69,17 @@ def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outs
     verdicts = tuple(claim.judge(own) for claim in CLAIMS.values())
     on_gpu = any(record.environment and record.environment.gpu for record in records)
     ladder = [] if on_gpu else _ladder(framework, own, inside(records))  # ours ran on the CPU
-    agreements = (_agreement(framework, here[v.claim.id], v, ladder) for v in verdicts if v.claim.id in here)
+    why = {"C4": ladder, "C5": _peaks(inside(records)), "C6": ladder}
+    agreements = (
+        _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
+    )
     cells_of = (r for r in of(records, FrameworkCell) if framework.arms[0] in r.arms)
     version = next((record.version for record in cells_of), "")
     compared = tuple(agreements) if len(framework.arms) > 1 else ()
     return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
 
 
-def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, ladder: Sequence[str]) -> Agreement:
+def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
     here, there = ours.finding.verdict, theirs.finding.verdict
     agrees: Agrees = "yes" if here == there else "no"
     if here in OPEN or there in OPEN:
@@ -84,7 +88,7 @@ def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, ladder: Seq
     if agrees == "cannot tell":
         why = theirs.reasons[:1] if there in OPEN else ours.reasons[:1]
     elif agrees == "no":
-        why = (*_differences(ours, theirs), *(ladder if ours.claim.id in ("C4", "C6") else ()))
+        why = (*_differences(ours, theirs), *explained)
     return Agreement(ours.claim.id, framework.name, here, there, agrees, why)
 
 
@@ -131,6 +135,26 @@ def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
         f"(its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
     )
     return [said]
+
+
+def _peaks(ours: Records) -> list[str]:
+    """What of our own ratio of bytes is held between steps, which is not counted of a framework."""
+    found = [
+        (fixed / dynamic)
+        for cell in cells(ours, Memory)
+        if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(DYNAMIC, _peak))
+    ]
+    if not found:
+        return []
+    said = (
+        "there only the peak of a step is counted, here graphs, plans and caches that are held between steps as well: "
+        f"by the peak alone static takes {geometric_mean(found):.3g} of dynamic's bytes here, over {len(found)} cells"
+    )
+    return [said]
+
+
+def _peak(measured: MemoryArm) -> Sequence[float]:
+    return (measured.peak,)
 
 
 def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float, float] | None:
