@@ -76,10 +76,10 @@ class Page:
     headline: tuple[str, ...]
     verdicts: tuple[PageVerdict, ...]
     pictures: tuple[Picture, ...]
-    frameworks: Frameworks | None
     parity_notes: tuple[str, ...]
     parity: Table | None
     environment: Table | None
     commands: tuple[str, ...]
     limits: tuple[str, ...]
     failures: Table | None
+    frameworks: Frameworks | None = None

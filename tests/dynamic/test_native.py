@@ -56,7 +56,7 @@ def test_the_doctor_tells_of_the_tape_and_the_remedy(monkeypatch: pytest.MonkeyP
     for tape, variable in (("compiled", ""), ("python", ""), ("python", "python")):
         monkeypatch.setattr(doctor, "_worker", lambda tape=tape: (doctor.FINE, {"tape": tape}))
         monkeypatch.setenv("GRAPHDUEL_TAPE", variable)
-        (told[tape, variable],) = doctor.examine()[1]
+        told[tape, variable] = doctor.examine()[1][0]
     assert told["compiled", ""] == ("tape", "its loops are compiled")
     assert "install a wheel, or a C compiler and then graphduel again" in told["python", ""][1]
     assert "as GRAPHDUEL_TAPE says" in told["python", "python"][1]
