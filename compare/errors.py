@@ -1,9 +1,12 @@
 """The errors of the harness. Each carries the exit code the command ends with."""
 
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.py\b)""")
 
 
 class CompareError(Exception):
@@ -54,6 +57,11 @@ class WorkerError(CompareError):
 
 class OverrunError(WorkerError):
     """A worker took longer than it may, and was ended."""
+
+
+def without_folders(text: str) -> str:
+    """Words in which files of Python are named without their folders: a record is read on other machines."""
+    return _FOLDERS.sub("", text)
 
 
 def described(error: BaseException, function: str = "") -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from compare.errors import InputsError
+from compare.errors import InputsError, without_folders
 from compare.frameworks.source import Loader
 from compare.run.device import Device, note
 from compare.workloads.base import Case, Workload
@@ -247,4 +247,4 @@ class Framework(ABC):
     def reason(self, error: BaseException) -> str:
         """What an error says, in a line."""
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+        return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)

@@ -10,6 +10,7 @@ from compare.claims.c2_gradients import outside as gradients
 from compare.claims.c3_debugging import catalogue
 from compare.claims.c3_debugging import outside as debugging
 from compare.claims.c3_debugging.base import SourceLine
+from compare.errors import without_folders
 from tests.helpers.records import plain, typed
 from tests.helpers.toy_framework import Toy
 
@@ -165,6 +166,19 @@ def test_a_fault_whose_healthy_training_does_not_run_is_left_out_with_the_reason
     assert record.faults == []
     assert record.left_out.keys() == {fault.name for fault in catalogue.corpus()}
     assert record.left_out["uphill"].startswith("toy-refusing: NotImplementedError: cannot be compiled: it prints")
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("the function run at /tmp/a b/x/leaves.py:60 for jit", "the function run at leaves.py:60 for jit"),
+        ('from user code: File "/home/me/indices.py", line 3', 'from user code: File "indices.py", line 3'),
+        (r'File "C:\me\y.py", line 2', 'File "y.py", line 2'),
+        ("a / b and x.py:3, 1/2", "a / b and x.py:3, 1/2"),
+    ],
+)
+def test_a_record_names_files_without_their_folders(said, kept):
+    assert without_folders(said) == kept
 
 
 def test_the_line_that_an_error_names_is_the_last_of_the_users():

@@ -18,7 +18,7 @@ from compare.claims.c1_control_flow.corpus import programs
 from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
 from compare.claims.c1_control_flow.measure import Results, Tried, calls, check_equal, found, reference
 from compare.claims.c1_control_flow.schema import ProgramRow, Programs
-from compare.errors import described
+from compare.errors import described, without_folders
 from compare.frameworks import of_arm
 from compare.frameworks.base import Framework, Observed
 from compare.frameworks.limit import LimitError, within
@@ -177,4 +177,4 @@ def used(function: Function) -> list[str]:
 def shortened(error: BaseException) -> str:
     """An error on one line: that which its words end with, where they quote a traceback of the user's code."""
     quoted = _QUOTED.findall(str(error))
-    return " ".join((quoted[-1] if quoted else described(error)).split())[:LONGEST]
+    return without_folders(" ".join((quoted[-1] if quoted else described(error)).split()))[:LONGEST]

@@ -19,7 +19,7 @@ from compare.claims.c3_debugging.debugger import IMMUNE, LONGEST, off
 from compare.claims.c3_debugging.schema import Engine, FaultRow, Faults, Phase
 from compare.claims.c3_debugging.tools import TRAINING, risen, same_results
 from compare.claims.c3_debugging.tools import Attempt as Ended
-from compare.errors import described
+from compare.errors import described, without_folders
 from compare.frameworks import of_arm
 from compare.frameworks.base import Framework, Function
 from compare.frameworks.limit import within
@@ -27,7 +27,6 @@ from compare.frameworks.limit import within
 LIMIT = 30.0
 """Seconds of computing for what a tool does with a training."""
 BEFORE_DATA: tuple[Phase, ...] = ("trace", IMMUNE)
-_FOLDER = re.compile(r'File "[^"]*[/\\\\](?=[^"/\\\\]+")')
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -162,7 +161,7 @@ class Debugger:
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
         named = [place for place in [*words, *frames] if is_users(place[0])]
         place = SourceLine(Path(named[-1][0]).name, named[-1][1]) if named else None
-        message = _FOLDER.sub('File "', " ".join(described(error).split()))
+        message = without_folders(" ".join(described(error).split()))
         return OutsideReport(when, message, place)
 
     def trained(self, training: Training, step: Function | None) -> OutsideReport | None:

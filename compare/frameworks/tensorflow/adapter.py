@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare.errors import without_folders
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
@@ -148,4 +149,4 @@ class TensorFlow(Framework):
         """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
-        return last if last.startswith(name) else f"{name}: {last}"
+        return without_folders(last if last.startswith(name) else f"{name}: {last}")
