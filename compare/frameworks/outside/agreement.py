@@ -86,10 +86,16 @@ def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, explained: 
         agrees = "cannot tell"
     why: tuple[str, ...] = ()
     if agrees == "cannot tell":
-        why = theirs.reasons[:1] if there in OPEN else ours.reasons[:1]
+        why = _open(theirs if there in OPEN else ours)
     elif agrees == "no":
         why = (*_differences(ours, theirs), *explained)
     return Agreement(ours.claim.id, framework.name, here, there, agrees, why)
+
+
+def _open(verdict: Verdict) -> tuple[str, ...]:
+    """Why a verdict is open: what is flagged, or else what comes first."""
+    flagged = tuple(reason for reason in verdict.reasons if reason.startswith("flagged"))
+    return flagged or verdict.reasons[:1]
 
 
 def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
