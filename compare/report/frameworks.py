@@ -18,6 +18,10 @@ One source: each workload is executed once more over the framework's functions. 
 An arm is compared with the eager arm of its framework. An arm that differs from the float64 reference is not timed.
 Cold: the first process finds no compiled code. Warm: later ones find what it left; the rules see these alone.
 Memory is bytes from malloc, counted alike for all: the peak of a step above what was there before it."""
+QUESTION = (
+    "The same claims about other frameworks: their eager arm stands for dynamic, their compiled arms for static, and the "
+    "rule of each claim is the one above. ✓ is the verdict that our engines have, ✗ another one; ? is open."
+)
 _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
 
 
@@ -26,6 +30,7 @@ def section(found: Sequence[Outside]) -> Frameworks | None:
     if not found:
         return None
     return Frameworks(
+        QUESTION,
         (*NOTES.splitlines(), *(one.framework.remark for one in found if one.framework.remark)),
         _agreement(found),
         tuple(_reasons(found)),
@@ -40,7 +45,7 @@ def _agreement(found: Sequence[Outside]) -> Table:
     headers = ("claim", "our engines", *(f"{one.framework.title} {one.version}" for one in compared))
     rows = []
     for row in zip(*(one.agreements for one in compared), strict=True):
-        theirs = (f"{_AGREES[one.agrees]} {one.theirs}" for one in row)
+        theirs = (f"{_AGREES[one.agrees]}\N{NO-BREAK SPACE}{one.theirs}" for one in row)
         rows.append((row[0].claim, row[0].ours, *theirs))
     return Table(headers, tuple(rows), "l" * len(headers))
 

@@ -75,6 +75,7 @@ def _claim(verdict: PageVerdict) -> Iterator[str]:
 
 def _frameworks(found: Frameworks) -> Iterator[str]:
     yield "## Other frameworks"
+    yield _text(found.question)
     yield table(found.agreement)
     for name, reasons in found.reasons:
         yield f"**{_text(name)}**"

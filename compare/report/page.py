@@ -60,6 +60,7 @@ class PageVerdict:
 class Frameworks:
     """What a run says of other frameworks: whether they agree with our engines, why not, and what each took."""
 
+    question: str
     notes: tuple[str, ...]
     agreement: Table
     reasons: tuple[tuple[str, tuple[str, ...]], ...]
