@@ -19,8 +19,8 @@ An arm is compared with the eager arm of its framework. An arm that differs from
 Cold: the first process finds no compiled code. Warm: later ones find what it left; the rules see these alone.
 Memory is bytes from malloc, counted alike for all: the peak of a step above what was there before it."""
 QUESTION = (
-    "The same claims about other frameworks: their eager arm stands for dynamic, their compiled arms for static, and the "
-    "rule of each claim is the one above. ✓ is the verdict that our engines have, ✗ another one; ? is open."
+    "The same claims about other frameworks: their eager arm stands for dynamic, their compiled arms for static, and "
+    "the rule of each claim is the one above. ✓ is the verdict that our engines have, ✗ another one; ? is open."
 )
 _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
 
