@@ -146,8 +146,11 @@ def _commands(name: str, run: Run | None) -> tuple[str, ...]:
         return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
     quick = " --quick" if settings.get("preset") == "quick" else ""
     only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
+    named = settings.get("frameworks")
+    frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named else ""
+    device = " --device cuda" if settings.get("device") == "cuda" else ""
     return (
-        f"graphduel run{quick}{only} --out {_quoted(f'reports/{name}-again')}",
+        f"graphduel run{quick}{only}{frameworks}{device} --out {_quoted(f'reports/{name}-again')}",
         f"graphduel report {_quoted(f'reports/{name}')}",
     )
 

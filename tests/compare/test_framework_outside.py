@@ -24,7 +24,8 @@ from compare.instruments.parity.schema import Parity, ParityArm
 from compare.instruments.time.schema import Time, TimeArm
 from compare.records import results
 from compare.records.journal import Journal
-from compare.records.record import Cell
+from compare.records.record import Cell, JobName
+from compare.records.runs import Failure
 from compare.report import frameworks as section
 from compare.run import stages
 from compare.run.job import Budget, Job
@@ -332,6 +333,13 @@ def test_the_report_has_a_section_on_them(ran):
     assert "## Other frameworks" in text
     assert "| Toy | tiny\\_mlp (small) | toy-jit | ok |" in text or "| Toy | tiny_mlp (small) | toy-jit | ok |" in text
     assert section.section(()) is None
+
+
+def test_the_report_says_how_it_is_made_again_and_lists_the_jobs_that_were_lost(ran):
+    text = (ran.directory / "report.md").read_text()
+    assert "graphduel run --quick --only tiny_mlp --frameworks toy --out" in text
+    lost = Failure(JobName("framework cell", *TINY, process=0, arm="toy-jit"), "it died", arm="toy-jit")
+    assert roles.inside([lost]) == [lost]
 
 
 def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path, monkeypatch):

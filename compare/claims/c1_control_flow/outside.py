@@ -25,7 +25,7 @@ from compare.frameworks.limit import LimitError, within
 from compare.frameworks.source import Loader
 
 LIMIT = 20.0
-"""Seconds of computing for a version of a program, all inputs twice: a compiler may take minutes."""
+"""Seconds for a version of a program, all inputs twice: a compiler may take minutes."""
 LONGEST = 200
 """Characters of a reason that are recorded."""
 _QUOTED = re.compile(r"^ +(\w+Error: .*)$", re.MULTILINE)

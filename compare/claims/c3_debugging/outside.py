@@ -25,7 +25,7 @@ from compare.frameworks.base import Framework, Function
 from compare.frameworks.limit import within
 
 LIMIT = 30.0
-"""Seconds of computing for what a tool does with a training."""
+"""Seconds for what a tool does with a training."""
 BEFORE_DATA: tuple[Phase, ...] = ("trace", IMMUNE)
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 

@@ -16,13 +16,14 @@ from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.parity.schema import Parity, ParityArm
 from compare.instruments.time.schema import Time, TimeArm
 from compare.records.record import Record
+from compare.records.runs import Failure
 
 R = TypeVar("R")
 
 
 def inside(records: Iterable[Record]) -> list[Record]:
-    """The records of our own engines."""
-    return [record for record in records if record.arm is None]
+    """The records of our own engines, and every job that left no result: the report lists them all."""
+    return [record for record in records if record.arm is None or isinstance(record, Failure)]
 
 
 def of_framework(records: Iterable[Record], framework: Framework) -> list[Record]:
