@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -64,6 +65,16 @@ def live() -> int:
     gc.collect()
     counted = read()
     return counted.live if counted else 0
+
+
+def peak(call: Callable[[], object]) -> int | None:
+    """The bytes that a call reaches above what was there before it; None where this process does not count."""
+    gc.collect()
+    restart()
+    before = read()
+    call()
+    after = read()
+    return after.peak - before.live if before and after else None
 
 
 def restart() -> None:

@@ -11,6 +11,7 @@ import gc
 import math
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from compare import workloads
@@ -23,7 +24,7 @@ from compare.frameworks.outside.step import FrameworkStep
 from compare.frameworks.own.schema import Made
 from compare.instruments.parity.measure import TOLERANCES, expectations, tree_error
 from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import paired_rounds
+from compare.instruments.time.rounds import paired_rounds, turned
 from compare.instruments.time.schema import Call
 from compare.run.job import Job
 from compare.workloads.base import Case
@@ -65,11 +66,6 @@ def measure(job: Job) -> FrameworkCell:
         cache="cold" if process == COLD else "warm",
         arms={arm: rows[arm] for arm in job.arms},
     )
-
-
-def turned(arms: tuple[str, ...], process: int) -> tuple[str, ...]:
-    """The arms in another order in each process, so that each is once the first."""
-    return (*arms[process % len(arms) :], *arms[: process % len(arms)])
 
 
 def first(
@@ -147,14 +143,6 @@ def time_steady(rows: Mapping[str, FrameworkArm], steps: Mapping[str, FrameworkS
 
 def count_bytes(row: FrameworkArm, step: FrameworkStep) -> None:
     """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
-    peaks = []
-    for example in step.examples:
-        gc.collect()
-        heap.restart()
-        before = heap.read()
-        step(*example)
-        after = heap.read()
-        if before and after:
-            peaks.append(after.peak - before.live)
+    peaks = [peak for example in step.examples if (peak := heap.peak(partial(step, *example))) is not None]
     if peaks:
         row.peak, row.held = max(peaks), max(0, heap.live() - step.live)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import random
 import time
@@ -21,7 +20,7 @@ from compare.frameworks.own.asked import Asked, Calls, Function
 from compare.frameworks.own.notes import Notes, reached
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.instruments.parity.measure import TOLERANCES, tree_error
-from compare.instruments.time.rounds import paired_rounds
+from compare.instruments.time.rounds import paired_rounds, turned
 from compare.run.job import Budget, Job
 
 SEEDS = (1, 2)
@@ -127,10 +126,9 @@ def _limited(asked: Asked, arm: str, calls: int) -> Iterator[Callable[[float], N
 def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], process: int) -> FrameworkTime:
     """What each of these modes takes: every first call, in an order that turns with the process, then in rounds."""
     framework = asked.adapter
-    turned = (*arms[process % len(arms) :], *arms[: process % len(arms)])
     rows: dict[str, TimedMode] = {}
     passes: dict[str, Callable[[], None]] = {}
-    for arm in turned:
+    for arm in turned(arms, process):
         step = framework.build(arm, function, 0)
         with _limited(asked, arm, len(calls)) as add:
             rows[arm] = _first(asked, step, calls, add)
@@ -143,7 +141,7 @@ def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], p
         found = paired_rounds(ordered, budget, Random(f"{asked.seed}/{process}"), asked.clock).steady()
         for arm, call in ordered.items():
             rows[arm].blocks = [seconds / len(calls) for seconds in found[arm]]
-            rows[arm].peak = _peak(call)
+            rows[arm].peak = heap.peak(call)
     return FrameworkTime(process, len(calls), {arm: rows[arm] for arm in arms})
 
 
@@ -175,13 +173,3 @@ def _first(asked: Asked, step: Function, calls: Calls, add: Callable[[float], No
 def _pass(framework: Framework, step: Function, calls: Calls) -> None:
     for call in calls:
         framework.wait(step(*call))
-
-
-def _peak(call: Callable[[], None]) -> int | None:
-    """The bytes from malloc that a pass reaches above what was there before it; None where nobody counts them."""
-    gc.collect()
-    heap.restart()
-    before = heap.read()
-    call()
-    after = heap.read()
-    return after.peak - before.live if before and after else None

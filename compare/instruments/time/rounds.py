@@ -163,6 +163,12 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
         yield from rng.sample(square, len(square))
 
 
+def turned(names: Sequence[str], process: int) -> tuple[str, ...]:
+    """The arms in another order in each process, so that each is once the first."""
+    start = process % len(names)
+    return (*names[start:], *names[:start])
+
+
 @contextmanager
 def collected() -> Iterator[None]:
     """Collect garbage now, and none inside the block: a collection belongs to no arm."""
