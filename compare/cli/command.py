@@ -66,7 +66,7 @@ PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
 FRAMEWORKS = click.option(
-    "--frameworks", type=options.FrameworkNames(), default=(), metavar="NAMES",
+    "--frameworks", type=options.framework_names, default=(), metavar="NAMES",
     help="Measure these as well: torch,tensorflow,jax,autograd, or some of them.",
 )  # fmt: skip
 DEVICE = options.default(

@@ -40,24 +40,19 @@ class Seconds(click.FloatRange):
         return number
 
 
-class FrameworkNames(click.ParamType[list[str]]):
-    """Names of frameworks with commas between them; they arrive as a list, each once."""
+def framework_names(value: str | Sequence[str]) -> list[str]:
+    """Names of frameworks with commas between them, each once. Raises click.BadParameter for one no adapter has."""
+    from compare import frameworks
+    from compare.errors import UnknownNameError
 
-    name = "frameworks"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """The names. Fails for one that no adapter has."""
-        from compare import frameworks
-        from compare.errors import UnknownNameError
-
-        asked = value.split(",") if isinstance(value, str) else value
-        found = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
-        for name in found:
-            try:
-                frameworks.named(name)
-            except UnknownNameError as error:
-                self.fail(str(error), param, ctx)
-        return found
+    asked = value.split(",") if isinstance(value, str) else value
+    found = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
+    for name in found:
+        try:
+            frameworks.named(name)
+        except UnknownNameError as error:
+            raise click.BadParameter(str(error)) from error
+    return found
 
 
 def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command]:

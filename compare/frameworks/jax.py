@@ -25,7 +25,10 @@ class Jax(Framework):
 
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     modes = (EAGER, JIT)
-    remark = "JAX's eager arm compiles each primitive alone, and is slow for that: eager / jit tells more of that arm."
+    remark = (
+        "JAX's eager arm compiles each primitive alone, and is slow. "
+        "Much of eager / jit is therefore no gain of graph mode."
+    )
     idioms = MappingProxyType(
         {name: f"jax.lax.{name}" for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
     )

@@ -1,4 +1,4 @@
-"""What waits to run: nodes in levels, the runs of elements that their results are, and the kinds these have."""
+"""Nodes that wait to run, in levels. The result of a level is a run of elements, and a run has a kind."""
 
 from __future__ import annotations
 

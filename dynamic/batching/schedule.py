@@ -78,7 +78,7 @@ class _Agenda:
         self.ranks[level.bundle] = max(self.ranks[level.bundle], level.rank)
 
     def take(self, bundle: Bundle) -> list[Level]:
-        """The levels of a bundle that can run; what waits for them alone can run next."""
+        """The levels of a bundle that can run. Taking them makes ready the bundles that waited only for these."""
         chosen = self.ready.pop(bundle)
         del self.ranks[bundle]
         for level in chosen:

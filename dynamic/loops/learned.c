@@ -11,7 +11,7 @@ typedef struct {
     Calls known;          /* None for what was met once */
 } Learned;
 
-/* What a pullback can hang on, as a call: of saved arrays their shapes and dtypes, and all else by value. */
+/* What a pullback may depend on, as a call: of saved arrays their shapes and dtypes, and all else by value. */
 typedef struct {
     Inputs inputs;  /* borrowed, arrays alone */
     PyObject *options[MOST_INPUTS + 2];
@@ -74,7 +74,7 @@ call_learned(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *nam
         return NULL;
     }
     Case one;
-    /* What learning might let go of. */
+    /* Learning may drop the last reference to these. */
     PyObject *saved = Py_XNewRef(SLOT(args[0], at.saved)), *shape = Py_XNewRef(SLOT(args[0], at.shape));
     PyObject *dtype = Py_XNewRef(SLOT(args[0], at.dtype)), *run;
     if (!read_case(&one, args[0]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare import report, workloads
+from compare import frameworks, report, workloads
 from compare.advice.costs import Overhead, save
 from compare.records import machines
 from compare.run.environment import environment
@@ -15,6 +15,15 @@ def two_workloads(monkeypatch):
     sources = {"tiny": "tests.helpers.fake_workloads:TINY", "stray": "tests.helpers.fake_workloads:STREAM"}
     monkeypatch.setattr(workloads, "_sources", sources)
     monkeypatch.setattr(report, "write", lambda *_: [])
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A framework made of our own engines stands for all."""
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    frameworks.named.cache_clear()
+    yield
+    frameworks.named.cache_clear()
 
 
 @pytest.fixture

@@ -39,12 +39,7 @@ TINY = Cell("tiny_mlp", "small")
 BUDGET = Budget(rounds=3, least=2, seconds=0.05, block_seconds=0.001)
 
 
-@pytest.fixture(autouse=True)
-def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
-    frameworks.named.cache_clear()
-    yield
-    frameworks.named.cache_clear()
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 def job(workload="tiny_mlp", arms=PAIR, process=1, limit=20.0):

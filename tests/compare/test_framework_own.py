@@ -32,12 +32,7 @@ from tests.helpers import toy_framework
 ARMS = ("toy-eager", "toy-jit")
 
 
-@pytest.fixture(autouse=True)
-def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
-    frameworks.named.cache_clear()
-    yield
-    frameworks.named.cache_clear()
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 def asked(*modes):

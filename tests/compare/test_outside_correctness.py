@@ -17,12 +17,7 @@ from tests.helpers.toy_framework import Toy
 SOME_OPS = ["sum", "tanh", "where"]
 
 
-@pytest.fixture(autouse=True)
-def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
-    frameworks.named.cache_clear()
-    yield
-    frameworks.named.cache_clear()
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def arguments():
 
 
 def anything(*args, **options):
-    """Hangs on the values of plain arguments, on types, and on the order of keys."""
+    """Depends on the values of plain arguments, on types, and on the order of keys."""
     leaves = tree.leaves((args, options))
     total = 0.0
     for number, each in enumerate(leaves):
