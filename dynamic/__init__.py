@@ -1,20 +1,33 @@
 """The dynamic engine: operations are recorded on a tape while they run, as PyTorch does.
 
-`import dynamic as torch` runs small PyTorch programs; every function of `graphs` is here too.
+`import dynamic as torch` runs PyTorch programs; every function of `graphs` is here too. Where the two differ,
+names here
+mean what they mean in PyTorch: docs/torch-names.md.
 """
 
+from typing import Any as _Any
+
 from numpy import bool_ as bool  # the names PyTorch gives its dtypes
+from numpy import dtype as _dtype
 from numpy import float16, float32, float64, int8, int16, int32, int64, uint8
+from numpy import float16 as half
+from numpy import float32 as float  # noqa: F401  (of Python's name: not for `import *`)
+from numpy import float64 as double
+from numpy import int16 as short
+from numpy import int32 as int  # noqa: F401
+from numpy import int64 as long
 
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
 from graphs.ops import public as _ops
 
-# These replace the op library's functions of the same name: they also know PyTorch's word `dim`, or make tensors.
+# These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
 from graphs.torch import linalg  # isort: skip
 from graphs.torch.functions import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from graphs.torch.functions import __all__ as _torch  # isort: skip
 from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.creation import __all__ as _creation  # isort: skip
+from dynamic.random import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
+from dynamic.random import __all__ as _random  # isort: skip
 from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
@@ -32,9 +45,27 @@ from dynamic.mode import (
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.recorder import record
+from dynamic.saving import load, save
 from dynamic.tensor import Tensor
+from graphs.torch.devices import device
 
 Entry = Node  # the older name
+Size = tuple
+dtype = _dtype
+
+_LATER = ("autograd", "backends", "cuda", "func")
+
+
+def __getattr__(name: str) -> _Any:
+    """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
+    import importlib
+
+    from dynamic.refused import explained
+
+    if name in _LATER:
+        return importlib.import_module(f"dynamic.{name}")
+    raise AttributeError(explained(name))
+
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "Entry", "Node", "PoolStats", "Tape", "TapeStats", "Tensor", "record", "tape_of", "tape_stats",
@@ -42,5 +73,6 @@ __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "batched", "cell", "detect_anomaly", "linalg", "pool",
     "bool", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint8",
-    *_creation, *_torch, *_ops,
+    "Size", "device", "double", "dtype", "half", "load", "long", "save", "short",
+    *_creation, *_random, *_torch, *_ops,
 ]  # fmt: skip

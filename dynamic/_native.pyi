@@ -23,6 +23,7 @@ class Record:
         prepared: Callable[..., Any] | None,
         swapped: bool,
         takes_numbers: bool,
+        alike: bool,
     ) -> None: ...
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 

@@ -2,97 +2,308 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
+from graphs.errors import GraphError, located
+from graphs.torch import devices
+from graphs.torch.words import as_dtype, sizes
 
 __all__ = [
+    "BoolTensor",
+    "ByteTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "arange",
     "as_tensor",
+    "asarray",
+    "can_cast",
+    "clone",
+    "detach",
+    "empty",
+    "empty_like",
     "eye",
     "from_numpy",
     "full",
     "full_like",
+    "get_default_dtype",
+    "is_floating_point",
+    "is_tensor",
     "linspace",
+    "logspace",
+    "numel",
     "ones",
     "ones_like",
+    "promote_types",
+    "range",
+    "result_type",
+    "scalar_tensor",
+    "set_default_dtype",
     "tensor",
+    "tril_indices",
+    "triu_indices",
     "zeros",
     "zeros_like",
-]
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Kind = npt.DTypeLike | None
 
 
-def tensor(data: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def made(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A leaf of an array, in a dtype. Raises ValueError for any device but the CPU."""
+    devices.check(device)
+    leaf = wrap(as_array(np.asarray(array), None if dtype is None else as_dtype(dtype)))
+    return leaf.requires_grad_() if requires_grad else leaf
+
+
+def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A leaf with a copy of `data`: Python floats become float32, ints int64; arrays keep their dtype.
 
     Raises DTypeError when a gradient is required of ints or bools.
     """
-    return Tensor(np.array(as_array(data, dtype)), requires_grad=requires_grad)
+    return made(np.array(as_array(data, None if dtype is None else as_dtype(dtype))), None, device, requires_grad)
+
+
+def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A float without axes."""
+    return made(value, dtype or np.float32, device, requires_grad)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """A leaf that shares the array's memory."""
-    return Tensor(array)
+    return wrap(as_array(array, None))
 
 
-def as_tensor(data: Any, dtype: npt.DTypeLike | None = None) -> Tensor:
+def as_tensor(data: Any, dtype: Kind = None, device: Any = None) -> Tensor:
     """`data` itself when it is a tensor of that dtype, else a leaf that shares memory where it can."""
-    if isinstance(data, Tensor) and dtype in (None, data.dtype):
-        return data
-    return Tensor(data, dtype)
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    return made(as_array(data, None if dtype is None else as_dtype(dtype)), None, device)
 
 
-def zeros(*shape: Any, dtype: npt.DTypeLike = np.float32, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any, dtype: Kind = None, copy: bool | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of data, sharing memory where it can."""
+    found = as_tensor(obj, dtype, device)
+    found = found.clone() if copy else found
+    return found.requires_grad_() if requires_grad else found
+
+
+def clone(input: Tensor) -> Tensor:
+    """A copy that keeps the history."""
+    return ops.identity(input)
+
+
+def detach(input: Tensor) -> Tensor:
+    """The same memory without the history."""
+    return input.detach()
+
+
+def zeros(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Zeros of a shape, given as sizes or as one tuple."""
-    return Tensor(np.zeros(_shape(shape), dtype), requires_grad=requires_grad)
+    return made(np.zeros(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
 
 
-def ones(*shape: Any, dtype: npt.DTypeLike = np.float32, requires_grad: bool = False) -> Tensor:
+def ones(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Ones of a shape, given as sizes or as one tuple."""
-    return Tensor(np.ones(_shape(shape), dtype), requires_grad=requires_grad)
+    return made(np.ones(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
 
 
-def full(shape: Any, fill_value: float, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
+    """A tensor to be filled: of zeros."""
+    return zeros(*size, dtype=dtype, requires_grad=requires_grad, device=device, **words)
+
+
+def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """One value everywhere."""
-    kind = as_array(fill_value, None).dtype if dtype is None else dtype
-    return Tensor(np.full(shape, fill_value, kind), requires_grad=requires_grad)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
+    return made(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
 
 
-def eye(n: int, m: int | None = None, dtype: npt.DTypeLike = np.float32, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
-    return Tensor(np.eye(n, m, dtype=dtype), requires_grad=requires_grad)
+    return made(np.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None) -> Tensor:
-    """Evenly spaced values; int64 when all three numbers are ints, float32 otherwise."""
-    first, last = (0, start) if stop is None else (start, stop)
-    whole = all(isinstance(v, int) for v in (first, last, step))
-    return Tensor(ops.arange(first, last, step, dtype=dtype or (np.int64 if whole else np.float32)))
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    dtype: Kind = None,
+    requires_grad: bool = False,
+    device: Any = None,
+    stop: Any = None,
+) -> Tensor:
+    """Evenly spaced values, computed in double; int64 when all three numbers are ints, float32 otherwise."""
+    end = stop if end is None else end
+    first, last = (0, start) if end is None else (start, end)
+    numbers = [v.item() if isinstance(v, Tensor) else v for v in (first, last, step)]
+    whole = builtins.all(isinstance(v, (int, np.integer)) for v in numbers)
+    values = np.arange(*numbers)
+    return made(values, dtype or (np.int64 if whole else np.float32), device, requires_grad)
 
 
-def linspace(start: float, stop: float, steps: int, dtype: npt.DTypeLike = np.float32) -> Tensor:
+def range(start: float, end: float, step: float = 1, dtype: Kind = None, requires_grad: bool = False) -> Tensor:
+    """Evenly spaced values with the end among them, as floats (deprecated there)."""
+    count = int(np.floor((end - start) / step)) + 1
+    return made(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
+
+
+def linspace(
+    start: float,
+    end: float | None = None,
+    steps: int | None = None,
+    dtype: Kind = None,
+    requires_grad: bool = False,
+    device: Any = None,
+    stop: float | None = None,
+) -> Tensor:
     """`steps` evenly spaced values, both ends included."""
-    return Tensor(ops.linspace(start, stop, num=steps, dtype=dtype))
+    last = stop if end is None else end
+    if last is None or steps is None:
+        raise TypeError("linspace takes start, end and steps")
+    return made(ops.linspace(start, last, num=steps), dtype or np.float32, device, requires_grad)
 
 
-def zeros_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    dtype: Kind = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
+    """Powers of a base, the exponents evenly spaced."""
+    return made(np.logspace(start, end, steps, base=base), dtype or np.float32, device, requires_grad)
+
+
+def zeros_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the shape and dtype of another tensor."""
-    return zeros(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return zeros(input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
-def ones_like(x: Any, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def ones_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones with the shape and dtype of another tensor."""
-    return ones(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return ones(input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
-def full_like(x: Any, fill_value: float, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def empty_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor to be filled with the shape and dtype of another: of zeros."""
+    return zeros_like(input, dtype, requires_grad, device)
+
+
+def full_like(
+    input: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """One value everywhere, with the shape and dtype of another tensor."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return full(input.shape, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
-def _shape(given: tuple[Any, ...]) -> tuple[int, ...]:
-    return tuple(given[0]) if len(given) == 1 and not isinstance(given[0], int) else given
+def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
+    """The rows and the columns of the elements on and below a diagonal."""
+    return made(np.stack(np.tril_indices(row, offset, col)), dtype, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
+    """The rows and the columns of the elements on and above a diagonal."""
+    return made(np.stack(np.triu_indices(row, offset, col)), dtype, device)
+
+
+# ---- what there is to know of tensors and dtypes -------------------------------------------------
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the elements are floats."""
+    return np.dtype(input.dtype).kind == "f"
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def get_default_dtype() -> type[np.float32]:
+    """The dtype of Python floats: float32."""
+    return np.float32
+
+
+def set_default_dtype(d: Any) -> None:
+    """Raises GraphError for any dtype but float32, which the default always is."""
+    if as_dtype(d) != np.float32:
+        raise GraphError(
+            located(f"the default dtype is float32, not {as_dtype(d)}; give dtype= where tensors are made")
+        )
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of a result of two tensors or numbers."""
+    from graphs.torch.promotion import result_dtype
+
+    return result_dtype((tensor1, tensor2))
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype that holds what two dtypes hold."""
+    from graphs.torch.promotion import widest
+
+    return widest(as_dtype(type1), as_dtype(type2))
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether a conversion keeps the kind: floats to no ints, and nothing to bools."""
+    kinds = "biuf"
+    first, second = [kinds.index(as_dtype(d).kind) for d in (from_, to)]
+    return first <= second or {first, second} == {1, 2}
+
+
+class _Maker:
+    """`FloatTensor` and its like: a tensor of data, or of zeros of some sizes, in a dtype."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+
+    def __call__(self, *given: Any) -> Tensor:
+        if given and builtins.all(isinstance(value, int) for value in given):
+            return zeros(*given, dtype=self.dtype)
+        return tensor(given[0] if given else [], dtype=self.dtype)
+
+
+FloatTensor, DoubleTensor, HalfTensor = _Maker(np.float32), _Maker(np.float64), _Maker(np.float16)
+LongTensor, IntTensor, ShortTensor = _Maker(np.int64), _Maker(np.int32), _Maker(np.int16)
+ByteTensor, BoolTensor = _Maker(np.uint8), _Maker(np.bool_)
+
+
+def _dtype(dtype: Any) -> Any:
+    return np.float32 if dtype is None else as_dtype(dtype)
+
+
+def _shape(given: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:
+    named = words.pop("size", words.pop("shape", None))
+    if words:
+        raise TypeError(f"no such options: {', '.join(words)}")
+    return _sizes(given if named is None else (named,))
+
+
+def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
+    return (
+        tuple(map(int, given[0])) if len(given) == 1 and not hasattr(given[0], "__index__") else tuple(map(int, given))
+    )

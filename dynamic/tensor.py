@@ -11,19 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamic import inplace, mode
+from dynamic.changing import Changing
 from dynamic.node import Edge, Leaf, Node
 from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import printing
+from graphs.torch import devices, pointwise, printing, products
+from graphs.torch.methods import Size, TorchNames
+
+
+def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two operands with these the other way round."""
+
+    def called(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return called
+
 
 Array = np.ndarray[Any, Any]
 Hook = Callable[["Tensor"], "Tensor | None"]
 
 
 @final
-class Tensor(Surface):
+class Tensor(TorchNames, Changing, Surface):
     """An array with a history; make one with `dynamic.tensor`.
 
     A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`
@@ -61,9 +73,19 @@ class Tensor(Surface):
         return self._data.ndim
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._data.size
+    def size(self) -> Size:
+        """The number of elements; `size()` is the shape, and `size(dim)` the size of an axis."""
+        return Size(self._data.size, self._data.shape)
+
+    @property
+    def device(self) -> devices.device:
+        """Where the values are: always "cpu"."""
+        return devices.CPU
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self._data.itemsize
 
     def numel(self) -> int:
         """The number of elements."""
@@ -208,6 +230,39 @@ class Tensor(Surface):
         hooks.sort(key=lambda one: isinstance(one, _Keep))  # what is kept is the gradient after every other hook
         return Handle(hooks, hook)
 
+    # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
+
+    __add__ = __radd__ = pointwise.add
+    __sub__ = pointwise.sub
+    __rsub__ = pointwise.rsub
+    __mul__ = __rmul__ = pointwise.mul
+    __truediv__ = pointwise.true_divide
+    __rtruediv__ = swapped(pointwise.true_divide)
+    __floordiv__ = pointwise.floor_divide
+    __rfloordiv__ = swapped(pointwise.floor_divide)
+    __mod__ = pointwise.remainder
+    __rmod__ = swapped(pointwise.remainder)
+    __rpow__ = swapped(pointwise.pow)
+    __matmul__ = products.matmul
+    __rmatmul__ = swapped(products.matmul)
+    __and__ = __rand__ = pointwise.bitwise_and
+    __or__ = __ror__ = pointwise.bitwise_or
+    __xor__ = __rxor__ = pointwise.bitwise_xor
+    __eq__ = pointwise.eq
+    __ne__ = pointwise.ne
+    __lt__ = pointwise.lt
+    __le__ = pointwise.le
+    __gt__ = pointwise.gt
+    __ge__ = pointwise.ge
+    __abs__ = pointwise.abs
+    __neg__ = pointwise.neg
+    __hash__ = object.__hash__
+
+    def __pow__(self, other: Any) -> Any:
+        if self.dtype.kind == "f" and type(other) in (int, float):
+            return ops.square(self) if other == 2 else ops.pow(self, other)
+        return pointwise.pow(self, other)
+
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
         # and what loops over a first axis are made of; one slice is the next.
@@ -240,38 +295,9 @@ class Tensor(Surface):
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, key))
 
-    def add_(self, other: Any, alpha: float = 1) -> Self:
-        """Add `alpha * other` in place."""
-        return self._assign(self + (other if alpha == 1 else other * alpha))
-
-    def sub_(self, other: Any, alpha: float = 1) -> Self:
-        """Subtract `alpha * other` in place."""
-        return self._assign(self - (other if alpha == 1 else other * alpha))
-
-    def mul_(self, other: Any) -> Self:
-        """Multiply in place."""
-        return self._assign(self * other)
-
-    def div_(self, other: Any) -> Self:
-        """Divide in place."""
-        return self._assign(self / other)
-
-    __iadd__ = add_
-    __isub__ = sub_
-    __imul__ = mul_
-    __itruediv__ = div_
-
     def copy_(self, other: Any) -> Self:
         """Take the values of another tensor, broadcast to this one's shape."""
         return self._assign(ops.setitem(self, other, ...))
-
-    def fill_(self, value: float) -> Self:
-        """Set every element to one value."""
-        return self.copy_(value)
-
-    def zero_(self) -> Self:
-        """Set every element to 0."""
-        return self.fill_(0)
 
 
 _backward: list[Callable[..., None]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Self, TypeVar
@@ -16,9 +17,24 @@ from graphs.errors import ControlFlowError, located
 from graphs.op import Op
 from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
-from graphs.torch_names import TorchNames, axis_words, method, unary
+from graphs.torch.words import axis_words
 
 S = TypeVar("S")
+
+
+def method(function: Callable[..., Any]) -> Any:
+    """A function of the op library as a method, the tensor its first argument; its help is that of the function."""
+    return axis_words(function)
+
+
+def unary(op: Op) -> Callable[[S], S]:
+    """An op of one input as a method."""
+
+    def called(self: S) -> S:
+        return op(self)
+
+    functools.update_wrapper(called, op, updated=())
+    return called
 
 
 def _binary(op: Op) -> Callable[[S, Any], S]:
@@ -29,10 +45,10 @@ def _reflected(op: Op) -> Callable[[S, Any], S]:
     return lambda self, other: op(other, self)
 
 
-class Surface(TorchNames):
+class Surface:
     """The operators and methods of a value that has `shape` and `dtype`.
 
-    Methods have NumPy's names, and PyTorch's where those mean nothing in NumPy. NumPy functions called on such
+    Methods have NumPy's names and meanings; `graphs/torch/methods.py` adds PyTorch's. NumPy functions called on such
     a value dispatch to the op library; one with no counterpart raises TypeError.
     """
 

@@ -16,31 +16,33 @@ from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
+from graphs.torch import pointwise, products
 
 OPERATORS = {
-    elementwise.abs: ("__abs__",),
-    elementwise.add: ("__add__", "__radd__"),
-    elementwise.divide: ("__truediv__", "__rtruediv__"),
-    elementwise.equal: ("__eq__",),
-    elementwise.greater: ("__gt__",),
-    elementwise.greater_equal: ("__ge__",),
-    elementwise.less: ("__lt__",),
-    elementwise.less_equal: ("__le__",),
-    matmul: ("__matmul__", "__rmatmul__"),
-    elementwise.multiply: ("__mul__", "__rmul__"),
-    elementwise.negative: ("__neg__",),
-    elementwise.not_equal: ("__ne__",),
-    elementwise.subtract: ("__sub__", "__rsub__"),
+    elementwise.abs: (pointwise.abs, "__abs__"),
+    elementwise.add: (pointwise.add, "__add__", "__radd__"),
+    elementwise.divide: (pointwise.true_divide, "__truediv__", "__rtruediv__"),
+    elementwise.equal: (pointwise.eq, "__eq__"),
+    elementwise.greater: (pointwise.gt, "__gt__"),
+    elementwise.greater_equal: (pointwise.ge, "__ge__"),
+    elementwise.less: (pointwise.lt, "__lt__"),
+    elementwise.less_equal: (pointwise.le, "__le__"),
+    matmul: (products.matmul, "__matmul__", "__rmatmul__"),
+    elementwise.multiply: (pointwise.mul, "__mul__", "__rmul__"),
+    elementwise.negative: (pointwise.neg, "__neg__"),
+    elementwise.not_equal: (pointwise.ne, "__ne__"),
+    elementwise.subtract: (pointwise.sub, "__sub__", "__rsub__"),
 }
-"""The operators of a tensor that are an op, and the same with the operands the other way round."""
+"""The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are
+not; the second name is that of the same with the operands the other way round."""
 
 
 def operators() -> dict[str, Any]:
     """The methods of a tensor that the compiled tape replaces."""
-    found: dict[str, Any] = {"__getitem__": record(getitem, item=Tensor.__getitem__)}
-    for op, (plain, *reflected) in OPERATORS.items():
-        found[plain] = record(op)
-        found |= {name: record(op, swapped=True) for name in reflected}
+    found: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
+    for op, (general, plain, *reflected) in OPERATORS.items():
+        found[plain] = record(op, general=general, alike=True)
+        found |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
     return found
 
 
@@ -86,19 +88,23 @@ def _field(expression: str) -> tuple[int, Any]:
     return source, field["key"] or field["attribute"]
 
 
-def record(op: Op, *, swapped: bool = False, item: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def record(
+    op: Op, *, swapped: bool = False, alike: bool = False, general: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """The shortcut of an op, with its two operands the other way round if `swapped`.
 
-    Of getitem also what stands in place of `item(tensor, key)`, and asks that where the key is out of the ordinary.
+    What is out of the ordinary goes to `general`, the op itself by default; with `alike` so do operands that are no
+    floats of one dtype.
     """
     made: Callable[..., Any] = loops.Record(
         recorder=op.recorder or recorder(op),
         op=op,
-        general=item or op.general,
+        general=general or op.general,
         arity=_arity(op),
         prepared=attributes(op) if has_options(op) else None,
         swapped=swapped,
         takes_numbers=op.prepare is None,
+        alike=alike,
     )
     return made
 

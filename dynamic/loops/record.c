@@ -11,6 +11,7 @@ typedef struct {
     Calls calls;         /* what that has given */
     int arity;           /* -1: the inputs are one sequence */
     int swapped, takes_numbers;
+    int alike;           /* an operator: operands of other dtypes are for `general`, which knows what they become */
 } Record;
 
 static PyObject *
@@ -82,12 +83,29 @@ call_with_options(Record *record, PyObject *const *args, Py_ssize_t positional, 
     return result;
 }
 
+/* Whether all arrays are floats of one dtype, but for bools: what they are together, then, NumPy and PyTorch agree on. */
+static int
+are_alike(const Inputs *inputs)
+{
+    int common = NPY_NOTYPE;
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        int type = inputs->is_number[i] ? NPY_BOOL : PyArray_TYPE(ARRAY(inputs->arrays[i]));
+        if (type == NPY_BOOL || type == common)
+            continue;
+        if (common != NPY_NOTYPE || !PyTypeNum_ISFLOAT(type))
+            return 0;
+        common = type;
+    }
+    return common != NPY_NOTYPE;
+}
+
 static PyObject *
 call_plainly(Record *record, PyObject *const *args)  /* in the same way */
 {
     PyObject *turned[] = {args[record->arity - 1], args[0]}, *result = NULL;
     Inputs inputs;
-    if (hold(&inputs, record->swapped ? turned : args, record->arity, record->takes_numbers) && inputs.tensors != 0) {
+    if (hold(&inputs, record->swapped ? turned : args, record->arity, record->takes_numbers) && inputs.tensors != 0
+        && (!record->alike || are_alike(&inputs))) {
         result = run_and_record(record->recorder, &inputs, nothing);
         is_out_of_the_ordinary(result);
     }
@@ -113,11 +131,11 @@ call_record(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *name
 static PyObject *
 new_record(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", NULL};
+    static char *words[] = {"recorder", "op", "general", "arity", "prepared", "swapped", "takes_numbers", "alike", NULL};
     PyObject *recorder, *op, *general, *prepared;
-    int arity, swapped, takes_numbers;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOpp", words, &RecorderType, &recorder, &op, &general,
-                                     &arity, &prepared, &swapped, &takes_numbers))
+    int arity, swapped, takes_numbers, alike;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOiOppp", words, &RecorderType, &recorder, &op, &general,
+                                     &arity, &prepared, &swapped, &takes_numbers, &alike))
         return NULL;
     if (arity < -1 || arity == 0 || arity > MOST_INPUTS || (arity < 0 && prepared == Py_None)
         || (swapped && arity != 2)) {
@@ -135,6 +153,7 @@ new_record(PyTypeObject *type, PyObject *args, PyObject *options)
     record->arity = arity;
     record->swapped = swapped;
     record->takes_numbers = takes_numbers;
+    record->alike = alike;
     return (PyObject *)record;
 }
 

@@ -21,7 +21,7 @@ from graphs.linalg import (
     svdvals,
 )
 from graphs.ops.shapes import shape_of
-from graphs.torch_names import axis_words
+from graphs.torch.words import axis_words
 
 __all__ = [
     "cholesky",

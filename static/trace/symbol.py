@@ -12,10 +12,11 @@ from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
 from graphs.ir import Node
 from graphs.surface import Surface
+from graphs.torch.methods import TorchNames
 
 
 @final
-class Symbol(Surface):
+class Symbol(Surface, TorchNames):
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
     Asking for the data raises ControlFlowError, naming the user's line and what to write instead.

@@ -124,7 +124,7 @@ def test_broadcasting_into_place_and_dtypes_follow_the_target():
     ("target", "value", "error", "words"),
     [
         (dynamic.ones(2), dynamic.ones(3, 2), ShapeError, "shape (2,) to (3, 2)"),
-        (dynamic.tensor([1, 2]), 0.5, DTypeError, "int64 values to float64"),
+        (dynamic.tensor([1, 2]), 0.5, DTypeError, "int64 values to float32"),
         (dynamic.tensor([True]), 2, DTypeError, "bool values to int64"),
     ],
 )

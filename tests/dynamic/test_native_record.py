@@ -193,7 +193,7 @@ def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
     def by_surface(x: Any, key: Any) -> Any:
         return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)
 
-    index = records.record(getitem, item=by_surface)
+    index = records.record(getitem, general=by_surface)
     keys = [*PARTS, *[(p,) for p in PARTS], *itertools.product(PARTS, repeat=2)]
     keys += [(p, *parts) for p in PARTS[:9] for parts in itertools.product(PARTS[:8], repeat=2)]
     for wanted in (False, True):

@@ -133,7 +133,7 @@ memory = loops.pool(1024, 1024)
 
 def record_of(op):
     attrs = {"axis": (0,), "keepdims": False}
-    told = {"arity": 1, "prepared": lambda *a, **o: attrs, "swapped": False, "takes_numbers": False}
+    told = {"arity": 1, "prepared": lambda *a, **o: attrs, "swapped": False, "takes_numbers": False, "alike": False}
     return {"recorder": op.recorder, "op": op, "general": print, **told}  # which takes no axis
 
 def pretending():

@@ -1,0 +1,38 @@
+"""`torch.autograd`: gradients of tensors, functions with a backward of the user's own, and `functional`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamic.anomaly import detect_anomaly
+from dynamic.autograd import functional
+from dynamic.autograd.function import Function
+from dynamic.gradients import backward as _backward
+from dynamic.gradients import grad_of
+from dynamic.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from dynamic.tensor import Tensor, as_array
+
+__all__ = [
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
+    "inference_mode", "no_grad", "set_grad_enabled",
+]  # fmt: skip
+
+grad = grad_of
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of tensors to the `grad` of every leaf that they depend on, or of `inputs` alone."""
+    _backward(tensors, grad_tensors, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
+
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802  (PyTorch's name)
+    """A tensor, which shares the memory of one that is given: since PyTorch 0.4 there is no other variable."""
+    del volatile
+    leaf = Tensor(as_array(data, None)) if not isinstance(data, Tensor) else data.detach()
+    return leaf.requires_grad_() if requires_grad else leaf if not isinstance(data, Tensor) else data

@@ -1,0 +1,69 @@
+"""`torch.autograd.functional`: derivatives of functions at given inputs, one tensor or a tuple of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamic import functional
+from dynamic.tensor import Tensor
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vjp"]
+
+Function = Callable[..., Any]
+
+
+def _listed(inputs: Any) -> tuple[tuple[Any, ...], bool]:
+    return ((inputs,), True) if isinstance(inputs, Tensor) else (tuple(inputs), False)
+
+
+def _ones(v: Any, like: Any) -> Any:
+    return like.new_ones(like.shape) if v is None else v
+
+
+def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
+    """The derivatives of the outputs in each input."""
+    del strict
+    args, single = _listed(inputs)
+    return _plain(functional.jacobian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
+
+
+def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
+    """The second derivatives of a scalar function in each two inputs."""
+    del strict
+    args, single = _listed(inputs)
+    return _plain(functional.hessian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
+
+
+def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """The outputs, and a vector times the jacobian."""
+    del strict
+    args, single = _listed(inputs)
+    outputs, pull = functional.vjp(func, *args)
+    found = pull(_ones(v, outputs))
+    return _plain(outputs, create_graph), _plain(found[0] if single else found, create_graph)
+
+
+def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """The outputs, and the jacobian times a vector."""
+    del strict
+    args = _listed(inputs)[0]
+    tangents = [_ones(None, args[0])] if v is None else list(_listed(v)[0])
+    outputs, pushed = functional.jvp(func, args, tangents)
+    return _plain(outputs, create_graph), _plain(pushed, create_graph)
+
+
+def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """The value of a scalar function, and its hessian times a vector."""
+    del strict
+    args, single = _listed(inputs)
+    tangents = [_ones(None, args[0])] if v is None else list(_listed(v)[0])
+    found = functional.hvp(func, args, tangents)
+    return _plain(func(*args), create_graph), _plain(found[0] if single else found, create_graph)
+
+
+def _plain(found: Any, create_graph: bool) -> Any:
+    """Results without a history unless one is wanted."""
+    if isinstance(found, (tuple, list)):
+        return tuple([_plain(one, create_graph) for one in found])
+    return found if create_graph or not isinstance(found, Tensor) else found.detach()

@@ -1,0 +1,99 @@
+"""Methods that change a tensor: `x.exp_()` gives x the values, and the history, of `x.exp()`.
+
+A name of a function and `_` is such a method. The result must fit the shape and the dtype of the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from graphs import ops
+from graphs.ops.shapes import shape_of
+from graphs.torch import functions
+from graphs.torch.methods import TorchNames
+
+
+class Changing:
+    """The methods of a tensor that change it in place."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The name of a function and `_`."""
+
+    def _assign(self, result: Any) -> Self:
+        raise NotImplementedError
+
+    def add_(self, other: Any, alpha: float = 1) -> Self:
+        """Add `alpha * other` in place."""
+        return self._assign(self + (other if alpha == 1 else other * alpha))
+
+    def sub_(self, other: Any, alpha: float = 1) -> Self:
+        """Subtract `alpha * other` in place."""
+        return self._assign(self - (other if alpha == 1 else other * alpha))
+
+    def mul_(self, other: Any) -> Self:
+        """Multiply in place."""
+        return self._assign(self * other)
+
+    def div_(self, other: Any, rounding_mode: str | None = None) -> Self:
+        """Divide in place."""
+        return self._assign(self / other if rounding_mode is None else functions.div(self, other, rounding_mode))
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
+
+    def copy_(self, other: Any, non_blocking: bool = False) -> Self:
+        """Take the values of another tensor, broadcast to this one's shape."""
+        del non_blocking
+        return self._assign(ops.setitem(self, other, ...))
+
+    def fill_(self, value: Any) -> Self:
+        """Set every element to one value."""
+        return self.copy_(value)
+
+    def zero_(self) -> Self:
+        """Set every element to 0."""
+        return self.copy_(0)
+
+    def where_(self, condition: Any, other: Any) -> Self:
+        """Keep the elements where the condition is true, and take the other's elsewhere."""
+        return self._assign(functions.where(condition, self, other))
+
+    def fill_diagonal_(self, fill_value: Any) -> Self:
+        """Set the elements of the diagonal to one value."""
+        count = min(shape_of(self))
+        return self._assign(ops.setitem(self, fill_value, (slice_ := ops.arange(count), slice_)))
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def called(self: Any, *args: Any, **options: Any) -> Any:
+        return self._assign(function(self, *args, **options))
+
+    called.__doc__ = f"In place: {function.__doc__}"
+    return called
+
+
+_NAMES = """
+    abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atanh baddbmm bitwise_and bitwise_not bitwise_or
+    bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad div divide eq erf erfc
+    exp exp2 expm1 fix floor floor_divide fmod frac ge greater greater_equal gt heaviside hypot index_add index_copy
+    index_fill index_put le lerp less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
+    logit lt masked_fill masked_scatter mul multiply nan_to_num ne neg negative not_equal pow rad2deg reciprocal
+    relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square
+    sub subtract tan tanh threshold tril triu true_divide trunc xlogy
+"""
+
+for _name in _NAMES.split():
+    if not hasattr(Changing, f"{_name}_"):
+        setattr(Changing, f"{_name}_", _in_place(getattr(TorchNames, _name)))
+for _operator, _name in (
+    ("floordiv", "floor_divide"), ("mod", "remainder"), ("pow", "pow"),
+    ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
+):  # fmt: skip
+    setattr(Changing, f"__i{_operator}__", getattr(Changing, f"{_name}_"))

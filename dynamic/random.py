@@ -1,0 +1,265 @@
+"""Random tensors, from generators that a seed starts again. The numbers are NumPy's, not PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynamic.creation import _shape, made
+from dynamic.tensor import Tensor
+from graphs.errors import GraphError, located
+from graphs.torch.words import as_dtype
+
+__all__ = [
+    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
+    "normal", "poisson", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+_FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draws the same numbers in each run
+
+
+class Generator:
+    """A stream of random numbers. `numpy` is NumPy's generator behind it."""
+
+    def __init__(self, device: Any = None) -> None:
+        from graphs.torch import devices
+
+        devices.check(device)
+        self.device = devices.CPU
+        self.numpy = np.random.default_rng(_FIRST_SEED)
+        self._seed = _FIRST_SEED
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from a seed, and return the generator."""
+        self._seed = int(seed)
+        self.numpy.bit_generator.state = np.random.default_rng(self._seed % 2**64).bit_generator.state
+        return self
+
+    def seed(self) -> int:
+        """Start again from a seed that nobody has chosen, and return it."""
+        self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 1)
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed that the stream was started from."""
+        return self._seed
+
+    def get_state(self) -> dict[str, Any]:
+        """Where the stream is, for `set_state`."""
+        return {"seed": self._seed, "stream": self.numpy.bit_generator.state}
+
+    def set_state(self, new_state: dict[str, Any]) -> None:
+        """Go on from where a stream was."""
+        self._seed, self.numpy.bit_generator.state = new_state["seed"], new_state["stream"]
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default generator again from a seed."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Start the default generator from a seed that nobody has chosen, and return it."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the default generator was started from."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> dict[str, Any]:
+    """Where the default generator is."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Let the default generator go on from where it was."""
+    default_generator.set_state(new_state)
+
+
+def _numpy(generator: Generator | None) -> np.random.Generator:
+    return (generator or default_generator).numpy
+
+
+def _floats(values: Any, dtype: Any, options: dict[str, Any]) -> Tensor:
+    """Drawn floats as a leaf; options are `device` and `requires_grad`."""
+    return made(values, np.float32 if dtype is None else as_dtype(dtype), **options)
+
+
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
+    """Numbers from 0 up to 1."""
+    shape = _shape(size, _named(options))
+    values = _numpy(generator).random(shape, np.float32) if dtype is None else _numpy(generator).random(shape)
+    return _floats(values, dtype, options)
+
+
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
+    """Normal numbers of mean 0 and variance 1."""
+    return _floats(_numpy(generator).standard_normal(_shape(size, _named(options))), dtype, options)
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    return {"size": options.pop("size")} if "size" in options else {}
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    **options: Any,
+) -> Tensor:
+    """Integers from `low` up to but without `high`: `randint(high, size)`, `randint(low, high, size)`."""
+    if size is None:
+        high, size = (None, high) if high is not None else (None, ())
+    first, last = (0, low) if high is None else (low, high)
+    return made(
+        _numpy(generator).integers(first, last, tuple(size)), np.int64 if dtype is None else as_dtype(dtype), **options
+    )
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
+    """The integers from 0 to n - 1, mixed."""
+    return made(_numpy(generator).permutation(n), np.int64 if dtype is None else as_dtype(dtype), **options)
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Numbers from 0 up to 1, with the shape and dtype of a tensor."""
+    return rand(input.shape, dtype=_float_dtype(input, dtype), **options)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Normal numbers with the shape and dtype of a tensor."""
+    return randn(input.shape, dtype=_float_dtype(input, dtype), **options)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Integers from `low`, 0 by default, up to but without `high`, with the shape and dtype of a tensor."""
+    return randint(
+        0 if high is None else low, low if high is None else high, input.shape, dtype=dtype or input.dtype, **options
+    )
+
+
+def _float_dtype(x: Tensor, dtype: Any) -> Any:
+    wanted = as_dtype(x.dtype if dtype is None else dtype)
+    if wanted.kind != "f":
+        raise GraphError(located(f"random floats have no dtype {wanted}; give dtype=, or use randint"))
+    return wanted
+
+
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    **options: Any,
+) -> Tensor:
+    """Normal numbers of a mean and a standard deviation, which may be tensors that broadcast."""
+    parts = [value._data if isinstance(value, Tensor) else value for value in (mean, std)]
+    tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
+    shape = np.broadcast_shapes(*(value.shape for value in tensors)) if size is None else tuple(size)
+    if size is None and not tensors:
+        raise TypeError("normal of two numbers needs a size")
+    if any(value.dtype.kind != "f" for value in tensors) or np.any(np.asarray(parts[1]) < 0):
+        raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
+    kind = dtype or (tensors[0].dtype if tensors else None)
+    return _floats(parts[0] + parts[1] * _numpy(generator).standard_normal(shape), kind, options)
+
+
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that each element is, or with `p`, and 0 otherwise."""
+    shares = input._data if p is None else np.full(input.shape, p)
+    if (p is None and input.dtype.kind != "f") or not np.all((shares >= 0) & (shares <= 1)):
+        raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
+    return made(_numpy(generator).random(input.shape) < shares, input.dtype)
+
+
+def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Poisson numbers of the rates that the elements are."""
+    if input.dtype.kind != "f":
+        raise GraphError(located("poisson takes rates that are floats; convert with .float()"))
+    return made(_numpy(generator).poisson(input._data), input.dtype)
+
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
+    weights = np.asarray(input._data, np.float64)
+    _check_weights(weights, num_samples, replacement, input.dtype)
+    draw = _numpy(generator).random((*weights.shape[:-1], num_samples if replacement else weights.shape[-1]))
+    if not replacement:  # the first of exponential clocks that run at the speeds of the weights
+        with np.errstate(divide="ignore"):
+            times = np.where(weights > 0, -np.log1p(-draw) / weights, np.inf)
+        return made(np.argsort(times, axis=-1, kind="stable")[..., :num_samples])
+    ends = np.cumsum(weights, axis=-1)
+    found = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
+    return made(found.astype(np.int64))
+
+
+def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) -> None:
+    if dtype.kind != "f" or weights.ndim not in (1, 2) or count < 1:
+        raise GraphError(located("multinomial takes floats in one or two axes, and draws one or more; use .float()"))
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or np.any(weights.sum(-1) <= 0):
+        raise GraphError(located("multinomial takes weights that are finite, not below 0 and not all 0; use softmax"))
+    if not replacement and count > (weights > 0).sum(-1).min():
+        raise GraphError(located(f"multinomial draws {count} of fewer weights above 0; use replacement=True"))
+
+
+def uniform_(
+    self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **words: Any
+) -> Tensor:
+    """Fill with numbers from one number up to another, in place."""
+    low = words.pop("from", from_)
+    return _filled(self, low + (to - low) * _numpy(generator).random(self.shape))
+
+
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers, in place."""
+    return _filled(self, mean + std * _numpy(generator).standard_normal(self.shape))
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 with a probability and 0 otherwise, in place."""
+    shares = p._data if isinstance(p, Tensor) else p
+    return _filled(self, _numpy(generator).random(self.shape) < shares)
+
+
+def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponential numbers of a rate, in place."""
+    return _filled(self, _numpy(generator).standard_exponential(self.shape) / lambd)
+
+
+def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Fill with integers from one number, 0 by default, up to but without another, in place."""
+    low, high = (0, from_) if to is None else (from_, to)
+    if to is None and from_ == 0:
+        high = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else int(np.iinfo(self.dtype).max)
+    return _filled(self, _numpy(generator).integers(low, high, self.shape))
+
+
+def _filled(x: Tensor, values: Any) -> Tensor:
+    return x.copy_(made(values, x.dtype))
+
+
+FILLS = {
+    "uniform_": uniform_,
+    "normal_": normal_,
+    "bernoulli_": bernoulli_,
+    "exponential_": exponential_,
+    "random_": random_,
+}
+METHODS = {"multinomial": multinomial, "bernoulli": bernoulli}
+for _name, _method in (FILLS | METHODS).items():
+    setattr(Tensor, _name, _method)

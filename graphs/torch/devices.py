@@ -1,0 +1,39 @@
+"""Devices: the CPU, by PyTorch's name and words."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+
+class device(str):  # noqa: N801  (PyTorch's name)
+    """Where values are: "cpu". Raises ValueError for any other device."""
+
+    __slots__ = ()
+    index = None
+
+    def __new__(cls, type: Any = "cpu", index: int | None = None) -> Self:
+        """The CPU. Raises ValueError for any other."""
+        del index
+        name = str(type)
+        if name.partition(":")[0] != "cpu":
+            raise ValueError(
+                f"there is no device {name!r}; values are on the CPU: write device('cpu'), or ask cuda.is_available()"
+            )
+        return super().__new__(cls, "cpu")
+
+    @property
+    def type(self) -> str:
+        """The kind of device."""
+        return "cpu"
+
+    def __repr__(self) -> str:
+        return "device(type='cpu')"
+
+
+CPU = device()
+
+
+def check(value: Any) -> None:
+    """Raise ValueError for any device but the CPU."""
+    if value is not None and value is not CPU:
+        device(value)

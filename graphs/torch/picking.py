@@ -1,0 +1,376 @@
+"""PyTorch's functions that pick elements, put them somewhere, sort and count them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import ShapeError
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.promotion import is_scalar
+from graphs.torch.promotion import promoted
+from graphs.torch.reductions import Found, along, count_nonzero
+from graphs.torch.words import cast, floats, ndim_of, place, refuse, words
+
+__all__ = [
+    "argsort", "argwhere", "bincount", "bucketize", "gather", "histc", "histogram", "index_add", "index_copy",
+    "index_fill", "index_put",
+    "index_select", "isin", "kthvalue", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero",
+    "quantile", "scatter", "scatter_add",
+    "scatter_reduce", "searchsorted", "sort", "take", "take_along_dim", "topk", "unique", "unique_consecutive",
+    "where",
+]  # fmt: skip
+
+
+class Histogram(NamedTuple):
+    """How many elements lie in each bin, and where the bins end."""
+
+    hist: Any
+    bin_edges: Any
+
+
+# ---- along an axis -------------------------------------------------------------------------------
+
+
+def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
+    """The first places of all axes but one, as many as an index has."""
+    key = tuple([slice(None) if axis == but else slice(size) for axis, size in enumerate(shape)])
+    return x if shape_of(x) == tuple(shape) else x[key]
+
+
+def _as_row(x: Any) -> Any:
+    return x if is_scalar(x) or ndim_of(x) else ops.reshape(x, (1,))
+
+
+@words
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """The elements along an axis that an index of as many axes names."""
+    del sparse_grad
+    axis = place(dim, ndim_of(input))
+    found = ops.take_along_axis(_crop(_as_row(input), shape_of(_as_row(index)), axis), _as_row(index), axis=axis)
+    return ops.reshape(found, shape_of(index))
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements along an axis that an index names, which broadcasts; of all elements in a row without an axis."""
+    if dim is None:
+        return ops.take(ops.reshape(input, (-1,)), ops.reshape(indices, (-1,)), axis=0)
+    return ops.take_along_axis(input, indices, axis=place(dim, ndim_of(input)))
+
+
+@words
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
+    """With the elements of `src` written to the places along an axis that the index names."""
+    axis, source = place(dim, ndim_of(input)), value if src is None else src
+    if reduce is not None:
+        if is_scalar(source):
+            source = ops.broadcast_to(ops.astype(ops.asarray(source), dtype_of(input)), shape_of(index))
+        return scatter_reduce(input, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
+    if not ndim_of(input):
+        raise ShapeError("scatter: a tensor without axes has no places; reshape it to one axis")
+    key = [
+        np.arange(size).reshape([-1 if i == a else 1 for i in range(ndim_of(index))])
+        for a, size in enumerate(shape_of(index))
+    ]
+    places = tuple([index if a == axis else grid for a, grid in enumerate(key)])
+    if not is_scalar(source):
+        if dtype_of(source) != dtype_of(input):
+            raise refuse(f"scatter of {dtype_of(source)} into {dtype_of(input)}", "convert one of them")
+        source = source[tuple(map(slice, shape_of(index)))] if ndim_of(source) else source
+    return ops.setitem(input, source, places)
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """With the elements of `src` added to the places along an axis that the index names."""
+    return scatter_reduce(input, dim, index, src, "sum")
+
+
+@words
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
+    """With the elements of `src` joined to those they are sent to: by "sum", "prod", "mean", "amax" or "amin"."""
+    if dtype_of(src) != dtype_of(input):
+        raise refuse(f"scatter_reduce of {dtype_of(src)} into {dtype_of(input)}", "convert one of them")
+    return ops.scatter_reduce(input, dim, index, src, reduce, include_self)
+
+
+def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * place(dim, ndim_of(x)) + (index,)
+
+
+@words
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The places of an axis that an index names, in its order."""
+    if ndim_of(index) > 1:
+        raise ShapeError("index_select: the index has one axis; use gather, or x[index]")
+    return ops.take(_as_row(input), _as_row(index), axis=place(dim, ndim_of(input)))
+
+
+@words
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """With `alpha * source` added to the places of an axis that an index names."""
+    axis = place(dim, ndim_of(input))
+    if dtype_of(source) != dtype_of(input) or shape_of(source)[axis] != shape_of(index)[0]:
+        raise refuse("index_add takes a source of the same dtype, with a row for each index", "convert or reshape it")
+    added = source if alpha == 1 else ops.multiply(source, alpha)
+    return ops.add(input, ops.scatter_add(added, index, shape_of(input), axis))
+
+
+@words
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """With the places of an axis that an index names replaced."""
+    if dtype_of(source) != dtype_of(input):
+        raise refuse(f"index_copy of {dtype_of(source)} into {dtype_of(input)}", "convert one of them")
+    return ops.setitem(input, source, _rows(input, dim, index))
+
+
+@words
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """With the places of an axis that an index names set to one value."""
+    return ops.setitem(input, value, _rows(input, dim, index))
+
+
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """With `values` at the places that a tuple of indices names, or added there."""
+    if accumulate:
+        flat = ops.flat_index(*ops.broadcast_arrays(*indices), sizes=shape_of(input))
+        source = ops.reshape(ops.broadcast_to(values, shape_of(flat)), (-1,))
+        added = index_add(ops.reshape(input, (-1,)), 0, ops.reshape(flat, (-1,)), source)
+        return ops.reshape(added, shape_of(input))
+    return ops.setitem(input, values, tuple(indices))
+
+
+# ---- by a mask, or by a flat index ---------------------------------------------------------------
+
+
+def _mask(mask: Any) -> Any:
+    if dtype_of(mask).kind != "b":
+        raise refuse(f"a mask of {dtype_of(mask)}", "convert with .bool() first")
+    return mask
+
+
+@words
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """With one value where the mask is true."""
+    if not is_scalar(value) and ndim_of(value):
+        raise ShapeError("masked_fill: the value is a number or has no axes; use where")
+    is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
+    if is_float and dtype_of(input).kind != "f":
+        raise refuse(f"masked_fill of {dtype_of(input)} with a float", "convert one of them")
+    return ops.where(_mask(mask), value if is_scalar(value) else cast(value, dtype_of(input)), input)
+
+
+@words
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where the mask is true, in one axis."""
+    x, chosen = ops.broadcast_arrays(input, _mask(mask))
+    return x[chosen]
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """With the elements of `source`, in their order, where the mask is true."""
+    x, chosen = ops.broadcast_arrays(input, _mask(mask))
+    return ops.setitem(x, ops.reshape(source, (-1,))[: int(count_nonzero(chosen))], chosen)
+
+
+@words
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """Of two tensors the one or the other, by element; without them where the condition is true, axis by axis."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
+        raise refuse(f"where by {dtype_of(condition)}", "convert with .bool() first")
+    left, right = promoted(input, other)
+    if is_scalar(left) and is_scalar(right) and isinstance(left + right, float):
+        left = ops.astype(ops.broadcast_to(ops.asarray(left), shape_of(condition)), np.float32)
+    return ops.where(cast(condition, np.bool_), left, right)
+
+
+def take(input: Any, index: Any) -> Any:
+    """The elements at places counted through all axes."""
+    return ops.reshape(ops.take(ops.reshape(input, (-1,)), ops.reshape(index, (-1,)), axis=0), shape_of(index))
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Where the elements are not 0: a row for each, or an index for each axis."""
+    if as_tuple:
+        return tuple(ops.nonzero(_as_row(input)))
+    return ops.argwhere(input)
+
+
+def argwhere(input: Any) -> Any:
+    """Where the elements are not 0: a row for each."""
+    return nonzero(input)
+
+
+# ---- sorted --------------------------------------------------------------------------------------
+
+
+@words
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The indices that sort along an axis."""
+    return _sorted(input, dim, descending).indices
+
+
+@words
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+    """Sorted along an axis, with where the elements stood; equal ones in their order."""
+    return _sorted(input, dim, descending)
+
+
+def _sorted(x: Any, dim: int, descending: bool) -> Found:
+    def order(x: Any, axis: int, keepdims: bool) -> Any:
+        return ops.argsort(x, axis=axis, descending=descending, stable=True)
+
+    return along(x, dim, True, order)
+
+
+def msort(input: Any) -> Any:
+    """Sorted along the first axis."""
+    return _sorted(input, 0, False).values
+
+
+@words
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k largest elements along an axis, or the smallest, in order, and where they stood."""
+    axis = place(dim, ndim_of(input))
+    if ndim_of(input) and not 0 <= k <= shape_of(input)[axis]:
+        raise ShapeError(f"topk: an axis of {shape_of(input)[axis]} has no {k} largest; take fewer")
+    first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
+    found = _sorted(input, dim, largest)
+    return Found(found.values[first], found.indices[first])
+
+
+@words
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest element along an axis, counted from 1."""
+    axis = place(dim, ndim_of(input))
+    if ndim_of(input) and not 1 <= k <= shape_of(input)[axis]:
+        raise ShapeError(f"kthvalue: an axis of {shape_of(input)[axis]} has no {k}th value; take 1 to its size")
+    return along(
+        input, dim, keepdim, lambda x, axis, keepdims: ops.take(ops.argsort(x, axis=axis), np.array([k - 1]), axis=axis)
+    )
+
+
+@words
+def quantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:
+    """The element below which a share `q` of the others lies, linear between two."""
+    if interpolation != "linear" or not is_scalar(q) or dtype_of(input).kind != "f":
+        raise refuse("quantile of floats, of one number, linear", "call it for each number, and convert with .float()")
+    x = ops.reshape(input, (-1,)) if dim is None else input
+    axis = place(0 if dim is None else dim, ndim_of(x))
+    spot = q * (shape_of(x)[axis] - 1)
+    values = _sorted(x, axis, False).values
+    low, high = [ops.take(values, np.array([rounded(spot)]), axis=axis) for rounded in (math.floor, math.ceil)]
+    found = ops.add(low, ops.multiply(spot - math.floor(spot), ops.subtract(high, low)))
+    if dim is None:
+        return ops.reshape(found, (1,) * ndim_of(input) if keepdim else ())
+    return found if keepdim else ops.squeeze(found, axis)
+
+
+@words
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
+) -> Any:
+    """Where elements would go into a sorted vector: before equal ones, or behind them with `right`."""
+    if ndim_of(sorted_sequence) != 1:
+        raise ShapeError("searchsorted: the sorted elements are a vector; call it for each row")
+    values = ops.asarray(input) if is_scalar(input) else input
+    found = ops.searchsorted(sorted_sequence, values, side="right" if right or side == "right" else "left")
+    return cast(found, np.int32 if out_int32 else np.int64)
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """The bucket of each element between sorted boundaries."""
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+# ---- counted -------------------------------------------------------------------------------------
+
+
+def _refuse_rows(dim: int | None) -> None:
+    if dim is not None:
+        raise ShapeError("unique along an axis is not there; leave dim out, or sort and compare rows")
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The different elements, sorted; with where each went, and how many there were, where asked for."""
+    _refuse_rows(dim)
+    found = ops.unique_all(input)
+    parts = [found.values]
+    if return_inverse:
+        parts.append(cast(found.inverse_indices, np.int64))
+    if return_counts:
+        parts.append(cast(found.counts, np.int64))
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def unique_consecutive(
+    input: Any, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Without the elements that equal the one before."""
+    _refuse_rows(dim)
+    x = ops.reshape(input, (-1,))
+    first = ops.concat([ops.ones((min(1, shape_of(x)[0]),), bool), ops.not_equal(x[1:], x[:-1])])
+    parts = [x[first]]
+    if return_inverse:
+        parts.append(ops.reshape(ops.cumulative_sum(cast(first, np.int64)) - 1, shape_of(input)))
+    if return_counts:
+        starts = ops.nonzero(first)[0]
+        parts.append(ops.diff(starts, append=ops.asarray([shape_of(x)[0]])))
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How many elements there are of each integer from 0 on, or the sum of their weights."""
+    if dtype_of(input).kind not in "iu" or ndim_of(input) != 1:
+        raise refuse("bincount takes a vector of ints", "use .flatten() and .long()")
+    size = max(int(ops.max(input)) + 1 if shape_of(input)[0] else 0, minlength)
+    ones = ops.ones(shape_of(input), np.int64) if weights is None else weights
+    start = cast(ops.multiply(ops.arange(size), 0), dtype_of(ones))
+    return scatter_add(ops.add(start, cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))), 0, input, ones)
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many elements lie in each of so many bins of one width, as floats."""
+    if dtype_of(input).kind != "f":
+        raise refuse("histc of ints", "convert with .float() first")
+    x = ops.stop_gradient(ops.reshape(input, (-1,)))
+    low, high = (float(ops.min(x)), float(ops.max(x))) if min == max else (min, max)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    inside = x[ops.logical_and(ops.greater_equal(x, low), ops.less_equal(x, high))]
+    at = cast(ops.multiply(ops.subtract(inside, low), bins / (high - low)), np.int64)
+    zeros = ops.multiply(ops.linspace(0, 0, num=bins, dtype=dtype_of(x)), ops.sum(inside) * 0)
+    return scatter_add(zeros, 0, ops.clip(at, 0, bins - 1), ops.add(ops.multiply(inside, 0), 1))
+
+
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Histogram:
+    """How many elements lie in each bin, as floats, and where the bins end; the last bin holds its end."""
+    x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
+    if isinstance(bins, int):
+        low, high = (float(ops.min(x)), float(ops.max(x))) if range is None else range
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        edges = ops.add(ops.multiply(x[:1], 0), ops.linspace(low, high, num=bins + 1, dtype=dtype))
+    else:
+        edges = bins
+    count = shape_of(edges)[0] - 1
+    inside = ops.logical_and(ops.greater_equal(x, edges[0]), ops.less_equal(x, edges[-1]))
+    at = ops.clip(ops.searchsorted(edges, x[inside], side="right") - 1, 0, count - 1)
+    weights = ops.ones(shape_of(at), dtype) if weight is None else ops.reshape(weight, (-1,))[inside]
+    hist = scatter_add(ops.multiply(edges[:-1], 0), 0, at, weights)
+    return Histogram(ops.divide(hist, ops.multiply(ops.sum(hist), ops.diff(edges))) if density else hist, edges)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among others."""
+    left, right = promoted(elements, test_elements)
+    hits = ops.equal(ops.expand_dims(left, -1), right if is_scalar(right) else ops.reshape(right, (-1,)))
+    found = ops.any(hits, axis=-1)
+    return ops.logical_not(found) if invert else found

@@ -1,0 +1,313 @@
+"""PyTorch's products of vectors and matrices, and distances between rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import linalg as matrices
+from graphs import ops
+from graphs.errors import ShapeError
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch import reductions
+from graphs.torch.pointwise import add, mul
+from graphs.torch.promotion import promoted
+from graphs.torch.words import cast, floats, ndim_of, refuse, words
+
+__all__ = [
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "bmm",
+    "cdist",
+    "chain_matmul",
+    "cholesky",
+    "corrcoef",
+    "cosine_similarity",
+    "cov",
+    "cross",
+    "det",
+    "dot",
+    "einsum",
+    "ger",
+    "gradient",
+    "inner",
+    "inverse",
+    "kron",
+    "logdet",
+    "matmul",
+    "matrix_power",
+    "mm",
+    "mv",
+    "outer",
+    "pinverse",
+    "qr",
+    "renorm",
+    "slogdet",
+    "svd",
+    "tensordot",
+    "trace",
+    "trapezoid",
+    "trapz",
+    "vander",
+    "vdot",
+]  # fmt: skip
+
+
+class SVD(NamedTuple):
+    """The factors of `svd`."""
+
+    U: Any
+    S: Any
+    V: Any
+
+
+def _check(name: str, *given: tuple[Any, int]) -> None:
+    """Raise unless each tensor has so many axes, and all have one dtype."""
+    for x, axes in given:
+        if ndim_of(x) != axes:
+            raise ShapeError(
+                f"{name}: takes tensors of {', '.join(str(n) for _, n in given)} axes, not {shape_of(x)}; use matmul"
+            )
+    _one_dtype(name, [x for x, _ in given])
+
+
+def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
+    if len({dtype_of(x) for x in tensors}) > 1:
+        raise refuse(f"{name} of {' and '.join(str(dtype_of(x)) for x in tensors)}", "convert with .to(dtype)")
+
+
+@words
+def matmul(input: Any, other: Any) -> Any:
+    """The product of vectors, matrices, or matrices along the last two axes."""
+    _one_dtype("matmul", (input, other))
+    return ops.matmul(input, other)
+
+
+def mm(input: Any, mat2: Any) -> Any:
+    """The product of two matrices."""
+    _check("mm", (input, 2), (mat2, 2))
+    return ops.matmul(input, mat2)
+
+
+def bmm(input: Any, mat2: Any) -> Any:
+    """The products of two rows of matrices, one by one. Raises ShapeError unless there are as many."""
+    _check("bmm", (input, 3), (mat2, 3))
+    if shape_of(input)[0] != shape_of(mat2)[0]:
+        raise ShapeError("bmm: both have as many matrices; use matmul to broadcast")
+    return ops.matmul(input, mat2)
+
+
+def mv(input: Any, vec: Any) -> Any:
+    """The product of a matrix and a vector."""
+    _check("mv", (input, 2), (vec, 1))
+    return ops.matmul(input, vec)
+
+
+@words
+def dot(input: Any, tensor: Any = None, *, other: Any = None) -> Any:
+    """The sum of the products of two vectors."""
+    second = tensor if other is None else other
+    _check("dot", (input, 1), (second, 1))
+    return ops.matmul(input, second)
+
+
+vdot = dot
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    """The products of all pairs of two vectors."""
+    if ndim_of(input) != 1 or ndim_of(vec2) != 1:
+        raise ShapeError("outer: takes two vectors; use flatten")
+    return mul(input[:, None], vec2[None, :])
+
+
+ger = outer
+
+
+def inner(input: Any, other: Any) -> Any:
+    """The sums of products along the last axes."""
+    if not ndim_of(input) or not ndim_of(other):
+        return mul(input, other)
+    _one_dtype("inner", (input, other))
+    return ops.inner(input, other)
+
+
+def kron(input: Any, other: Any) -> Any:
+    """The Kronecker product."""
+    _one_dtype("kron", (input, other))
+    return ops.kron(input, other)
+
+
+def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    _one_dtype("a sum with a product", (x, product))
+    return add(x if beta == 1 else mul(x, beta), product, alpha=alpha)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat1 @ mat2)`."""
+    return _plus(input, mm(mat1, mat2), beta, alpha)
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat @ vec)`."""
+    return _plus(input, mv(mat, vec), beta, alpha)
+
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+    return _plus(input, outer(vec1, vec2), beta, alpha)
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * bmm(batch1, batch2)`."""
+    return _plus(input, bmm(batch1, batch2), beta, alpha)
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
+    return _plus(input, ops.sum(bmm(batch1, batch2), axis=0), beta, alpha)
+
+
+def chain_matmul(*tensors: Any) -> Any:
+    """The product of several matrices, from the left."""
+    found = tensors[0]
+    for matrix in tensors[1:]:
+        found = mm(found, matrix)
+    return found
+
+
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sums of products, by the letters of axes."""
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    _one_dtype("einsum", given)
+    return ops.einsum(equation, *given)
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+    """The sum of products over some axes."""
+    _one_dtype("tensordot", (a, b))
+    return ops.tensordot(a, b, axes=dims if isinstance(dims, int) else tuple(map(tuple, dims)))
+
+
+@words
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """The cross product along an axis of size 3, the first by default."""
+    left, right = promoted(input, other)
+    if dim is None:
+        dim = next((i for i, size in enumerate(shape_of(input)) if size == 3), -1)
+    return ops.cross(left, right, axis=dim)
+
+
+def trace(input: Any) -> Any:
+    """The sum of the diagonal of a matrix."""
+    if ndim_of(input) != 2:
+        raise ShapeError("trace: takes a matrix; use diagonal(dim1=-2, dim2=-1).sum(-1)")
+    return reductions.sum(ops.diag(input))
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
+    """The distances between all rows of two matrices, or of rows of matrices."""
+    _one_dtype("cdist", (x1, x2))
+    if 0 < p < 1:
+        raise ShapeError("cdist: there is no norm of an order between 0 and 1; use p=1 or more")
+    apart = ops.subtract(ops.expand_dims(x1, -2), ops.expand_dims(x2, -3))
+    return matrices.vector_norm(apart, axis=-1, ord=p)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along an axis."""
+    _one_dtype("cosine_similarity", (x1, x2))
+    both = ops.broadcast_arrays(x1, x2)
+    lengths = [ops.maximum(matrices.vector_norm(x, axis=dim, keepdims=True), eps) for x in both]
+    return ops.sum(ops.multiply(*[ops.divide(x, length) for x, length in zip(both, lengths, strict=True)]), axis=dim)
+
+
+def cov(input: Any, *, correction: int = 1) -> Any:
+    """The covariances of rows."""
+    rows = input if ndim_of(input) > 1 else ops.reshape(input, (1, -1))
+    centred = ops.subtract(rows, reductions.mean(rows, 1, True))
+    return ops.squeeze(
+        ops.divide(ops.matmul(centred, ops.matrix_transpose(centred)), max(shape_of(rows)[1] - correction, 0))
+    )
+
+
+def corrcoef(input: Any) -> Any:
+    """The correlations of rows."""
+    found = cov(input)
+    if not ndim_of(found):
+        return ops.divide(found, found)
+    spread = ops.sqrt(ops.diag(found))
+    return ops.divide(ops.divide(found, spread[:, None]), spread[None, :])
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
+    """The area under a line through points."""
+    moved = ops.moveaxis(floats(y), dim, -1)
+    pairs = ops.add(moved[..., 1:], moved[..., :-1])
+    step = dx if x is None else ops.diff(x if ndim_of(x) == 1 else ops.moveaxis(x, dim, -1))
+    return reductions.sum(mul(mul(pairs, step), 0.5), -1)
+
+
+trapz = trapezoid
+
+
+def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+    """The slope of points along each axis, by differences; one result for each axis."""
+    if dtype_of(input).kind != "f" or not isinstance(spacing, (int, float)) or edge_order != 1:
+        raise refuse("gradient of floats, with one number as spacing and edge_order=1", "convert with .float()")
+    axes = range(ndim_of(input)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    return tuple([_slope(input, axis, spacing) for axis in axes])
+
+
+def _slope(x: Any, dim: int, step: float) -> Any:
+    moved = ops.moveaxis(x, dim, -1)
+    if shape_of(moved)[-1] < 2:
+        raise ShapeError("gradient: an axis of one point has no slope; take two or more")
+    inner = ops.divide(ops.subtract(moved[..., 2:], moved[..., :-2]), 2 * step)
+    first, last = [ops.divide(ops.subtract(moved[..., b], moved[..., a]), step) for a, b in ((0, 1), (-2, -1))]
+    return ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803  (PyTorch's name)
+    """The powers of each element, the highest first unless `increasing`."""
+    powers = np.arange(shape_of(x)[0] if N is None else N)
+    return ops.pow(x[:, None], cast(powers if increasing else powers[::-1], dtype_of(x)))
+
+
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
+    """With the parts along an axis scaled down to a norm."""
+    others = [axis for axis in range(ndim_of(input)) if axis != dim % ndim_of(input)]
+    size = reductions.norm(input, p, others, True)
+    return ops.where(ops.greater(size, maxnorm), ops.multiply(input, ops.divide(maxnorm, ops.add(size, 1e-7))), input)
+
+
+det, inverse, slogdet, matrix_power = matrices.det, matrices.inv, matrices.slogdet, matrices.matrix_power
+pinverse = matrices.pinv
+
+
+def logdet(input: Any) -> Any:
+    """The logarithm of the determinant; NaN where that is below 0."""
+    sign, size = matrices.slogdet(input)
+    return ops.where(ops.less(sign, 0), np.nan, size)
+
+
+def cholesky(input: Any, upper: bool = False) -> Any:
+    """The triangle whose product with its transpose is the matrix."""
+    found = matrices.cholesky(input)
+    return ops.matrix_transpose(found) if upper else found
+
+
+def qr(input: Any, some: bool = True) -> Any:
+    """A matrix with orthogonal columns and a triangle that multiply to the input."""
+    return matrices.qr(input, mode="reduced" if some else "complete")
+
+
+def svd(input: Any, some: bool = True) -> Any:
+    """U, the singular values, and V: `U @ diag(S) @ V.mT` is the input."""
+    u, s, vh = matrices.svd(input, full_matrices=not some)
+    return SVD(u, s, ops.matrix_transpose(vh))

@@ -1,0 +1,69 @@
+"""Which dtype a result has where the dtypes of tensors differ: PyTorch's rules, not NEP 50's.
+
+A kind (bool, int, float) counts more than a width,
+and an axis more than none: an int tensor beside floats takes their
+dtype, and a number or a tensor without axes changes the kind alone. Source: PyTorch's "Tensor Attributes", and
+`aten/src/ATen/native/TypeProperties.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dispatch, ops
+from graphs.promotion import SCALARS
+
+DEFAULT = np.dtype(np.float32)
+_OF_NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: DEFAULT}
+
+
+def promoted(*operands: Any) -> Sequence[Any]:
+    """Tensors and numbers in the dtype that PyTorch computes in; arrays keep NumPy's rules.
+
+    Numbers stay numbers, which take the dtype of the tensors beside them.
+    """
+    tensors = [x for x in operands if type(x) not in SCALARS]
+    if not all(hasattr(x, "dtype") for x in tensors):
+        return operands  # what is no operand at all is refused by the op
+    dtypes = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
+    if not tensors:
+        raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
+    if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
+        return operands
+    wanted = result_dtype(operands)
+    leave = (
+        np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
+    )  # beside floats a bool is as good as they
+    return [x if type(x) in SCALARS or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype of the result of an op on such operands."""
+    found: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
+    for x in operands:
+        kind = type(x)
+        level = 2 if kind in SCALARS else 0 if x.shape else 1
+        dtype = _OF_NUMBERS[kind] if kind in SCALARS else x.dtype
+        before = found[level]
+        found[level] = dtype if before is None else widest(before, dtype)
+    return _combined(found[0], _combined(found[1], found[2])) or DEFAULT
+
+
+def _combined(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Of two levels, the first unless the second is of a later kind."""
+    if first is None or second is None:
+        return first if second is None else second
+    return first if _KINDS[first.kind] >= _KINDS[second.kind] else widest(first, second)
+
+
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+def widest(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of two tensors with axes: floats win over ints of any width."""
+    if first.kind != second.kind and "f" in (first.kind, second.kind):
+        return first if first.kind == "f" else second
+    return np.promote_types(first, second)

@@ -1,0 +1,500 @@
+"""PyTorch's functions that give tensors another shape, cut them and put them together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import ShapeError
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch.promotion import result_dtype
+from graphs.torch.words import cast, ndim_of, place, sizes, words
+
+__all__ = [
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
+    "broadcast_to", "cartesian_prod",
+    "cat", "chunk", "column_stack", "combinations", "concat", "concatenate", "diag", "diag_embed", "diagflat",
+    "diagonal", "diff", "dsplit", "dstack",
+    "expand", "expand_as", "flatten", "flip", "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis",
+    "movedim", "narrow",
+    "permute", "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90", "row_stack",
+    "select", "split",
+    "split_with_sizes", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "tril",
+    "triu", "unbind",
+    "unflatten", "unfold", "unsqueeze", "view", "view_as", "vsplit", "vstack",
+]  # fmt: skip
+
+
+# ---- the order of axes ---------------------------------------------------------------------------
+
+
+@words
+def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any:
+    """Two axes swapped. Any other number of axes is NumPy's: the axes in another order, reversed by default."""
+    named = dims if dim0 is None else (dim0, *dims) if dim1 is None else (dim0, dim1)
+    if dim1 is not None and dim0 is None:
+        named = (*dims, dim1)
+    if len(named) != 2 or not all(isinstance(d, int) for d in named):
+        order = named[0] if len(named) == 1 and not isinstance(named[0], int) else named
+        return ops.permute_dims(input, order or None)
+    axes = list(range(ndim_of(input)))
+    first, second = [place(d, ndim_of(input)) for d in named]
+    if axes:
+        axes[first], axes[second] = axes[second], axes[first]
+    return ops.permute_dims(input, axes)
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Two axes swapped."""
+    return transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """Two axes swapped."""
+    return transpose(input, dim0, dim1)
+
+
+def t(input: Any) -> Any:
+    """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
+    if ndim_of(input) > 2:
+        raise ShapeError(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
+    return ops.permute_dims(input)
+
+
+def adjoint(input: Any) -> Any:
+    """The last two axes swapped."""
+    return ops.matrix_transpose(input)
+
+
+@words
+def permute(input: Any, *dims: Any) -> Any:
+    """The axes in another order."""
+    return ops.permute_dims(input, sizes(dims))
+
+
+@words
+def moveaxis(input: Any, source: Any, destination: Any) -> Any:
+    """Axes at other places."""
+    return ops.moveaxis(input, source, destination)
+
+
+movedim = moveaxis
+
+
+# ---- the shape -----------------------------------------------------------------------------------
+
+
+def reshape(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape."""
+    return ops.reshape(input, sizes(shape) if shape else ())
+
+
+def view(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape, or as another dtype of the same width."""
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
+        raise ShapeError("view as another dtype is not there; use .to(dtype) to convert")
+    return reshape(input, *shape)
+
+
+def view_as(input: Any, other: Any) -> Any:
+    """The same elements in the shape of another tensor."""
+    return ops.reshape(input, shape_of(other))
+
+
+def reshape_as(input: Any, other: Any) -> Any:
+    """The same elements in the shape of another tensor."""
+    return ops.reshape(input, shape_of(other))
+
+
+@words
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The axes from one to another as one axis."""
+    shape, ndim = shape_of(input), ndim_of(input)
+    first, last = place(start_dim, ndim), place(end_dim, ndim)
+    if first > last:
+        raise ShapeError(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them")
+    if not ndim:
+        return ops.reshape(input, (1,))
+    return ops.reshape(input, (*shape[:first], _product(shape[first : last + 1]), *shape[last + 1 :]))
+
+
+def _product(shape: Sequence[Any]) -> Any:
+    found = 1
+    for size in shape:
+        found = found * size
+    return found
+
+
+def ravel(input: Any) -> Any:
+    """All elements in one axis."""
+    return flatten(input)
+
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """One axis as several."""
+    axis, shape = place(dim, ndim_of(input)), shape_of(input)
+    given = list(sizes)
+    if -1 in given:
+        given[given.index(-1)] = shape[axis] // -math.prod(given)
+    return ops.reshape(input, (*shape[:axis], *given, *shape[axis + 1 :]))
+
+
+@words
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Without the axes of size 1, of all or of those named; other axes stay."""
+    ndim, shape = ndim_of(input), shape_of(input)
+    named = range(ndim) if dim is None else [place(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
+    ones = [d for d in named if ndim and isinstance(shape[d], int) and shape[d] == 1]
+    return ops.reshape(input, [size for i, size in enumerate(shape) if i not in ones])
+
+
+@words
+def unsqueeze(input: Any, dim: int) -> Any:
+    """With an axis of size 1 at `dim`."""
+    return ops.expand_dims(input, dim)
+
+
+@words
+def expand(input: Any, *size: Any) -> Any:
+    """Repeated without copying to larger sizes; -1 keeps a size."""
+    wanted, have = sizes(size), shape_of(input)
+    missing = len(wanted) - len(have)
+    if missing < 0:
+        raise ShapeError(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
+    kept = [have[i - missing] if i >= missing and isinstance(w, int) and w == -1 else w for i, w in enumerate(wanted)]
+    return ops.broadcast_to(input, kept)
+
+
+def expand_as(input: Any, other: Any) -> Any:
+    """Repeated without copying to the shape of another tensor."""
+    return ops.broadcast_to(input, shape_of(other))
+
+
+def broadcast_to(input: Any, size: Any) -> Any:
+    """Repeated without copying to a shape; -1 keeps a size."""
+    return expand(input, *size)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Tensors in the shape that they broadcast to."""
+    return tuple(ops.broadcast_arrays(*sizes(tensors)))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to."""
+    return np.broadcast_shapes(*shapes)
+
+
+@words
+def repeat(input: Any, *sizes_: Any) -> Any:
+    """Copies side by side, so many along each axis; new axes come first."""
+    times = sizes(sizes_)
+    if len(times) < ndim_of(input):
+        raise ShapeError(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis")
+    return ops.tile(input, times)
+
+
+def tile(input: Any, *dims: Any) -> Any:
+    """Copies side by side, as in NumPy."""
+    return ops.tile(input, sizes(dims))
+
+
+@words
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Each element, or each row along an axis, so many times in a row."""
+    del output_size
+    times = (
+        repeats
+        if isinstance(repeats, int) or not ndim_of(repeats) or shape_of(repeats) != (1,)
+        else ops.reshape(repeats, ())
+    )
+    x = flatten(input) if dim is None else input
+    return ops.repeat(x, _whole(times), axis=place(0 if dim is None else dim, ndim_of(x)))
+
+
+def _whole(times: Any) -> Any:
+    return times if isinstance(times, int) or ndim_of(times) else int(times)
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+@words
+def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
+    """`length` elements along an axis from `start`."""
+    axis = place(dim, ndim_of(input))
+    size = shape_of(input)[axis]
+    first = int(start) + size if int(start) < 0 else int(start)
+    if not 0 <= first <= first + length <= size:
+        raise ShapeError(f"narrow: {length} elements from {start} do not lie in an axis of {size}; take fewer")
+    return _part(input, axis, first, first + length)
+
+
+@words
+def select(input: Any, dim: int, index: Any) -> Any:
+    """One place of an axis, which is left out."""
+    return input[(slice(None),) * place(dim, ndim_of(input)) + (int(index),)]
+
+
+@words
+def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Parts of a size along an axis, the last maybe smaller; or of the sizes in a list."""
+    axis = place(dim, ndim_of(input))
+    size = shape_of(input)[axis]
+    if isinstance(split_size, int):
+        split_size = [min(split_size, size - start) for start in range(0, size, split_size or 1)] or [0]
+    if sum(split_size) != size:
+        raise ShapeError(f"split: sizes {list(split_size)} do not add up to {size}; change one")
+    ends = list(itertools.accumulate(split_size))
+    return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
+
+
+split_with_sizes = split
+
+
+@words
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """So many parts along an axis, or fewer, of one size but for the last."""
+    return split(input, max(1, -(-shape_of(input)[place(dim, ndim_of(input))] // chunks)), dim)
+
+
+@words
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """So many parts of nearly one size, or parts between indices."""
+    axis = place(dim, ndim_of(input))
+    size, given = shape_of(input)[axis], indices_or_sections
+    if isinstance(given, int):
+        small, larger = divmod(size, given)
+        given = list(itertools.accumulate([small + (i < larger) for i in range(given - 1)]))
+    bounds = [0, *given, None]
+    return tuple([_part(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the second axis, along the only one of a vector."""
+    return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1))
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the first axis."""
+    return _equal_parts(input, indices_or_sections, 0)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the third axis."""
+    return _equal_parts(input, indices_or_sections, 2)
+
+
+def _equal_parts(x: Any, given: Any, axis: int) -> tuple[Any, ...]:
+    if isinstance(given, int) and shape_of(x)[axis] % given:
+        raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {given} equal parts; use tensor_split")
+    return tensor_split(x, given, axis)
+
+
+@words
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """The places of an axis one by one."""
+    return tuple(ops.unstack(input, axis=place(dim, ndim_of(input))))
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
+    axis = place(dimension, ndim_of(input))
+    starts = np.arange(0, shape_of(input)[axis] - size + 1, step)
+    windows = ops.take(input, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
+    shape = shape_of(windows)
+    apart = ops.reshape(windows, (*shape[:axis], len(starts), size, *shape[axis + 1 :]))
+    return ops.moveaxis(apart, axis + 1, -1)
+
+
+@words
+def flip(input: Any, *dims: Any) -> Any:
+    """The other way round along axes."""
+    return ops.flip(input, axis=sizes(dims))
+
+
+def fliplr(input: Any) -> Any:
+    """The other way round along the second axis."""
+    return ops.fliplr(input)
+
+
+def flipud(input: Any) -> Any:
+    """The other way round along the first axis."""
+    return ops.flipud(input)
+
+
+@words
+def roll(input: Any, shifts: Any, dims: Any = None, **words: Any) -> Any:
+    """Turned along axes, or all elements in a row."""
+    dims = words.get("dim", dims)
+    return ops.roll(input, shifts, axis=dims if dims is None or ndim_of(input) else None)
+
+
+@words
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    """Turned by quarters in the plane of two axes."""
+    return ops.rot90(input, k, dims)
+
+
+@words
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Each element less the one before."""
+    axis = place(dim, ndim_of(input))
+    if dtype_of(input).kind == "b":
+        for _ in range(n):
+            size = shape_of(input)[axis]
+            input = ops.not_equal(_part(input, axis, 1, None), _part(input, axis, 0, size - 1))
+        return input
+    return ops.diff(input, axis=axis, n=n, prepend=prepend, append=append)
+
+
+# ---- matrices ------------------------------------------------------------------------------------
+
+
+@words
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix with that diagonal."""
+    return ops.diag(input, diagonal)
+
+
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """The matrix with all elements on its diagonal."""
+    return ops.diag(flatten(input), offset)
+
+
+@words
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal of two axes, as the last one."""
+    from graphs import linalg
+
+    return linalg.diagonal(ops.moveaxis(input, (dim1, dim2), (-2, -1)), offset=offset)
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices with the last axis as their diagonals."""
+    size = shape_of(input)[-1] + abs(offset)
+    rows, columns = np.arange(size)[:, None], np.arange(size)
+    place_ = np.clip(rows - max(-offset, 0), 0, shape_of(input)[-1] - 1)
+    spread = ops.where(columns - rows == offset, ops.take(input, place_.reshape(-1), axis=-1)[..., None], 0)
+    return ops.moveaxis(cast(spread, dtype_of(input)), (-2, -1), (dim1, dim2))
+
+
+@words
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """The elements on and below a diagonal, and 0 for the others."""
+    return ops.tril(input, k=diagonal)
+
+
+@words
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """The elements on and above a diagonal, and 0 for the others."""
+    return ops.triu(input, k=diagonal)
+
+
+def block_diag(*tensors: Any) -> Any:
+    """Matrices along the diagonal of a larger one."""
+    blocks = [ops.atleast_2d(x) for x in _alike(tensors)]
+    width, left, rows = sum(shape_of(b)[1] for b in blocks), 0, []
+    for block in blocks:
+        right = width - left - shape_of(block)[1]
+        rows.append(ops.pad(block, ((0, 0), (left, right))))
+        left += shape_of(block)[1]
+    return cat(rows)
+
+
+# ---- several tensors -----------------------------------------------------------------------------
+
+
+def _alike(tensors: Sequence[Any]) -> list[Any]:
+    """Tensors in one dtype."""
+    tensors = list(tensors)
+    if len({dtype_of(x) for x in tensors}) > 1:
+        wanted = result_dtype(tensors)
+        return [cast(x, wanted) for x in tensors]
+    return tensors
+
+
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors joined along an axis that they all have; an empty vector among them is left out."""
+    given = _alike(tensors)
+    kept = [x for x in given if shape_of(x) != (0,)] or given[:1]
+    return ops.concat(kept, axis=dim if axis is None else axis)
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors of one shape along a new axis."""
+    return ops.stack(_alike(tensors), axis=dim if axis is None else axis)
+
+
+def hstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the second axis, vectors along their only one."""
+    return ops.hstack(_alike(tensors))
+
+
+def vstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the first axis, vectors as rows."""
+    return ops.vstack(_alike(tensors))
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the third axis."""
+    return cat([atleast_3d(x) for x in tensors], 2)
+
+
+def column_stack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the second axis, vectors as columns."""
+    return cat([reshape(x, -1, 1) if ndim_of(x) < 2 else x for x in tensors], 1)
+
+
+def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
+        return function(tensors[0])
+    return tuple([function(x) for x in sizes(tensors)])
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """With one axis at least."""
+    return _each(ops.atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """With two axes at least."""
+    return _each(ops.atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """With three axes at least."""
+    return _each(ops.atleast_3d, tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+    """Grids of coordinates, the first along the first axis unless `indexing` is "xy"."""
+    vectors = [reshape(x, 1) if not ndim_of(x) else x for x in sizes(tensors)]
+    return tuple(ops.meshgrid(*vectors, indexing=indexing))
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All choices of one element from each vector, as rows."""
+    return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All choices of r elements of a vector, as rows."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(shape_of(input)[0]), r)), np.int64).reshape(-1, r)
+    return reshape(ops.take(input, rows.reshape(-1), axis=0), *rows.shape)

@@ -1,0 +1,93 @@
+"""How PyTorch's functions are called: NumPy's words beside its own, dtypes, devices, sizes given one by one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import DTypeError, ShapeError
+from graphs.ops.shapes import dtype_of, shape_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
+
+
+def words(function: F) -> F:
+    """Let a function be called with NumPy's words too, as PyTorch lets most of its own: `axis` for `dim`."""
+
+    @functools.wraps(function)
+    def called(input: Any, *args: Any, **options: Any) -> Any:
+        return function(input, *args, **translated(options)) if options else function(input, *args)
+
+    return called  # type: ignore[return-value]
+
+
+def translated(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with PyTorch's words in place of NumPy's."""
+    return {_WORDS.get(word, word): value for word, value in options.items()}
+
+
+def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of the op library be called with PyTorch's words, `dim` and `keepdim`."""
+
+    @functools.wraps(function, updated=())
+    def called(input: Any, *args: Any, **options: Any) -> Any:
+        if options:
+            for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
+                if theirs in options:
+                    options[ours] = options.pop(theirs)
+        return function(input, *args, **options)
+
+    return called
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """A dtype as NumPy has it; Python's `float` is the default dtype, as in PyTorch."""
+    return np.dtype(np.float32) if dtype is float else np.dtype(dtype)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """A tensor in a dtype, itself where it has it."""
+    return x if dtype_of(x) == dtype else ops.astype(x, dtype)
+
+
+def floats(x: Any) -> Any:
+    """A tensor of floats: bools and ints become the default dtype."""
+    return ops.astype(x, np.float32) if dtype_of(x).kind in "biu" else x
+
+
+def sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sizes, or axes, given one by one or as one sequence."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+def place(dim: Any, ndim: int) -> int:
+    """A number of an axis from 0 on. Raises ShapeError outside; a tensor without axes has 0 and -1."""
+    most = max(ndim, 1)
+    if not -most <= dim < most:
+        raise ShapeError(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}")
+    return int(dim) % most
+
+
+def ndim_of(x: Any) -> int:
+    """The number of axes."""
+    return len(shape_of(x))
+
+
+def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **options: Any) -> Any:
+    """`function(x, *rest, axis=dim)`; what has no axes is taken as a row of one element, as PyTorch does."""
+    if ndim_of(x):
+        return function(x, *rest, axis=place(dim, ndim_of(x)), **options)
+    place(dim, 0)
+    found = function(ops.reshape(x, (1,)), *[ops.reshape(r, (1,)) for r in rest], axis=0, **options)
+    return ops.reshape(found, ())
+
+
+def refuse(what: str, remedy: str) -> DTypeError:
+    """An error for dtypes that PyTorch refuses."""
+    return DTypeError(f"{what}; {remedy}")
