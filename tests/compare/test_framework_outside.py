@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,23 +158,23 @@ def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
 
 def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
     settings = Settings(frameworks=["toy"])
-    first, timed = jobs.jobs(settings, [TINY], tmp_path, tmp_path)
-    cold = [job for job in first if job.claim is None]
-    assert {job.process for job in cold} == {measure.COLD}
-    assert {job.workload for job in cold} == {job.workload for job in timed} == {"tiny_mlp", "encoder_text"}
-    assert first[: len(cold)] == cold
-    assert all(job.source == CLAIMS[job.claim].outside for job in first[len(cold) :])
-    assert [job.process for job in timed] == [1, 1, 2, 2, 3, 3]
-    assert len({job.name for job in (*first, *timed)}) == len(first) + len(timed)
-    first, timed = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
-    assert {(job.workload, job.claim) for job in (*first, *timed)} == {("tiny_mlp", None)}
+    cold, first, others = jobs.jobs(settings, [TINY], tmp_path, tmp_path)
+    of_cells = [job for job in cold if job.claim is None]
+    assert cold[: len(of_cells)] == of_cells
+    assert all(job.source == CLAIMS[job.claim].outside for job in cold[len(of_cells) :])
+    assert [job.process for job in (*of_cells, *first, *others)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert {job.workload for job in (*of_cells, *first, *others)} == {"tiny_mlp", "encoder_text"}
+    assert len({job.name for job in (*cold, *first, *others)}) == len(cold) + len(first) + len(others)
+    found = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    assert {(job.workload, job.claim) for job in chain(*found)} == {("tiny_mlp", None)}
 
 
 def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_framework.Toy, "modes", toy_framework.Toy.modes[:1])
     frameworks.named.cache_clear()
-    _, timed = jobs.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
-    assert [(job.arms, job.process) for job in timed] == [(("toy-eager",), 1)]
+    _, first, others = jobs.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    assert [(job.arms, job.process) for job in first] == [(("toy-eager",), 1)]
+    assert others == []
 
 
 def test_what_the_cold_process_refused_is_not_timed():
@@ -185,13 +186,12 @@ def test_what_the_cold_process_refused_is_not_timed():
     assert not stage.worthwhile(cold, job(workload="big_matmul"))
 
 
-def test_what_came_through_no_first_epoch_with_compiled_code_is_not_tried_again():
-    right, ended = FrameworkArm("ok", None), FrameworkArm("ok", "1 of 9 examples", whole=False)
-    cold = framework_cell(*TINY, 0, {"toy-eager": right, "toy-jit": ended}, "toy-jit")
-    assert stage.worthwhile([cold], job())  # compiled code may be enough to come through
-    for warm, goes_on in ((right, True), (ended, False)):
-        known = [cold, framework_cell(*TINY, 1, {"toy-eager": right, "toy-jit": warm}, "toy-jit")]
-        assert stage.worthwhile(known, replace(job(), process=2)) == goes_on
+def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_nothing():
+    right, cut = FrameworkArm("ok", None), FrameworkArm("ok", "1 of 9 examples", whole=False)
+    later = replace(job(), process=2)
+    for process, row, expected in ((0, cut, False), (1, right, False), (1, cut, True)):
+        known = framework_cell(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
+        assert stage.ended([known], later) == expected
 
 
 def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):

@@ -36,8 +36,10 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
     return [*kept, *(cell for cell in added if cell not in kept)]
 
 
-def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> tuple[list[Job], list[Job]]:
-    """Jobs that time no steady state, cold processes and then checks; and those that do, process after process.
+def jobs(
+    settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path
+) -> tuple[list[Job], list[Job], list[Job]]:
+    """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
 
     `counter` is a folder for the library that counts bytes.
     """
@@ -49,16 +51,17 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         for arms in groups(framework, cell, usual=outside.usual)
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
-    first = [cell_job(settings, *one, COLD, directory, counting) for one in shared]
+    cold = [cell_job(settings, *one, COLD, directory, counting) for one in shared]
     if settings.only is None:
-        first += check_jobs(settings, found, directory)
-    timed = [
+        cold += check_jobs(settings, found, directory)
+    first = [cell_job(settings, *one, COLD + 1, directory) for one in shared]
+    others = [
         cell_job(settings, framework, cell, arms, process, directory)
-        for process in range(COLD + 1, outside.processes)
+        for process in range(COLD + 2, outside.processes)
         for framework, cell, arms in shared
-        if len(arms) > 1 or process == COLD + 1  # one arm has no ratio, so no interval
+        if len(arms) > 1  # one arm has no ratio, so no interval
     ]
-    return first, timed
+    return cold, first, others
 
 
 def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from compare.frameworks import named
 from compare.frameworks.outside import jobs
 from compare.frameworks.outside.measure import COLD
-from compare.frameworks.outside.schema import FrameworkCell
+from compare.frameworks.outside.schema import FrameworkArm, FrameworkCell
 from compare.records.record import Cell, Record, of
 from compare.run.job import Job
 from compare.run.runner import Runner, Wanted
@@ -24,41 +24,47 @@ AT_ONCE = 2
 def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     """Run the jobs about frameworks; one that is not installed is left out, with how to install it.
 
-    Jobs that time no steady state come first, two at once where there are two cores: compilers take most of their time.
+    Jobs that time no steady state run two at once where there are two cores: compilers take most of their time.
     """
     for name in settings.frameworks:
         if missing := named(name).missing:
             runner.reporter.notice(f"left out: {missing}")
-    directory = runner.journal.path.parent
+    directory, records = runner.journal.path.parent, runner.journal.records
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
-        first, timed = jobs.jobs(settings, chosen, directory, Path(counter))
-        runner.reporter.pace.total += len(first) + len(timed)
+        cold, first, others = jobs.jobs(settings, chosen, directory, Path(counter))
+        runner.reporter.pace.total += len(cold) + len(first) + len(others)
+
+        def run(runner: Runner, asked: Iterable[Job]) -> None:
+            runner.jobs(_wanted(runner, job, directory) for job in asked)
+
         with runner.side_by_side(AT_ONCE) as beside:
-            beside.jobs(_wanted(runner, job, directory) for job in first)
-        runner.jobs(_wanted(runner, job, directory) for job in timed)
+            run(beside, cold)
+        run(runner, first)
+        with runner.side_by_side(AT_ONCE) as beside:
+            run(beside, [job for job in others if ended(records, job)])
+        run(runner, [job for job in others if not ended(records, job)])
     shutil.rmtree(directory / jobs.FOLDER, ignore_errors=True)
 
 
 def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
-    """A job, unless it is done or an earlier process has shown that it tells nothing new."""
+    """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
     if job.name in runner.journal.done or not worthwhile(runner.journal.records, job):
         return None
     return jobs.without_code(directory, job), {}
 
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
-    """Whether a process may tell what earlier ones have not.
-
-    It does not where one of them found no arm right, beside the eager one if there are others, nor where one that found
-    compiled code came through no first epoch: the next would be ended at the same limit.
-    """
-    if job.claim is not None or job.process == COLD:
-        return True
-    names = {replace(job, process=process).name for process in range(job.process or 0)}
-    earlier = {record.process: record for record in of(records, FrameworkCell) if record.job in names}
-    return COLD in earlier and all(_promising(record, job.arms[1:] or job.arms) for record in earlier.values())
+    """Whether the cold process found an arm of a job right, beside the eager one if there are others."""
+    return job.claim is not None or job.process == COLD or any(row.status == "ok" for row in rows(records, job, COLD))
 
 
-def _promising(record: FrameworkCell, arms: Sequence[str]) -> bool:
-    rows = [record.arms[arm] for arm in arms]
-    return any(row.status == "ok" and (row.whole or record.cache == "cold") for row in rows)
+def ended(records: Iterable[Record], job: Job) -> bool:
+    """Whether the first process that found compiled code came through no first epoch: the next will not either."""
+    found = rows(records, job, COLD + 1)
+    return bool(found) and not any(row.whole for row in found)
+
+
+def rows(records: Iterable[Record], job: Job, process: int) -> list[FrameworkArm]:
+    """What another process of a job has found of its arms, but for the eager one if there are others."""
+    name = replace(job, process=process).name
+    return [r.arms[arm] for r in of(records, FrameworkCell) if r.job == name for arm in job.arms[1:] or job.arms]
