@@ -53,7 +53,7 @@ Entry = Node  # the older name
 Size = tuple
 dtype = _dtype
 
-_LATER = ("autograd", "backends", "cuda", "func")
+_LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "utils")
 
 
 def __getattr__(name: str) -> _Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from graphs import ops
+from graphs.errors import InplaceError, located
 from graphs.ops.shapes import shape_of
 from graphs.torch import functions
 from graphs.torch.methods import TorchNames
@@ -61,6 +62,11 @@ class Changing:
         """Set every element to 0."""
         return self.copy_(0)
 
+    def detach_(self) -> Self:
+        """Forget the history."""
+        self._edge: Any = None
+        return self
+
     def where_(self, condition: Any, other: Any) -> Self:
         """Keep the elements where the condition is true, and take the other's elsewhere."""
         return self._assign(functions.where(condition, self, other))
@@ -78,6 +84,23 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     called.__doc__ = f"In place: {function.__doc__}"
     return called
 
+
+def _reshaping(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The tensor itself in another shape, which shares the memory that it had."""
+
+    def called(self: Any, *args: Any, **options: Any) -> Any:
+        if self.is_leaf and self.requires_grad:
+            raise InplaceError(located("in-place change of the shape of a leaf that requires a gradient; use a result"))
+        found = function(self, *args, **options)
+        self._data, self._edge = found._data, found._edge
+        return self
+
+    called.__doc__ = f"In place: {function.__doc__}"
+    return called
+
+
+for _name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"):
+    setattr(Changing, f"{_name}_", _reshaping(getattr(TorchNames, _name)))
 
 _NAMES = """
     abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atanh baddbmm bitwise_and bitwise_not bitwise_or

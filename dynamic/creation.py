@@ -213,6 +213,32 @@ def full_like(
     return full(input.shape, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
+def new_tensor(self: Tensor, data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A leaf of data, with the dtype of this tensor."""
+    return tensor(data, dtype or self.dtype, requires_grad, device)
+
+
+def new_zeros(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
+    """Zeros of a shape, with the dtype of this tensor."""
+    return zeros(*size, dtype=dtype or self.dtype, **options)
+
+
+def new_ones(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
+    """Ones of a shape, with the dtype of this tensor."""
+    return ones(*size, dtype=dtype or self.dtype, **options)
+
+
+def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
+    """One value everywhere, with the dtype of this tensor."""
+    return full(size, fill_value, dtype or self.dtype, **options)
+
+
+for _name, _method in {
+    "new_tensor": new_tensor, "new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_zeros, "new_full": new_full,
+}.items():  # fmt: skip
+    setattr(Tensor, _name, _method)
+
+
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
     """The rows and the columns of the elements on and below a diagonal."""
     return made(np.stack(np.tril_indices(row, offset, col)), dtype, device)

@@ -16,7 +16,6 @@ REMEDIES = {
     "quantization": "there are no quantised tensors; use float16",
     "amp": "there is no autocast; convert with .half() and .float()",
     "hub": "nothing is downloaded; define the model, and load its weights with load",
-    "distributions": "write the density with the functions of this namespace, and draw with multinomial or normal",
     "resize": "a tensor does not change its size; use reshape, or torch.empty",
 }
 

@@ -48,8 +48,13 @@ class Tensor(TorchNames, Changing, Surface):
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
     grad: Tensor | None
 
-    def __init__(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> None:
-        self._data = as_array(data, dtype)
+    def __init__(self, data: Any = (), *given: Any, dtype: Any = None, requires_grad: bool = False) -> None:
+        """Of data, where numbers that are no array become float32; of sizes alone, zeros. `tensor` keeps ints."""
+        if type(data) is int and all(type(size) is int for size in given):
+            data, given = np.zeros((data, *given), np.float32), ()
+        if given:
+            dtype, requires_grad = given if len(given) > 1 else (given[0], requires_grad)
+        self._data = as_array(data, np.float32 if dtype is None and not hasattr(data, "dtype") else dtype)
         self._edge = None
         self.grad = None
         if requires_grad:
@@ -81,6 +86,18 @@ class Tensor(TorchNames, Changing, Surface):
     def device(self) -> devices.device:
         """Where the values are: always "cpu"."""
         return devices.CPU
+
+    is_cuda = is_sparse = is_quantized = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the elements."""
+        return self._data.nbytes
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements lie between two neighbours along each axis, or along one."""
+        steps = tuple([step // self._data.itemsize for step in self._data.strides])
+        return steps if dim is None else steps[dim]
 
     @property
     def itemsize(self) -> int:
@@ -137,9 +154,9 @@ class Tensor(TorchNames, Changing, Surface):
         """The values as nested lists."""
         return self._data.tolist()
 
-    def numpy(self) -> Array:
-        """The array itself, sharing memory. Raises GraphError when the tensor requires a gradient."""
-        if self.requires_grad:
+    def numpy(self, *, force: bool = False) -> Array:
+        """The array itself, sharing memory. Raises GraphError when the tensor requires a gradient, without `force`."""
+        if self.requires_grad and not force:
             raise GraphError(located("numpy() of a tensor that requires a gradient; use detach().numpy()"))
         return self._data
 
@@ -182,7 +199,7 @@ class Tensor(TorchNames, Changing, Surface):
         )
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self._data.ndim == 0 else format(str(self), spec)
+        return format(self.item() if self._data.ndim == 0 else str(self), spec)
 
     # Its history --------------------------------------------------------------------------------------------
 
@@ -208,8 +225,9 @@ class Tensor(TorchNames, Changing, Surface):
         if type(self._edge) is Leaf:  # what was recorded keeps the leaf as it was
             self._edge = self._edge.renewed(self)
 
-    def clone(self) -> Tensor:
+    def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy that keeps the history."""
+        del memory_format
         return ops.identity(self)
 
     def retain_grad(self) -> None:

@@ -50,7 +50,9 @@ class Symbol(Surface, TorchNames):
 
     def __bool__(self) -> NoReturn:
         raise self._unknown(
-            "a Python `if` or `while`, `and` or `or`", "choose values with graphs.where(condition, a, b)"
+            "a Python `if` or `while`, `and` or `or`",
+            "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
+            "graphs.while_loop or graphs.scan",
         )
 
     def __float__(self) -> NoReturn:
@@ -64,7 +66,10 @@ class Symbol(Surface, TorchNames):
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
 
     def __index__(self) -> NoReturn:
-        raise self._unknown("an index or range()", "use graphs.take, or pass the number as a static argument")
+        raise self._unknown(
+            "an index or range()",
+            "use graphs.take, loop with graphs.fori_loop, or pass the number as a static argument",
+        )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self._unknown("a NumPy array", "use the functions in graphs")

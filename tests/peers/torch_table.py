@@ -254,8 +254,11 @@ def space_of(root: Any, path: str) -> Any:
     space = root
     for part in path.split(".")[1:]:
         with contextlib.suppress(ImportError):
-            importlib.import_module(f"{space.__name__}.{part}") if not hasattr(space, part) else None
+            if not hasattr(space, part):
+                importlib.import_module(f"{space.__name__}.{part}")
         space = getattr(space, part, None)
+        if space is None:
+            return None
     return space
 
 
