@@ -24,21 +24,21 @@ def _filled(tensor: Any, values: Any) -> Any:
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Numbers from a to b."""
-    return _filled(tensor, draws.uniform(tensor.shape, a, b))
+    return _filled(tensor, draws.uniform(tensor.shape, a, b, generator))
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Normal numbers."""
-    return _filled(tensor, draws.normal(tensor.shape, mean, std))
+    return _filled(tensor, draws.normal(tensor.shape, mean, std, generator))
 
 
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
     """Normal numbers from a to b: what lies outside is drawn again."""
-    values = draws.normal(tensor.shape, mean, std)
+    values = draws.normal(tensor.shape, mean, std, generator)
     while (outside := (values < a) | (values > b)).any():
-        values[outside] = draws.normal((int(outside.sum()),), mean, std)
+        values[outside] = draws.normal((int(outside.sum()),), mean, std, generator)
     return _filled(tensor, values)
 
 
@@ -99,12 +99,12 @@ def fans(tensor: Any) -> tuple[int, int]:
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Uniform numbers of variance 2 * gain ** 2 / (inputs + outputs) (Glorot and Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Normal numbers of variance 2 * gain ** 2 / (inputs + outputs)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
 def _he(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
@@ -118,14 +118,14 @@ def kaiming_uniform_(
 ) -> Any:
     """Uniform numbers of variance gain ** 2 / fan (He et al., 2015)."""
     bound = math.sqrt(3) * _he(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
     """Normal numbers of variance gain ** 2 / fan."""
-    return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
@@ -133,7 +133,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     if len(tensor.shape) < 2:
         raise ValueError(f"orthogonal_: needs two axes or more, not the shape {tensor.shape}")
     rows = tensor.shape[0]
-    flat = draws.normal((rows, math.prod(tensor.shape) // rows), 0.0, 1.0)
+    flat = draws.normal((rows, math.prod(tensor.shape) // rows), 0.0, 1.0, generator)
     q, r = np.linalg.qr(flat.T if flat.shape[0] < flat.shape[1] else flat)
     q = q * np.sign(np.diag(r))
     return _filled(tensor, gain * (q.T if flat.shape[0] < flat.shape[1] else q).reshape(tensor.shape))

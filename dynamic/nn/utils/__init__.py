@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dynamic.mode import no_grad
-from dynamic.nn.utils import rnn
+from dynamic.nn.utils import rnn, stateless
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import GraphError, located
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn", "stateless",
     "vector_to_parameters",
 ]  # fmt: skip
 
