@@ -19,7 +19,20 @@ from graphs import dims, promotion, tree
 from graphs.errors import ShapeError, located
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
-from graphs.ops.elementwise import add, clip, divide, equal, maximum, minimum, multiply, pow, sqrt, square, subtract, where
+from graphs.ops.elementwise import (
+    add,
+    clip,
+    divide,
+    equal,
+    maximum,
+    minimum,
+    multiply,
+    pow,
+    sqrt,
+    square,
+    subtract,
+    where,
+)
 from graphs.ops.manipulation import astype
 from graphs.ops.movement import cast
 from graphs.ops.reductions import sum
@@ -159,16 +172,18 @@ def rmsprop(
 
 
 def adagrad(
-    learning_rate: float | Array, lr_decay: float = 0.0, weight_decay: float = 0.0, start: float = 0.0, eps: float = 1e-10
+    learning_rate: float | Array,
+    lr_decay: float = 0.0,
+    weight_decay: float = 0.0,
+    start: float = 0.0,
+    eps: float = 1e-10,
 ) -> Optimizer:
     """Adagrad (Duchi, Hazan and Singer, 2011): the gradient over the root of the sum of its squares, from `start` on.
 
     The rate, divided by `1 + lr_decay * steps`, is a number or a scalar that may be traced; the rest are numbers.
     Raises ValueError for negative ones.
     """
-    _check_not_negative(
-        learning_rate=learning_rate, lr_decay=lr_decay, weight_decay=weight_decay, start=start, eps=eps
-    )
+    _check_not_negative(learning_rate=learning_rate, lr_decay=lr_decay, weight_decay=weight_decay, start=start, eps=eps)
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         rate = divide(learning_rate, add(multiply(astype(state["count"], np.float64), lr_decay), 1))

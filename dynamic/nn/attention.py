@@ -151,5 +151,7 @@ def _allowed(attn_mask: Array | None, padding: Array | None, heads: int, single:
     if all(dtype_of(mask).kind == "b" for mask in masks):
         found = ops.logical_not(masks[0])
         return found if len(masks) == 1 else ops.logical_and(found, ops.logical_not(masks[1]))
-    added = [ops.where(m, -np.inf, ops.zeros((), dtype=dtype_of(like))) if dtype_of(m).kind == "b" else m for m in masks]
+    added = [
+        ops.where(m, -np.inf, ops.zeros((), dtype=dtype_of(like))) if dtype_of(m).kind == "b" else m for m in masks
+    ]
     return added[0] if len(added) == 1 else ops.add(*added)

@@ -45,7 +45,11 @@ class _Listed(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(*self._values()[index]) if isinstance(self, Sequential) else type(self)(self._values()[index])
+            return (
+                type(self)(*self._values()[index])
+                if isinstance(self, Sequential)
+                else type(self)(self._values()[index])
+            )
         return vars(self)[self._name(index)]
 
     def __setitem__(self, index: int, value: Any) -> None:

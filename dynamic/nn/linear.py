@@ -103,7 +103,9 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         F.common.refuse("Embedding", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
-        F.common.refuse("Embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
+        F.common.refuse(
+            "Embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False)
+        )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx is one of {num_embeddings} rows, not {padding_idx}")

@@ -62,7 +62,9 @@ class Module:
         kinds = vars(self).get("_kinds")
         if kind is not None:
             if kinds is None:
-                raise AttributeError(f"a {kind} is assigned before Module.__init__() was called; call super().__init__()")
+                raise AttributeError(
+                    f"a {kind} is assigned before Module.__init__() was called; call super().__init__()"
+                )
             kinds[name] = kind
         elif kinds and kinds.get(name) in (PARAMETER, MODULE) and value is not None:
             raise TypeError(f"{name!r} is a {kinds[name]}, and cannot become a {type(value).__name__}; delete it first")
@@ -289,11 +291,15 @@ class Module:
 
     def cuda(self, device: Any = None) -> Self:
         """Raises GraphError: all arrays are on the CPU."""
-        raise GraphError(located("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()"))
+        raise GraphError(
+            located("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
+        )
 
     def compile(self, *args: Any, **options: Any) -> None:
         """Raises GraphError: a module runs as it is, and its functions compile in the static engine."""
-        raise GraphError(located("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it"))
+        raise GraphError(
+            located("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
+        )
 
     # Hooks -----------------------------------------------------------------------------------------------------
 
@@ -368,5 +374,3 @@ class Module:
 
 
 structure.register(Module)
-
-

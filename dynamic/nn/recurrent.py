@@ -113,7 +113,9 @@ class _Recurrent(Module):
         Raises ShapeError for another number of axes or another width, GraphError for a packed sequence.
         """
         if not hasattr(input, "shape"):
-            raise GraphError(located(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss"))
+            raise GraphError(
+                located(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss")
+            )
         ndim = len(shape_of(input))
         if ndim not in (2, 3) or shape_of(input)[-1] != self.input_size:
             raise ShapeError(
@@ -194,9 +196,7 @@ class RNN(_Recurrent):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
         self.__dict__["kind"] = nonlinearity
-        super().__init__(
-            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype
-        )
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         self.nonlinearity = nonlinearity
 
 

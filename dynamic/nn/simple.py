@@ -115,7 +115,9 @@ _LARGEST = "kernel_size stride padding dilation return_indices ceil_mode"
 MaxPool1d = _module("MaxPool1d", F.max_pool1d, _LARGEST)
 MaxPool2d = _module("MaxPool2d", F.max_pool2d, _LARGEST)
 AvgPool1d = _module("AvgPool1d", F.avg_pool1d, "kernel_size stride padding ceil_mode count_include_pad")
-AvgPool2d = _module("AvgPool2d", F.avg_pool2d, "kernel_size stride padding ceil_mode count_include_pad divisor_override")
+AvgPool2d = _module(
+    "AvgPool2d", F.avg_pool2d, "kernel_size stride padding ceil_mode count_include_pad divisor_override"
+)
 AdaptiveAvgPool1d = _module("AdaptiveAvgPool1d", F.adaptive_avg_pool1d, "output_size")
 AdaptiveAvgPool2d = _module("AdaptiveAvgPool2d", F.adaptive_avg_pool2d, "output_size")
 AdaptiveMaxPool1d = _module("AdaptiveMaxPool1d", F.adaptive_max_pool1d, "output_size return_indices")

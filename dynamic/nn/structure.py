@@ -82,7 +82,9 @@ def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> 
                 known[id(value)] = values[full]
     unknown = [name for name in values if name not in places]
     if unknown:
-        raise GraphError(located(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()"))
+        raise GraphError(
+            located(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()")
+        )
     for full, (one, name) in places.items():
         if full in values:
             yield one, name, values[full]

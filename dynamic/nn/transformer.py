@@ -137,9 +137,7 @@ class TransformerDecoderLayer(_Layer):
         own = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
         other = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask, "is_causal": memory_is_causal}
         x = self._added(tgt, self.norm1, lambda x: self._attended(self.self_attn, self.dropout1, x, x, **own))
-        x = self._added(
-            x, self.norm2, lambda x: self._attended(self.multihead_attn, self.dropout2, x, memory, **other)
-        )
+        x = self._added(x, self.norm2, lambda x: self._attended(self.multihead_attn, self.dropout2, x, memory, **other))
         return self._added(x, self.norm3, lambda x: self._feed_forward(x, self.dropout3))
 
 

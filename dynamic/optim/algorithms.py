@@ -22,6 +22,7 @@ class SGD(Optimizer):
     """Stochastic gradient descent, with momentum and Nesterov's step."""
 
     slots = {"velocity": "momentum_buffer"}  # noqa: RUF012  (read alone)
+    counts = False
 
     def __init__(
         self,

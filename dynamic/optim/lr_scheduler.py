@@ -42,8 +42,12 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, or to this one."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        """Go on to the next epoch, or with 0 start again from the first rates. Raises ValueError for another epoch."""
+        if epoch:
+            raise ValueError(f"step({epoch}): a schedule goes on one epoch at a time; call step() as often")
+        if epoch == 0:
+            self._set(self.base_lrs)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else 0
         self._set(self.get_lr())
 
     def _set(self, rates: Iterable[float]) -> None:
@@ -286,7 +290,9 @@ class SequentialLR(LRScheduler):
         self, optimizer: Optimizer, schedulers: Sequence[Any], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(f"{len(milestones)} milestones for {len(schedulers)} schedules; there is one between each two")
+            raise ValueError(
+                f"{len(milestones)} milestones for {len(schedulers)} schedules; there is one between each two"
+            )
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         for group in optimizer.param_groups:

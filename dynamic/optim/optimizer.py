@@ -24,6 +24,7 @@ class Optimizer:
     """
 
     slots: Mapping[str, str] = {}
+    counts = True  # whether the state of a parameter knows how many steps it has seen
 
     def __init__(self, params: Any, defaults: Group) -> None:
         """Raises ValueError for no parameters, TypeError for what is no tensor."""
@@ -87,7 +88,8 @@ class Optimizer:
         found: dict[int, list[Any]] = defaultdict(list)
         for param in group["params"]:
             if param.grad is not None:
-                found[int(self.state[param].get("step", 0))].append(param)
+                state = self.state[param]
+                found[int(state.get("step", 1 if state else 0))].append(param)
         return iter(found.items())
 
     def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
@@ -104,7 +106,8 @@ class Optimizer:
         new, state = rule.update(grads, state, arrays)
         for i, (param, one) in enumerate(zip(params, states, strict=True)):
             assign(param, Tensor(new[i]))
-            one["step"] = Tensor(np.asarray(count + 1, np.float32))
+            if self.counts:
+                one["step"] = Tensor(np.asarray(count + 1, np.float32))
             one.update({name: Tensor(state[slot][i]) for slot, name in self.slots.items() if slot in state})
 
     def state_dict(self) -> dict[str, Any]:

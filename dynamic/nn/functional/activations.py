@@ -67,7 +67,9 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 def prelu(input: Array, weight: Array) -> Array:
     """leaky_relu whose slope is learned, one for all or one for each channel, which lie along axis 1."""
     count, ndim = shape_of(weight)[-1] if shape_of(weight) else 1, len(shape_of(input))
-    slope = ops.reshape(weight, (1,) * min(ndim, 1) + (count,) + (1,) * (ndim - 2)) if count != 1 and ndim > 1 else weight
+    slope = (
+        ops.reshape(weight, (1,) * min(ndim, 1) + (count,) + (1,) * (ndim - 2)) if count != 1 and ndim > 1 else weight
+    )
     return ops.where(ops.greater(input, 0), input, ops.multiply(slope, input))
 
 
@@ -191,5 +193,3 @@ def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float
     best = ops.argmax(soft, axis=dim)
     one = ops.moveaxis(ops.one_hot(best, shape_of(soft)[dim], dtype_of(soft)), -1, dim)
     return ops.add(ops.subtract(one, ops.stop_gradient(soft)), soft)
-
-

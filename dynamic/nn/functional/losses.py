@@ -54,7 +54,12 @@ def l1_loss(
 
 
 def smooth_l1_loss(
-    input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
 ) -> Array:
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
     _old("smooth_l1_loss", size_average, reduce)

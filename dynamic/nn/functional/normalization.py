@@ -38,7 +38,9 @@ def batch_norm(
         return ops.batch_norm(input, weight, bias, mean=running_mean, variance=running_var, eps=eps)
     count = math.prod(size for i, size in enumerate(shape_of(input)) if i != 1)
     if count == 1:
-        raise ValueError(f"batch_norm: one value per channel in training, of shape {shape_of(input)}; use a larger batch")
+        raise ValueError(
+            f"batch_norm: one value per channel in training, of shape {shape_of(input)}; use a larger batch"
+        )
     mean, variance = ops.batch_statistics(input)
     if running_mean is not None and running_var is not None:
         unbiased = count / (count - 1)

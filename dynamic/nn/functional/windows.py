@@ -129,7 +129,7 @@ def avg_pool2d(
 def _adaptive(x: Array, output_size: Any, axes: tuple[int, ...], reduce: Callable[..., Array]) -> Array:
     """Each axis in as many windows as asked for, which overlap where the size is no multiple."""
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * len(axes)
-    for axis, count in zip(axes, wanted, strict=True):
+    for axis, count in reversed(list(zip(axes, wanted, strict=True))):  # so that the first of equals is PyTorch's
         size = shape_of(x)[axis]
         if count is None or count == size:
             continue
@@ -167,7 +167,7 @@ def adaptive_max_pool1d(input: Array, output_size: Any, return_indices: bool = F
 def adaptive_max_pool2d(input: Array, output_size: Any, return_indices: bool = False) -> Array:
     """The largest of `output_size` windows along the last two axes."""
     refuse("adaptive_max_pool2d", "find them by argmax", return_indices=(return_indices, False))
-    return _adaptive(input, output_size, (-1, -2), _first_max)
+    return _adaptive(input, output_size, (-2, -1), _first_max)
 
 
 def interpolate(

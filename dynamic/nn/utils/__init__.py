@@ -37,7 +37,9 @@ def get_total_norm(
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm = _norm([tensor._data for tensor in listed], float(norm_type))
     if error_if_nonfinite and not math.isfinite(norm):
-        raise RuntimeError(f"the norm of order {norm_type} of the gradients is {norm}; look for the first that is not finite")
+        raise RuntimeError(
+            f"the norm of order {norm_type} of the gradients is {norm}; look for the first that is not finite"
+        )
     return Tensor(np.asarray(norm))
 
 
