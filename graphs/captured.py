@@ -1,8 +1,8 @@
 """What a traced function reads besides its arguments, so that a compiled graph reads it again in each call.
 
 A tensor of the dynamic engine is an input: its array is read when the graph is called. `Fresh` is one that is made
-anew in each call, such as a key for random numbers. A `Guard` is a value that Python decided by: a graph serves only
-while it is the same.
+anew in each call, such as a key for random numbers. A `Guard` is an attribute that Python decided by: a graph serves
+only while it has the same value.
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ class Source(Protocol):
 
 
 class Guard(NamedTuple):
-    """A value that a trace has read, the name it is told by, and how to read it again."""
+    """An attribute that a trace has read, and its value then."""
 
-    name: str
-    read: Callable[[], Any]
+    owner: Any
+    attribute: str
     value: Any
 
-    def holds(self) -> bool:
-        """Whether it is still the same."""
-        return bool(self.read() == self.value)
+    def now(self) -> Any:
+        """Its value now."""
+        return getattr(self.owner, self.attribute)
+
+    def __str__(self) -> str:
+        return f"{type(self.owner).__name__}.{self.attribute.lstrip('_')} was {self.value!r}"
+
+
+Guards = dict[tuple[int, str], Guard]
 
 
 class Fresh:
@@ -41,23 +47,20 @@ class Fresh:
         self.shape, self.dtype = spec.shape, spec.dtype
 
 
-Watcher = Callable[[], "list[Guard] | None"]
+Watcher = Callable[[], Guards | None]
 _watchers: list[Watcher] = []
 
 
 def watch(watcher: Watcher) -> None:
-    """Let `watcher()` give the list of the guards of the trace that runs now, or None."""
+    """Let `watcher()` give the guards of the trace that runs now, to be added to, or None."""
     _watchers.append(watcher)
 
 
-def is_watching() -> bool:
-    """Whether a trace runs that must know what is read."""
-    return any(watcher() is not None for watcher in _watchers)
-
-
-def guard(name: str, read: Callable[[], Any], value: Any) -> None:
-    """Tell the trace that runs now that its graph depends on a value."""
+def read(owner: Any, attribute: str) -> Any:
+    """An attribute that decides what is computed; the trace that runs now is told of it."""
+    value = getattr(owner, attribute)
     for watcher in _watchers:
         guards = watcher()
         if guards is not None:
-            guards.append(Guard(name, read, value))
+            guards[id(owner), attribute] = Guard(owner, attribute, value)
+    return value

@@ -40,6 +40,11 @@ def manual_seed(seed: int) -> None:
     _default.manual_seed(seed)
 
 
+def state() -> Any:
+    """Where the default generator is."""
+    return _default.numpy.bit_generator.state
+
+
 def _of(generator: Any) -> np.random.Generator:
     found: np.random.Generator = (_default if generator is None else generator).numpy
     return found

@@ -81,10 +81,8 @@ class Module:
 
     @property
     def training(self) -> bool:
-        """Whether dropout and batch norm behave as in training; a graph that was compiled for one is not for the other."""
-        if captured.is_watching():
-            captured.guard(f"{type(self).__name__}.training", lambda: self._training, self._training)
-        return bool(self._training)
+        """Whether dropout and batch norm behave as in training; a graph compiled for one does not serve the other."""
+        return bool(captured.read(self, "_training"))
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Register a parameter, or None in its place."""
