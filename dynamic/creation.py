@@ -234,7 +234,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **opt
 
 
 for _name, _method in {
-    "new_tensor": new_tensor, "new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_zeros, "new_full": new_full,
+    "new_tensor": new_tensor, "new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_zeros,
+    "new_full": new_full,
 }.items():  # fmt: skip
     setattr(Tensor, _name, _method)
 

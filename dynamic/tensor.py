@@ -201,6 +201,10 @@ class Tensor(TorchNames, Changing, Surface):
     def __format__(self, spec: str) -> str:
         return format(self.item() if self._data.ndim == 0 else str(self), spec)
 
+    def captured_array(self) -> Array:
+        """What a compiled graph that reads this tensor is given in each call: the array it has then."""
+        return self._data
+
     # Its history --------------------------------------------------------------------------------------------
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:

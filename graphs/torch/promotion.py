@@ -34,6 +34,8 @@ def promoted(*operands: Any) -> Sequence[Any]:
     if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
         return operands
     wanted = result_dtype(operands)
+    if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:  # type: ignore[union-attr, arg-type]
+        return operands
     leave = (
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
