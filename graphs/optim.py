@@ -155,7 +155,7 @@ def rmsprop(
         if weight_decay:
             gradient = add(gradient, multiply(param, weight_decay))
         squares = add(multiply(squares, alpha), multiply(square(gradient), 1 - alpha))
-        spread, kept = squares, ()
+        spread, kept = squares, tuple[Array, ...]()
         if centered:
             average = add(rest[0], multiply(subtract(gradient, rest[0]), 1 - alpha))
             spread, kept = subtract(squares, square(average)), (average,)

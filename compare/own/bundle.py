@@ -65,10 +65,10 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, d
     return f"{__name__}:{folder}"
 
 
-def _encoded(value: Any, arrays: list[np.ndarray], known: Mapping[int, str] = EMPTY) -> Any:
+def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
     """JSON that says which container it was; the same array twice is one array, and a known object is its name."""
-    if id(value) in known:
-        return {"global": known[id(value)]}
+    if id(value) in names:
+        return {"global": names[id(value)]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
         known = next((i for i, array in enumerate(arrays) if array is value), None)
         if known is None:
@@ -78,12 +78,12 @@ def _encoded(value: Any, arrays: list[np.ndarray], known: Mapping[int, str] = EM
     if value is None or type(value) in (bool, int, float, str):
         return {"value": value}
     if type(value) is dict:
-        return {"dict": [[_encoded(key, arrays), _encoded(entry, arrays, known)] for key, entry in value.items()]}
+        return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
     if type(value) in (list, tuple):
-        return {type(value).__name__: [_encoded(entry, arrays, known) for entry in value]}
+        return {type(value).__name__: [_encoded(entry, arrays, names) for entry in value]}
     raise InputsError(
-        f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0 (--processes 0), or make "
-        "it a global of the function's file if it is a module"
+        f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0, or make it a "
+        "global of the function's file if it is a module"
     )
 
 

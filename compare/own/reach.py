@@ -139,7 +139,10 @@ def _inside(cell: Any) -> Any:
 
 
 def fingerprint(value: Any, depth: int = 0) -> Any:
-    """Arrays and tensors by their bytes, modules by their tensors, containers and objects by their items, generators by their state, the rest by identity."""
+    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity.
+
+    Tensors are as their arrays, modules as their tensors and their mode.
+    """
     if isinstance(value, _PLAIN):
         return type(value), repr(value)
     if isinstance(value, dynamic.Tensor):

@@ -22,6 +22,11 @@ class _Listed(Module):
         values = vars(self)
         return [values[name] for name in self._kinds]
 
+    def _made(self, values: list[Any]) -> Any:
+        """Another of the kind."""
+        kind: Any = type(self)
+        return kind(values)
+
     def _set(self, values: Iterable[Any]) -> None:
         for name in tuple(self._kinds):
             delattr(self, name)
@@ -45,19 +50,15 @@ class _Listed(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return (
-                type(self)(*self._values()[index])
-                if isinstance(self, Sequential)
-                else type(self)(self._values()[index])
-            )
+            return self._made(self._values()[index])
         return vars(self)[self._name(index)]
 
     def __setitem__(self, index: int, value: Any) -> None:
         name = self._name(index)
-        delattr_kinds = dict(self._kinds)
+        order = tuple(self._kinds)
         delattr(self, name)
         self._put(name, value)
-        vars(self)["_kinds"] = {key: self._kinds[key] for key in delattr_kinds}
+        vars(self)["_kinds"] = {key: self._kinds[key] for key in order}
 
     def __delitem__(self, index: Any) -> None:
         values = self._values()
@@ -105,6 +106,10 @@ class Sequential(_Listed):
                 if not isinstance(module, Module):
                     raise TypeError(f"{type(module).__name__} is no module; Sequential takes modules")
                 self.add_module(str(i), module)
+
+    def _made(self, values: list[Any]) -> Any:
+        kind: Any = type(self)
+        return kind(*values)
 
     def forward(self, input: Any) -> Any:
         """What the last module gives."""

@@ -94,7 +94,7 @@ class _Forward(_Convolution):
 
     def forward(self, input: Any) -> Any:
         """f[N, C, ...] -> f[N, F, ...]."""
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._border(), _MODES[self.padding_mode]), 0
         convolve = type(self).convolve

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from dynamic.nn import init
 from dynamic.nn import functional as F
+from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter

@@ -48,16 +48,17 @@ def _flattened(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:
     return values, Skeleton(module, names), names
 
 
-def _unflattened(skeleton: Skeleton, values: Any) -> Any:
+def _unflattened(skeleton: Any, values: Any) -> Any:
     """A copy of the module, of all in it but parameters the same objects, that holds other values."""
     made = _copied(skeleton.module, {})
-    _put(made, list(_replacements(made, dict(zip(skeleton.names, values, strict=True)))))
+    _put(list(_replacements(made, dict(zip(skeleton.names, values, strict=True)))))
     return made
 
 
 def _copied(module: Any, memo: dict[int, Any]) -> Any:
     if id(module) not in memo:
-        made = memo[id(module)] = copy.copy(module)
+        made: Any = copy.copy(module)
+        memo[id(module)] = made
         vars(made).update({name: _copied(child, memo) for name, child in module._of("module") if child is not None})
     return memo[id(module)]
 
@@ -65,9 +66,9 @@ def _copied(module: Any, memo: dict[int, Any]) -> Any:
 Place = tuple[Any, str, Any]  # a module, the name of an attribute, and the value that it gets
 
 
-def _put(_: Any, places: list[Place]) -> None:
+def _put(places: list[Place]) -> None:
     for module, name, value in places:
-        vars(module)[name] = value
+        module.__dict__[name] = value
 
 
 def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[Place]:
@@ -98,10 +99,10 @@ def holding(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterat
     places = list(_replacements(module, values, tied))
     before = [(one, name, vars(one)[name]) for one, name, _ in places]
     try:
-        _put(module, places)
+        _put(places)
         yield
     finally:
-        _put(module, before)
+        _put(before)
 
 
 def functional_call(

@@ -28,7 +28,7 @@ Array = Any
 def _activation(given: str | Callable[[Array], Array]) -> Callable[[Array], Array]:
     if not isinstance(given, str):
         return given
-    known = {"relu": F.relu, "gelu": F.gelu}
+    known: dict[str, Callable[[Array], Array]] = {"relu": F.relu, "gelu": F.gelu}
     if given not in known:
         raise RuntimeError(f"activation is 'relu', 'gelu' or a function, not {given!r}")
     return known[given]

@@ -123,7 +123,7 @@ class Optimizer:
         sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:
             raise ValueError(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}")
-        params = {}
+        params: dict[int, Any] = {}
         for mine, theirs in zip(self.param_groups, groups, strict=True):
             params.update(zip(theirs["params"], mine["params"], strict=True))
             mine.update({name: value for name, value in theirs.items() if name != "params"})

@@ -35,6 +35,7 @@ CAUSAL = np.triu(np.ones((5, 5), bool), 1)
 PADDING = np.array([[False] * 5, [False] * 3 + [True] * 2])
 
 # name, arguments of the module, arguments of the call; arrays of floats among the latter are differentiated
+FOUR_TO_SIX = {"in_channels": 4, "out_channels": 6}
 MODULES = [
     ("Identity", {}, [X2]),
     ("Linear", {"in_features": 6, "out_features": 3}, [X2]),
@@ -79,16 +80,16 @@ MODULES = [
     ("Conv1d", {"in_channels": 6, "out_channels": 4, "kernel_size": 3, "dilation": 2, "bias": False}, [X3]),
     ("Conv1d", {"in_channels": 6, "out_channels": 4, "kernel_size": 4, "padding": "same"}, [X3]),
     *[
-        ("Conv2d", {"in_channels": 4, "out_channels": 6, "kernel_size": 3, "padding": (1, 2), "padding_mode": mode}, [X4])
+        ("Conv2d", {**FOUR_TO_SIX, "kernel_size": 3, "padding": (1, 2), "padding_mode": mode}, [X4])
         for mode in ("zeros", "reflect", "replicate", "circular")
     ],
-    ("Conv2d", {"in_channels": 4, "out_channels": 6, "kernel_size": (3, 2), "stride": (1, 2), "groups": 2}, [X4]),
-    ("Conv2d", {"in_channels": 4, "out_channels": 6, "kernel_size": 3}, [floats(4, 8, 7)]),
-    ("Conv2d", {"in_channels": 4, "out_channels": 6, "kernel_size": (2, 3), "padding": "same", "padding_mode": "reflect"}, [X4]),
-    ("Conv2d", {"in_channels": 4, "out_channels": 6, "kernel_size": 3, "padding": "valid", "dilation": 2}, [X4]),
+    ("Conv2d", {**FOUR_TO_SIX, "kernel_size": (3, 2), "stride": (1, 2), "groups": 2}, [X4]),
+    ("Conv2d", {**FOUR_TO_SIX, "kernel_size": 3}, [floats(4, 8, 7)]),
+    ("Conv2d", {**FOUR_TO_SIX, "kernel_size": (2, 3), "padding": "same", "padding_mode": "reflect"}, [X4]),
+    ("Conv2d", {**FOUR_TO_SIX, "kernel_size": 3, "padding": "valid", "dilation": 2}, [X4]),
     ("ConvTranspose1d", {"in_channels": 6, "out_channels": 4, "kernel_size": 3, "stride": 2}, [X3]),
-    ("ConvTranspose2d", {"in_channels": 4, "out_channels": 6, "kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1}, [X4]),
-    ("ConvTranspose2d", {"in_channels": 4, "out_channels": 6, "kernel_size": 3, "groups": 2, "bias": False}, [X4]),
+    ("ConvTranspose2d", {**FOUR_TO_SIX, "kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1}, [X4]),
+    ("ConvTranspose2d", {**FOUR_TO_SIX, "kernel_size": 3, "groups": 2, "bias": False}, [X4]),
     ("MaxPool1d", {"kernel_size": 3}, [X3]),
     ("MaxPool1d", {"kernel_size": 3, "stride": 1, "padding": 1, "dilation": 2}, [X3]),
     ("MaxPool2d", {"kernel_size": 2}, [X4]),
@@ -99,7 +100,8 @@ MODULES = [
     ("AvgPool2d", {"kernel_size": 2}, [X4]),
     ("AvgPool2d", {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False}, [X4]),
     *[(f"Adaptive{kind}Pool1d", {"output_size": 4}, [X3]) for kind in ("Avg", "Max")],
-    *[(f"Adaptive{kind}Pool2d", {"output_size": size}, [X4]) for kind in ("Avg", "Max") for size in (1, (3, None), (4, 7))],
+    *[(f"Adaptive{kind}Pool2d", {"output_size": size}, [X4]) for kind in ("Avg", "Max")
+      for size in (1, (3, None), (4, 7))],
     # normalisation
     ("BatchNorm1d", {"num_features": 6}, [X2]),
     ("BatchNorm1d", {"num_features": 6, "momentum": None, "eps": 1e-2}, [X3]),

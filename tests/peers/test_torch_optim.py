@@ -43,7 +43,10 @@ SCHEDULES = [
     ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
     ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2, "eta_min": 0.01}),
     ("OneCycleLR", {"max_lr": 0.5, "total_steps": 13, "cycle_momentum": False}),
-    ("OneCycleLR", {"max_lr": 0.5, "epochs": 4, "steps_per_epoch": 4, "cycle_momentum": False, "anneal_strategy": "linear"}),
+    (
+        "OneCycleLR",
+        {"max_lr": 0.5, "epochs": 4, "steps_per_epoch": 4, "cycle_momentum": False, "anneal_strategy": "linear"},
+    ),
 ]  # fmt: skip
 
 
@@ -196,7 +199,8 @@ def test_initial_values_have_the_same_distribution(name, options):
 LAYERS = [
     ("Linear", (50, 60)), ("Bilinear", (9, 10, 30)), ("Embedding", (60, 50)), ("Conv1d", (20, 30, 5)),
     ("Conv2d", (20, 30, 3)), ("ConvTranspose2d", (20, 30, 3)), ("LSTM", (30, 40)), ("GRUCell", (30, 40)),
-    ("MultiheadAttention", (60, 3)), ("TransformerEncoderLayer", (32, 2, 64)), ("LayerNorm", (7,)), ("BatchNorm1d", (7,)),
+    ("MultiheadAttention", (60, 3)), ("TransformerEncoderLayer", (32, 2, 64)), ("LayerNorm", (7,)),
+    ("BatchNorm1d", (7,)),
 ]  # fmt: skip
 
 

@@ -29,6 +29,6 @@ for _ in range(6):
     torch.nn.utils.clip_grad_value_(policy.parameters(), 100)
     optimizer.step()
     with torch.no_grad():
-        for mine, theirs in zip(target.parameters(), policy.parameters()):
+        for mine, theirs in zip(target.parameters(), policy.parameters(), strict=True):
             mine.mul_(0.9).add_(theirs, alpha=0.1)
     losses += [loss.item(), target[0].weight.sum().item()]

@@ -1,4 +1,4 @@
-"""Functions that layers are made of, with PyTorch's names, options and meanings: `import dynamic.nn.functional as F`."""
+"""Functions that layers are made of, with PyTorch's names and meanings: `import dynamic.nn.functional as F`."""
 
 # ruff: noqa: F403
 from dynamic.nn.functional import activations, layers, losses, normalization, windows

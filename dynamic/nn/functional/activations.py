@@ -191,5 +191,6 @@ def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float
     if not hard:
         return soft
     best = ops.argmax(soft, axis=dim)
-    one = ops.moveaxis(ops.one_hot(best, shape_of(soft)[dim], dtype_of(soft)), -1, dim)
+    classes: Any = shape_of(soft)[dim]
+    one = ops.moveaxis(ops.one_hot(best, classes, dtype_of(soft)), -1, dim)
     return ops.add(ops.subtract(one, ops.stop_gradient(soft)), soft)

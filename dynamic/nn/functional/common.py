@@ -13,7 +13,7 @@ Array = Any
 
 
 def replaced(x: Array, result: Array, inplace: bool = True) -> Array:
-    """The result, written over x where that is asked for. Raises GraphError in a trace, and what changes in place do."""
+    """The result, written over x where that is asked for. Raises GraphError in a trace, InplaceError."""
     if not inplace:
         return result
     if not isinstance(x, Tensor):
@@ -33,13 +33,13 @@ def concrete(x: Array) -> np.ndarray[Any, Any] | None:
     return x._data if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else None
 
 
-def check_indices(name: str, indices: Array, size: int, besides: int | None = None) -> bool:
+def check_indices(name: str, indices: Array, size: Any, besides: int | None = None) -> bool:
     """Whether all are from 0 to the size, where they are known. Raises OutOfRangeError unless the others are `besides`.
 
     NumPy counts negative indices from the end; PyTorch refuses them.
     """
     array = concrete(indices)
-    if array is None or not array.size or array.dtype.kind not in "iu":
+    if array is None or not isinstance(size, int) or not array.size or array.dtype.kind not in "iu":
         return False
     low, high = int(array.min()), int(array.max())
     if low >= 0 and high < size:

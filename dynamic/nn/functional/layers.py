@@ -11,7 +11,8 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_indices, concrete, refuse, replaced
 from graphs import ops
 from graphs.errors import GraphError, located
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops import neural
+from graphs.ops.shapes import shape_of
 
 __all__ = [
     "bilinear", "dropout", "dropout1d", "dropout2d", "embedding", "linear", "one_hot", "pad", "pixel_shuffle",
@@ -53,7 +54,7 @@ def embedding(
 
 
 def one_hot(tensor: Array, num_classes: int = -1) -> Array:
-    """1 at each index along a new last axis, 0 elsewhere, as int64. Raises GraphError in a trace without num_classes."""
+    """1 at each index along a new last axis, 0 elsewhere, as int64; a trace needs num_classes."""
     if num_classes == -1:
         array = concrete(tensor)
         if array is None:
@@ -105,7 +106,8 @@ def scaled_dot_product_attention(
     if is_causal:
         if attn_mask is not None:
             raise GraphError(located("scaled_dot_product_attention: is_causal and attn_mask; give one of them"))
-        attn_mask = np.tril(np.ones((shape_of(query)[-2], shape_of(key)[-2]), np.bool_))
+        rows, columns = (ops.arange(shape_of(x)[-2]) for x in (query, key))
+        attn_mask = ops.less_equal(columns, ops.expand_dims(rows, -1))
     if scale is not None:
         query = ops.multiply(query, scale * math.sqrt(shape_of(query)[-1]))
     if dropout_p == 0:
@@ -116,8 +118,7 @@ def scaled_dot_product_attention(
 
 def attention_weights(query: Array, key: Array, mask: Array | None) -> Array:
     """softmax(query @ key.T / sqrt(D)), masked: f[..., T, D], f[..., S, D] -> f[..., T, S]."""
-    size = shape_of(key)[-2]
-    return ops.attention(query, key, np.eye(size, dtype=dtype_of(query)), mask=mask)
+    return neural.attention_weights(query, key, mask)
 
 
 def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = None) -> Array:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dynamic.mode import no_grad
 from dynamic.nn.functional.common import Array
 from dynamic.tensor import Tensor
-from graphs import ops
+from graphs import dims, ops
 from graphs.errors import GraphError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
 
@@ -30,26 +29,25 @@ def batch_norm(
     """Each channel of f[N, C, ...] brought to mean 0 and variance 1, then scaled and shifted.
 
     In training by the statistics of the batch, which running ones, if given, take a share of in place; else by those.
-    Raises ValueError for a single value per channel in training, GraphError where running ones are to change in a trace.
+    Raises ValueError for a single value per channel in training, GraphError for running ones in a trace.
     """
     if not training:
         if running_mean is None or running_var is None:
             raise GraphError(located("batch_norm: outside of training it needs running_mean and running_var"))
         return ops.batch_norm(input, weight, bias, mean=running_mean, variance=running_var, eps=eps)
-    count = math.prod(size for i, size in enumerate(shape_of(input)) if i != 1)
-    if count == 1:
+    count = dims.product(size for i, size in enumerate(shape_of(input)) if i != 1)
+    if dims.same(count, 1):
         raise ValueError(
             f"batch_norm: one value per channel in training, of shape {shape_of(input)}; use a larger batch"
         )
     mean, variance = ops.batch_statistics(input)
     if running_mean is not None and running_var is not None:
-        unbiased = count / (count - 1)
-        _move(running_mean, mean, momentum, 1.0)
-        _move(running_var, variance, momentum, unbiased)
+        _move(running_mean, mean, momentum, lambda: 1.0)
+        _move(running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
     return ops.batch_norm(input, weight, bias, mean=mean, variance=variance, eps=eps)
 
 
-def _move(running: Array, now: Array, share: float, factor: float) -> None:
+def _move(running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
     if not (isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray)):
         raise GraphError(
             located(
@@ -58,7 +56,7 @@ def _move(running: Array, now: Array, share: float, factor: float) -> None:
             )
         )
     with no_grad():
-        value = (now._data if isinstance(now, Tensor) else now) * factor
+        value = (now._data if isinstance(now, Tensor) else now) * factor()
         running.copy_((1 - share) * running._data + (share * value).astype(running.dtype))
 
 

@@ -154,7 +154,7 @@ def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
 
 def _first_max(x: Array, axis: int, keepdims: bool) -> Array:
     """The largest along an axis, of which the first alone has a gradient."""
-    place = ops.expand_dims(ops.argmax(x, axis=axis), axis)
+    place = ops.argmax(x, axis=axis, keepdims=keepdims)
     return ops.take_along_axis(x, place, axis=axis)
 
 

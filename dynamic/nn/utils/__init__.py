@@ -15,7 +15,8 @@ from graphs import ops
 from graphs.errors import GraphError, located
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn", "stateless",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
+    "stateless",
     "vector_to_parameters",
 ]  # fmt: skip
 

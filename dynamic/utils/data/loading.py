@@ -110,6 +110,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     return list(batch)
 
 
+_ABOUT_WORKERS = ("in_order", "persistent_workers", "pin_memory_device", "prefetch_factor")  # of which there are none
+
+
 class DataLoader:
     """Batches of a data set, made in this process.
 
@@ -135,6 +138,9 @@ class DataLoader:
     ) -> None:
         if num_workers:
             raise GraphError(located(f"DataLoader: num_workers={num_workers}, but batches are made here; leave it out"))
+        unknown = [name for name in more if name not in _ABOUT_WORKERS]
+        if unknown:
+            raise TypeError(f"DataLoader has no option {', '.join(unknown)}")
         if sampler is not None and shuffle:
             raise ValueError("sampler and shuffle exclude each other")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
