@@ -1,8 +1,7 @@
 """The dynamic engine: operations are recorded on a tape while they run, as PyTorch does.
 
-`import dynamic as torch` runs PyTorch programs; every function of `graphs` is here too. Where the two differ,
-names here
-mean what they mean in PyTorch: docs/torch-names.md.
+`import dynamic as torch` runs PyTorch programs; every function of `graphs` is here too. Where the two differ, names
+here mean what they mean in PyTorch: docs/torch-names.md.
 """
 
 from typing import Any as _Any
@@ -53,6 +52,15 @@ Entry = Node  # the older name
 Size = tuple
 dtype = _dtype
 
+_NEURAL = (
+    "avg_pool1d", "batch_norm", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv_transpose1d",
+    "conv_transpose2d", "dropout", "embedding", "group_norm", "instance_norm", "kl_div", "layer_norm", "max_pool1d",
+    "max_pool2d", "rms_norm",
+)  # fmt: skip
+for _name in _NEURAL:
+    del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/neural.py
+_library = [name for name in _ops if name not in _NEURAL]
+
 _LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "utils")
 
 
@@ -60,10 +68,12 @@ def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.refused import explained
+    from dynamic.refused import REMEDIES, explained
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
+    if name in _NEURAL and name not in REMEDIES:
+        return getattr(importlib.import_module("dynamic.neural"), name)
     raise AttributeError(explained(name))
 
 
@@ -74,5 +84,5 @@ __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "batched", "cell", "detect_anomaly", "linalg", "pool",
     "bool", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint8",
     "Size", "device", "double", "dtype", "half", "load", "long", "save", "short",
-    *_creation, *_random, *_torch, *_ops,
+    *_creation, *_random, *_torch, *_library,
 ]  # fmt: skip

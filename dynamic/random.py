@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,19 @@ _FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draw
 
 
 class Generator:
-    """A stream of random numbers. `numpy` is NumPy's generator behind it."""
+    """A stream of random numbers."""
 
     def __init__(self, device: Any = None) -> None:
         from graphs.torch import devices
 
         devices.check(device)
         self.device = devices.CPU
-        self.numpy = np.random.default_rng(_FIRST_SEED)
         self._seed = _FIRST_SEED
+
+    @functools.cached_property
+    def numpy(self) -> np.random.Generator:
+        """NumPy's generator, which is loaded when it is first asked for."""
+        return np.random.default_rng(self._seed % 2**64)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from a seed, and return the generator."""

@@ -16,6 +16,8 @@ REMEDIES = {
     "quantization": "there are no quantised tensors; use float16",
     "amp": "there is no autocast; convert with .half() and .float()",
     "hub": "nothing is downloaded; define the model, and load its weights with load",
+    "kl_div": "use nn.functional.kl_div, whose reduction has a name",
+    "binary_cross_entropy_with_logits": "use nn.functional's, whose reduction has a name",
     "resize": "a tensor does not change its size; use reshape, or torch.empty",
 }
 

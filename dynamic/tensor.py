@@ -18,7 +18,7 @@ from graphs.errors import DTypeError, GraphError, NotDifferentiableError, locate
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
 from graphs.torch import devices, pointwise, printing, products
-from graphs.torch.methods import Size, TorchNames
+from graphs.torch.methods import Count, TorchNames
 
 
 def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,9 +78,9 @@ class Tensor(TorchNames, Changing, Surface):
         return self._data.ndim
 
     @property
-    def size(self) -> Size:
+    def size(self) -> Count:
         """The number of elements; `size()` is the shape, and `size(dim)` the size of an axis."""
-        return Size(self._data.size, self._data.shape)
+        return Count(self._data.size, self._data.shape)
 
     @property
     def device(self) -> devices.device:

@@ -128,7 +128,7 @@ class TorchNames:
         return ops.matrix_transpose(self)
 
 
-class Size(int):
+class Count(int):
     """The number of elements, as the array API standard has it; called, the shape or one size, as PyTorch."""
 
     shape: tuple[Any, ...]

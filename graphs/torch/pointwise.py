@@ -402,14 +402,15 @@ def logit(input: Any, eps: float | None = None) -> Any:
 def logaddexp2(input: Any, other: Any) -> Any:
     """The logarithm to base 2 of the sum of powers of 2."""
     two = float(np.log(2))
-    left, right = [_floating(x) for x in promoted(input, other)]
+    left, right = [x if is_scalar(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
     return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
 
 
 def xlogy(input: Any, other: Any) -> Any:
     """`input * log(other)`, and 0 where `input` is 0."""
-    left, right = [_floating(x) for x in promoted(input, other)]
-    none, dtype = ops.equal(left, 0), dtype_of(right if is_scalar(left) else left)
+    dtype = dtype_of(true_divide(input, other))
+    left, right = [x if is_scalar(x) else cast(x, dtype) for x in (input, other)]
+    none = ops.equal(left, 0)
     logarithm = ops.log(cast(ops.where(none, 1, right), dtype))
     return ops.where(none, ops.multiply(logarithm, 0), ops.multiply(left, logarithm))
 

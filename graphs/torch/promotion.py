@@ -8,12 +8,14 @@ dtype, and a number or a tensor without axes changes the kind alone. Source: PyT
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs import dispatch, ops
+from graphs.errors import DTypeError
 from graphs.promotion import SCALARS
 
 DEFAULT = np.dtype(np.float32)
@@ -40,6 +42,27 @@ def promoted(*operands: Any) -> Sequence[Any]:
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
     return [x if type(x) in SCALARS or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose tensors are all converted to the dtype that PyTorch computes in, which must be one of floats."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        tensors = [x for x in (*args, *options.values()) if dispatch.interpreter_of(x)]
+        dtypes = {x.dtype for x in tensors}
+        if len(dtypes) == 1 and next(iter(dtypes)).kind == "f":
+            return function(*args, **options)
+        wanted = functools.reduce(widest, dtypes)
+        if len(dtypes) > 1 and not all(x.shape for x in tensors):
+            raise DTypeError(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
+        if wanted.kind != "f":
+            raise DTypeError(f"{function.__name__} of {wanted}; convert with .float() first")
+        converted = [ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for x in args]
+        named = {word: ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for word, x in options.items()}
+        return function(*converted, **named)
+
+    return called
 
 
 def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:

@@ -50,7 +50,9 @@ def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
 
 
 def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
-    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    """x where it is positive, else alpha * (exp(x / alpha) - 1). Raises GraphError unless alpha is above 0."""
+    if not alpha > 0:
+        raise GraphError(located(f"celu: alpha is above 0, not {alpha}; use elu"))
     return replaced(input, ops.multiply(ops.elu(ops.divide(input, alpha)), alpha), inplace)
 
 
@@ -126,13 +128,13 @@ def tanhshrink(input: Array) -> Array:
 
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """x moved by `lambd` towards 0, and 0 where that is nearer."""
-    small = ops.where(ops.less(input, -lambd), ops.add(input, lambd), 0)
-    return ops.where(ops.greater(input, lambd), ops.subtract(input, lambd), small)
+    nearer = ops.subtract(input, ops.multiply(ops.sign(input), lambd))
+    return ops.where(ops.less_equal(ops.abs(input), lambd), 0, nearer)
 
 
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """x where |x| exceeds `lambd`, else 0."""
-    return ops.where(ops.greater(ops.abs(input), lambd), input, 0)
+    return ops.where(ops.less_equal(ops.abs(input), lambd), 0, input)
 
 
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
