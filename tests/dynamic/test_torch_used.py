@@ -1,0 +1,41 @@
+"""Names that public programs use are there, and the others are refused with the remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+import dynamic
+from tests.peers import torch_table
+
+SHARE = 0.95
+
+
+def test_nearly_all_names_that_programs_use_are_there() -> None:
+    names = [name for name, _ in torch_table.used()]
+    absent = [name for name in names if not torch_table.is_there(name, dynamic)]
+    assert len(names) == 213
+    assert len(absent) <= (1 - SHARE) * len(names), absent
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("bfloat16", "use float16 or float32"),
+        ("compile", "static.jit"),
+        ("complex64", "keep two tensors"),
+        ("no_such_name", "docs/torch-names.md"),
+    ],
+)
+def test_a_name_that_is_not_there_says_what_to_use(name: str, remedy: str) -> None:
+    with pytest.raises(AttributeError, match=f"dynamic has no '{name}'.*{remedy}"):
+        getattr(dynamic, name)
+
+
+def test_there_is_no_gpu_and_no_other_device() -> None:
+    assert not dynamic.cuda.is_available()
+    assert not dynamic.backends.mps.is_available()
+    place = dynamic.device("cuda" if dynamic.cuda.is_available() else "cpu")
+    assert (str(place), place.type, dynamic.zeros(2, device=place).device) == ("cpu", "cpu", place)
+    for refused in (lambda: dynamic.zeros(2, device="cuda:0"), lambda: dynamic.ones(1).cuda(), lambda: dynamic.device(0)):
+        with pytest.raises(ValueError, match="values are on the CPU"):
+            refused()
