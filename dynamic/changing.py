@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from dynamic import mode
 from graphs import ops
 from graphs.errors import InplaceError, located
 from graphs.ops.shapes import shape_of
@@ -79,7 +80,8 @@ class Changing:
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **options: Any) -> Any:
-        return self._assign(function(self, *args, **options))
+        before = self.clone() if self.requires_grad and mode.is_grad_enabled() else self  # a rule may need it
+        return self._assign(function(before, *args, **options))
 
     called.__doc__ = f"In place: {function.__doc__}"
     return called

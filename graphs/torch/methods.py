@@ -59,10 +59,10 @@ class TorchNames:
         for given in args:
             if isinstance(given, str):
                 devices.check(given)
-            elif hasattr(given, "shape"):
-                dtype = dtype_of(given)
             elif isinstance(given, (type, np.dtype)):
                 dtype = given
+            elif hasattr(given, "shape"):
+                dtype = dtype_of(given)
             elif given is not None and (type(given) is not bool or given is args[0]):
                 raise DTypeError(f"to: {given!r} is no dtype, no device and no tensor; give one of these")
         devices.check(device)
@@ -73,8 +73,7 @@ class TorchNames:
         """The name of the kind of tensor, or the values in a dtype."""
         if dtype is None:
             return f"torch.{NAMES[dtype_of(self).name]}Tensor"
-        found = getattr(dtype, "dtype", None)
-        return self.to(found if isinstance(found, np.dtype) else dtype)
+        return self.to(dtype if isinstance(dtype, (type, np.dtype)) else dtype.dtype)
 
     def type_as(self, other: Any) -> Self:
         """The values in the dtype of another tensor."""

@@ -12,7 +12,7 @@ from graphs import ops
 from graphs.errors import ShapeError
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
-from graphs.torch.promotion import promoted
+from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
 from graphs.torch.words import cast, floats, ndim_of, place, refuse, words
 
@@ -183,9 +183,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return nonzero(condition, as_tuple=True)
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
         raise refuse(f"where by {dtype_of(condition)}", "convert with .bool() first")
+    if is_scalar(input) and is_scalar(other):
+        dtype = result_dtype((input, other))
+        return cast(ops.where(cast(condition, np.bool_), cast(ops.asarray(input), dtype), other), dtype)
     left, right = promoted(input, other)
-    if is_scalar(left) and is_scalar(right) and isinstance(left + right, float):
-        left = ops.astype(ops.broadcast_to(ops.asarray(left), shape_of(condition)), np.float32)
     return ops.where(cast(condition, np.bool_), left, right)
 
 

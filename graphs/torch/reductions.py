@@ -332,7 +332,9 @@ def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bo
     less = correction if correction is not None else float(unbiased is None or unbiased)
     axes = axes_of(x, dim)
     shape = shape_of(x)
-    if math.prod(shape if axes is None else [shape[a] for a in axes]) <= less:  # nothing is left to divide by
+    if (
+        math.prod(shape if axes is None else [shape[a] for a in ((axes,) if isinstance(axes, int) else axes)]) <= less
+    ):  # nothing is left to divide by
         return ops.multiply(sum(x, dim, keepdim), np.nan)
     return op(x, axis=axes, correction=less, keepdims=keepdim)
 

@@ -72,9 +72,9 @@ def adjoint(input: Any) -> Any:
 
 
 @words
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """The axes in another order."""
-    return ops.permute_dims(input, sizes(dims))
+    return ops.permute_dims(input, sizes(order) if dims is None else dims)
 
 
 @words
@@ -199,9 +199,9 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     return ops.tile(input, times)
 
 
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Any, *times: Any, dims: Any = None) -> Any:
     """Copies side by side, as in NumPy."""
-    return ops.tile(input, sizes(dims))
+    return ops.tile(input, sizes(times) if dims is None else dims)
 
 
 @words
@@ -317,9 +317,9 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 
 
 @words
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *along: Any, dims: Any = None) -> Any:
     """The other way round along axes."""
-    return ops.flip(input, axis=sizes(dims))
+    return ops.flip(input, axis=sizes(along) if dims is None else dims)
 
 
 def fliplr(input: Any) -> Any:

@@ -36,6 +36,10 @@ def test_there_is_no_gpu_and_no_other_device() -> None:
     assert not dynamic.backends.mps.is_available()
     place = dynamic.device("cuda" if dynamic.cuda.is_available() else "cpu")
     assert (str(place), place.type, dynamic.zeros(2, device=place).device) == ("cpu", "cpu", place)
-    for refused in (lambda: dynamic.zeros(2, device="cuda:0"), lambda: dynamic.ones(1).cuda(), lambda: dynamic.device(0)):
+    for refused in (
+        lambda: dynamic.zeros(2, device="cuda:0"),
+        lambda: dynamic.ones(1).cuda(),
+        lambda: dynamic.device(0),
+    ):
         with pytest.raises(ValueError, match="values are on the CPU"):
             refused()

@@ -1,0 +1,232 @@
+"""Where PyTorch and the array API standard differ, `dynamic` does what PyTorch does; the figures are PyTorch 2.13's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+import graphs as g
+from graphs.errors import ArtifactError, DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError
+
+X = [[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]]
+
+
+def test_the_spread_divides_by_one_less_than_the_count() -> None:
+    x = torch.tensor(X)
+    assert x.std().item() == pytest.approx(1.8708287)
+    assert torch.var(x, dim=1).tolist() == pytest.approx([7 / 3, 19 / 3])
+    assert x.var(unbiased=False).item() == pytest.approx(35 / 12)
+    assert math.isnan(torch.tensor([1.0]).std().item())
+    assert g.std(x).item() == pytest.approx(math.sqrt(35 / 12))  # the array API's
+
+
+def test_extremes_along_an_axis_come_with_their_places() -> None:
+    values, indices = torch.tensor(X).max(dim=1)
+    assert (values.tolist(), indices.tolist()) == ([4, 5], [1, 2])
+    found = torch.sort(torch.tensor(X), descending=True)
+    assert (found.values[0].tolist(), found.indices[0].tolist()) == ([4, 2, 1], [1, 2, 0])
+    assert torch.tensor(X).topk(2).values.tolist() == [[4, 2], [5, 3]]
+    assert torch.tensor(X).max(axis=1).tolist() == [4, 5]  # NumPy's word
+    assert torch.max(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 2.0])).tolist() == [3, 5]
+
+
+def test_an_extreme_along_an_axis_gives_its_gradient_to_one_place() -> None:
+    x = torch.tensor([[2.0, 2.0], [1.0, 3.0]], requires_grad=True)
+    x.max(1).values.sum().backward()
+    assert x.grad.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("operands", "dtype"),
+    [
+        (([1.0], [1]), np.float32),
+        (([1], [2]), np.int64),
+        (([1.0], True), np.float32),
+        (([1], 2.5), np.float32),
+        (([True], 2), np.int64),
+    ],
+)
+def test_kinds_count_more_than_widths(operands: Any, dtype: Any) -> None:
+    left, right = [torch.tensor(value) if isinstance(value, list) else value for value in operands]
+    assert (left + right).dtype == (right * left).dtype == dtype
+    assert (left / right).dtype == np.float32
+
+
+def test_a_tensor_without_axes_changes_the_kind_alone() -> None:
+    wide = torch.tensor(2.5, dtype=torch.float64)
+    assert (torch.ones(2) * wide).dtype == np.float32
+    assert (torch.tensor([1, 2]) * wide).dtype == np.float64
+    assert torch.exp(torch.tensor([0, 1])).dtype == np.float32
+    assert g.exp(torch.tensor([0, 1])).dtype == np.float64  # the array API's
+
+
+def test_names_that_numpy_has_with_another_meaning() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert x.transpose(0, 2).shape == x.size()[::-1] == (4, 3, 2)
+    assert (x.size(1), x.size, x.nelement(), x.dim()) == (3, 24, 24, 3)
+    assert torch.nonzero(torch.tensor([[0, 1], [1, 0]])).tolist() == [[0, 1], [1, 0]]
+    assert torch.equal(torch.ones(2), torch.ones(2)) is True
+    assert [len(part) for part in torch.arange(7).split(3)] == [3, 3, 1]
+    assert [len(part) for part in torch.arange(7).chunk(3)] == [3, 3, 1]
+    assert x.squeeze(0).shape == (2, 3, 4)
+    assert torch.round(torch.tensor([0.5, 1.5, 2.5])).tolist() == [0, 2, 2]
+    assert torch.tensor([1.0, 2.0]).repeat(2, 2).shape == (2, 4)
+    assert x.view(-1, 4).flatten(0, 1).shape == (24,)
+    assert torch.Tensor([1, 2]).dtype == np.float32
+    assert torch.Tensor(2, 3).shape == torch.FloatTensor(2, 3).shape == (2, 3)
+    assert f"{torch.tensor(1.5)}" == "1.5"
+    assert f"{torch.tensor(1.25):.1f}" == "1.2"
+    assert torch.arange(0, 1, 0.1).tolist() == np.arange(0, 1, 0.1).astype(np.float32).tolist()
+
+
+def test_kinds_are_converted_by_every_word_for_them() -> None:
+    x = torch.tensor([1.7, -2.2])
+    for long in (x.long(), x.to(torch.int64), x.to(dtype=torch.long), x.type(torch.LongTensor), x.to(torch.tensor(1))):
+        assert (long.dtype, long.tolist()) == (np.int64, [1, -2])
+    assert x.to("cpu") is x.to(torch.device("cpu")) is x.cpu() is x.float() is x
+    assert x.double().type() == "torch.DoubleTensor"
+    assert torch.zeros(2, dtype=torch.float).dtype == torch.float32
+    assert x.long().type_as(x).dtype == np.float32
+    with pytest.raises(DTypeError, match="no dtype, no device and no tensor"):
+        x.to(3)
+
+
+def test_what_pytorch_refuses_is_refused() -> None:
+    ints = torch.tensor([[1, 2], [3, 4]])
+    for refused in (ints.mean, ints.std, lambda: ints.softmax(1), lambda: ints.masked_fill(ints > 1, 0.5)):
+        with pytest.raises(DTypeError):
+            refused()
+    with pytest.raises(DTypeError, match=r"matmul of int64 and float32; convert with \.to\(dtype\)"):
+        ints @ torch.ones(2, 2)
+    with pytest.raises(ShapeError, match="use matmul"):
+        torch.mm(torch.ones(2), torch.ones(2, 2))
+    with pytest.raises(TypeError, match=r"torch\.tensor"):
+        torch.add(1, 2)
+
+
+def test_methods_that_change_a_tensor_are_recorded() -> None:
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    y = x * 1
+    y.exp_().clamp_(max=2.0).mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx([3 * math.exp(0.5), 0])
+    z = torch.zeros(1, 3)
+    assert z.squeeze_().unsqueeze_(1) is z
+    assert z.t_().shape == (1, 3)
+    with pytest.raises(InplaceError, match="leaf"):
+        x.unsqueeze_(0)
+
+
+def test_random_numbers_come_again_with_their_seed() -> None:
+    torch.manual_seed(3)
+    first = [torch.randn(2, 3), torch.rand(4), torch.randint(0, 9, (5,)), torch.randperm(6)]
+    torch.manual_seed(3)
+    again = [torch.randn(2, 3), torch.rand(4), torch.randint(0, 9, (5,)), torch.randperm(6)]
+    assert [x.tolist() for x in first] == [x.tolist() for x in again]
+    assert sorted(first[3].tolist()) == list(range(6))
+    own = torch.Generator().manual_seed(3)
+    assert torch.randn(2, 3, generator=own).tolist() == first[0].tolist()
+    state = torch.get_rng_state()
+    drawn = torch.rand(3)
+    torch.set_rng_state(state)
+    assert torch.rand(3).tolist() == drawn.tolist()
+
+
+def test_draws_follow_their_weights() -> None:
+    torch.manual_seed(0)
+    weights = torch.tensor([0.0, 1.0, 3.0])
+    drawn = torch.multinomial(weights, 4000, replacement=True)
+    assert torch.bincount(drawn, minlength=3).tolist()[0] == 0
+    assert (drawn == 2).float().mean().item() == pytest.approx(0.75, abs=0.03)
+    assert sorted(torch.multinomial(weights, 2).tolist()) == [1, 2]
+    with pytest.raises(GraphError, match="replacement=True"):
+        torch.multinomial(weights, 3)
+    assert torch.bernoulli(torch.full((4000,), 0.25)).mean().item() == pytest.approx(0.25, abs=0.03)
+    assert torch.normal(torch.full((4000,), 2.0), 0.5).std().item() == pytest.approx(0.5, abs=0.03)
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return scale * x**3, x + 1
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * ctx.scale * 3 * x**2 + h, None
+
+
+def test_a_function_with_a_backward_of_its_own() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    cubes, more = Cube.apply(x, 2.0)
+    assert (cubes.tolist(), more.tolist()) == ([2, 16], [2, 3])
+    (first,) = torch.autograd.grad((cubes + more * 5).sum(), x, create_graph=True)
+    assert first.tolist() == [11, 29]
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [12, 24]
+
+
+def test_a_kept_tensor_that_has_changed_is_an_error() -> None:
+    x = torch.tensor([1.0], requires_grad=True)
+    inner = x * 2
+    out = Cube.apply(inner, 1.0)[0]
+    inner.add_(1)
+    with pytest.raises(InplaceError, match="changed in place"):
+        out.backward()
+
+
+def test_a_backward_that_forgets_an_input_is_an_error() -> None:
+    class Short(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    x, y = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+    with pytest.raises(NotDifferentiableError, match="Short.backward gave 1 gradients for 2 inputs"):
+        Short.apply(x, y).backward()
+
+
+def test_transforms_of_functions() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert torch.func.grad(lambda v: (v**3).sum())(x).tolist() == [3, 12, 27]
+    assert torch.func.vmap(torch.dot)(torch.ones(2, 3), torch.stack([x, 2 * x])).tolist() == [6, 12]
+    assert torch.func.vmap(torch.func.grad(lambda v: v**2))(x).tolist() == [2, 4, 6]
+    assert torch.func.jacrev(lambda v: v * 2)(x).tolist() == (2 * np.eye(3)).tolist()
+    assert torch.autograd.functional.hessian(lambda v: (v**3).sum(), x).diagonal().tolist() == [6, 12, 18]
+    with pytest.raises(ShapeError, match="in_dims=None"):
+        torch.func.vmap(torch.add)(torch.ones(2), torch.ones(3))
+
+
+def test_what_is_saved_is_loaded_and_nothing_is_run(tmp_path: Any) -> None:
+    state = {"w": torch.tensor(X), "steps": 3, "names": ["a", ("b", None)], "n": torch.tensor([1, 2])}
+    torch.save(state, tmp_path / "state.pt")
+    found = torch.load(tmp_path / "state.pt", map_location="cpu")
+    assert found["w"].tolist() == X
+    assert (found["steps"], found["names"], found["n"].dtype) == (3, ["a", ("b", None)], np.int64)
+    with pytest.raises(ArtifactError, match="state_dict"):
+        torch.save(object(), tmp_path / "object.pt")
+    (tmp_path / "other.pt").write_bytes(b"\x80\x02}q\x00.")
+    with pytest.raises(ArtifactError, match="no file that save wrote"):
+        torch.load(tmp_path / "other.pt")
+
+
+def test_densities() -> None:
+    torch.manual_seed(1)
+    logits = torch.tensor([0.0, math.log(3.0)], requires_grad=True)
+    choice = torch.distributions.Categorical(logits=logits)
+    assert choice.probs.tolist() == pytest.approx([0.25, 0.75])
+    assert choice.sample((1000,)).float().mean().item() == pytest.approx(0.75, abs=0.05)
+    choice.log_prob(torch.tensor(1)).backward()
+    assert logits.grad.tolist() == pytest.approx([-0.25, 0.25])
+    normal = torch.distributions.Normal(torch.tensor(1.0), torch.tensor(2.0))
+    assert normal.log_prob(torch.tensor(2.0)).item() == pytest.approx(-1.7370857)
+    assert normal.entropy().item() == pytest.approx(2.1120857)
