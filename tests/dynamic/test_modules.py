@@ -46,10 +46,11 @@ NAMES = ["scale", "first.weight", "first.bias", "tail.1.weight"]
 
 def test_importing_dynamic_loads_no_module():
     code = "import sys, dynamic as torch; a = {m for m in sys.modules if m.startswith('dynamic.')}; torch.nn.Linear; "
-    code += "torch.optim.SGD; torch.utils.data.DataLoader; print([m for m in a if m.split('.')[1] in ('nn', 'optim', 'utils')])"
+    code += "torch.optim.SGD; torch.utils.data.DataLoader; "
+    code += "print([m for m in a if m.split('.')[1] in ('nn', 'optim', 'utils')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    with pytest.raises(AttributeError, match="no attribute 'fft'|fft"):
+    with pytest.raises(AttributeError, match="fft"):
         _ = torch.fft
 
 
@@ -116,7 +117,7 @@ def test_a_tied_parameter_is_listed_once_and_saved_under_both_names():
 
 def test_copies_are_apart_and_keep_their_parameters():
     net = Net()
-    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):  # noqa: S301  (our own bytes)
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert [name for name, _ in other.named_parameters()] == NAMES
         assert all(isinstance(param, nn.Parameter) and param.requires_grad for param in other.parameters())
         with dynamic.no_grad():
@@ -154,7 +155,7 @@ def test_modes_dtypes_and_what_is_not_there():
         net.to("cuda")
     with pytest.raises(GraphError, match="no device but the CPU"):
         net.cuda()
-    with pytest.raises(GraphError, match="static.jit"):
+    with pytest.raises(GraphError, match=r"static\.jit"):
         net.compile()
     with pytest.raises(GraphError, match="register_hook"):
         net.register_full_backward_hook(print)
