@@ -4,16 +4,14 @@
 with one, the ratio, and what the pool held. Times are of the processor, the operating system's part included, which
 other processes disturb less. NAME is a number of floats in the chain, or a row of `benchmarks.programs`.
 
-Whether the C library returns freed memory to the operating system, to fault it in again, depends on what was freed
-before: glibc raises its thresholds to twice the largest array that it has unmapped (`M_MMAP_THRESHOLD` in mallopt(3)).
-So each row is measured in two processes of its own: a `fresh` one, and one that is `warm`, since it has freed an array
-of 32 MB, the most that counts, as a program that reads its data may have. There small arrays need no pool.
+Each row has a process of its own, with the C library's thresholds as `import dynamic` sets them: no page of a step
+is faulted in twice without a pool either, up to 64 MB. What a pool saves beyond is that arrays lie where a cache has
+them, and are written over where they die.
 """
 
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 import resource
 import statistics
@@ -25,7 +23,6 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import click
-import numpy as np
 
 import dynamic
 from benchmarks.programs import ROWS, Row
@@ -35,7 +32,6 @@ from dynamic import PoolStats
 CHAINS = ("20000", "100000", "400000", "1000000", "4000000")
 ROUNDS = 15
 SECONDS = 0.02  # of a block, at least
-WARM = (1 << 25) - (1 << 16)  # bytes
 
 
 class Cost(NamedTuple):
@@ -55,10 +51,8 @@ def chosen(name: str) -> Row:
     return Row(case.loss, case.params, ())
 
 
-def measure(name: str, warm: bool) -> tuple[Cost, Cost, float, PoolStats]:
+def measure(name: str) -> tuple[Cost, Cost, float, PoolStats]:
     """A step of a row without and with a pool, each at its least; the median ratio of times; what the pool held."""
-    if warm:
-        np.empty(WARM, np.uint8)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.disable()
@@ -106,13 +100,13 @@ def main(names: tuple[str, ...]) -> None:
     for library in ("OMP", "OPENBLAS", "MKL"):
         os.environ[f"{library}_NUM_THREADS"] = "1"  # read by the processes that measure, when NumPy loads
     heads = ("plain us", "faults", "pool us", "faults", "ratio", "median", "peak MB", "slack")
-    click.echo(" ".join([f"{'row':>18} heap ", *(f"{head:>8}" for head in heads)]))
+    click.echo(" ".join([f"{'row':>18}", *(f"{head:>8}" for head in heads)]))
     workers = ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1)
     with workers:
-        for name, heap in itertools.product(names or CHAINS, ("fresh", "warm")):
-            plain, pooled, ratio, stats = workers.submit(measure, name, heap == "warm").result()
+        for name in names or CHAINS:
+            plain, pooled, ratio, stats = workers.submit(measure, name).result()
             click.echo(
-                f"{name:>18} {heap:5} {plain.seconds * 1e6:8.0f} {plain.faults:8.0f} {pooled.seconds * 1e6:8.0f} "
+                f"{name:>18} {plain.seconds * 1e6:8.0f} {plain.faults:8.0f} {pooled.seconds * 1e6:8.0f} "
                 f"{pooled.faults:8.0f} {pooled.seconds / plain.seconds:8.2f} {ratio:8.2f} "
                 f"{stats.peak / 1e6:8.1f} {stats.slack:8.1%}"
             )

@@ -62,8 +62,10 @@ def _show(rates: Selftest) -> None:
     from compare.report import tables
     from compare.selftest import page
 
-    if found := page.rates_table(rates):
-        tables.show(found.headers, found.rows, whole=found.headers)
+    for found in (page.rates_table(rates), page.coverage_table(rates)):
+        if found:
+            tables.show(found.headers, found.rows)
+            echo()
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)
     if not rates.whole:

@@ -70,6 +70,21 @@ class LeakRate(Rate, kw_only=True):
     kept: float
 
 
+class Coverage(Struct, kw_only=True):
+    """Of the intervals that so many processes give, how many hold the true ratio; `half_width` is their median.
+
+    `met` is null where there are too few of them to tell.
+    """
+
+    processes: int
+    comparisons: int
+    held: int
+    rate: float
+    interval: list[float]
+    half_width: float
+    met: bool | None
+
+
 class Selftest(Record, tag="selftest", kw_only=True):
     """What `graphduel selftest --json` writes, as the one value of its file. `whole` is false of few comparisons."""
 
@@ -80,4 +95,5 @@ class Selftest(Record, tag="selftest", kw_only=True):
     outcome: Outcome
     speed: list[SpeedRate]
     leaks: list[LeakRate]
+    coverage: list[Coverage] = []
     failures: list[str]

@@ -5,9 +5,10 @@ A run that was stopped goes on where it stopped: jobs that left a record are not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -15,7 +16,8 @@ from compare.errors import CompareError, described
 from compare.records.journal import Journal
 from compare.records.record import Arm, OfArms, Record
 from compare.records.runs import Failure, Run, Setting, error_of
-from compare.run.executors import Pool
+from compare.run.environment import affinity
+from compare.run.executors import Pool, Serial, opened
 from compare.run.job import Job
 from compare.run.progress import Reporter
 
@@ -46,6 +48,19 @@ class Runner:
             flying[self.pool.submit(one[0], self.timeout, lane)] = (*one, lane)
             self._land(flying, self.pool.at_once - 1)
         self._land(flying, 0)
+
+    @contextmanager
+    def side_by_side(self, most: int) -> Iterator[Runner]:
+        """A runner of as many jobs at once, each on a core of its own, as there are cores, and no more than `most`.
+
+        An executor that was asked for stays as it is.
+        """
+        at_once = min(most, len(affinity() or ()))
+        if at_once < 2 or not isinstance(self.pool.executor, Serial):
+            yield self
+            return
+        with opened("thread", at_once, None) as (executor, at_once):
+            yield replace(self, pool=replace(self.pool, executor=executor, at_once=at_once, lanes=True))
 
     def _land(self, flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]], most: int) -> None:
         """Keep the records that have come, and wait until no more than `most` jobs are under way."""

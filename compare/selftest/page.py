@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from compare.records.record import Environment
-from compare.records.trials import LeakRate, Rate, Selftest, SpeedRate
+from compare.records.trials import Coverage, LeakRate, Rate, Selftest, SpeedRate
 from compare.report.markdown import table
 from compare.report.page import Table
 from compare.selftest.rates import LEAST_LEAK
 
+_TARGET = {None: "none", True: "met", False: "missed"}
 _PAGE = """# How far the harness can be trusted
 
 An engine was compared with itself: as it is, slowed down by a known share of its own work, and leaking known bytes. A
@@ -15,6 +16,10 @@ slowdown counts as found when the 95% interval of its ratio excludes 1, a leak w
 {least:,} bytes behind. What is found where nothing was injected is a false alarm.
 
 {table}
+
+The intervals are to hold the injected ratio in 95 of 100 comparisons, also where there are few processes:
+
+{coverage}
 
 {comparisons} comparisons of {processes} processes each, {at_once} at a time, in {minutes:.0f} minutes, on {cpu} with \
 {cores} cores{load}; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
@@ -28,12 +33,18 @@ def rates_table(rates: Selftest) -> Table | None:
     return Table.of("lrrrll", [*map(_slowdown, rates.speed), *map(_leak, rates.leaks)])
 
 
+def coverage_table(rates: Selftest) -> Table | None:
+    """A row for each number of processes of a comparison."""
+    return Table.of("rlrrll", map(_covered, rates.coverage))
+
+
 def markdown(rates: Selftest) -> str:
     """The page."""
     environment, settings = rates.environment or Environment(), rates.settings
     return _PAGE.format(
         least=LEAST_LEAK,
         table=table(rates_table(rates)),
+        coverage=table(coverage_table(rates)),
         minutes=rates.seconds / 60,
         outcome=rates.outcome,
         at=rates.at,
@@ -54,6 +65,18 @@ def _leak(row: LeakRate) -> dict[str, str]:
     return _row(injected, f"{row.kept:,.0f} bytes", row)
 
 
+def _covered(row: Coverage) -> dict[str, str]:
+    low, high = row.interval
+    return {
+        "processes": str(row.processes),
+        "interval": f"±{row.half_width:.1%}",
+        "held the truth": str(row.held),
+        "of": str(row.comparisons),
+        "rate, 95% interval": f"{row.rate:.1%} ({low:.1%} to {high:.1%})",
+        "target": _TARGET[row.met],
+    }
+
+
 def _row(injected: str, measured: str, rate: Rate) -> dict[str, str]:
     low, high = rate.interval
     return {
@@ -62,5 +85,5 @@ def _row(injected: str, measured: str, rate: Rate) -> dict[str, str]:
         "found": str(rate.found),
         "of": str(rate.comparisons),
         "rate, 95% interval": f"{rate.rate:.1%} ({low:.1%} to {high:.1%})",
-        "target": {None: "none", True: "met", False: "missed"}[rate.met],
+        "target": _TARGET[rate.met],
     }

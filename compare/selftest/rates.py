@@ -1,7 +1,8 @@
 """From the records of a selftest to its rates: what was found of what was there, and of what was not.
 
 A comparison finds a difference when the 95% interval of its ratio excludes 1, and a leak when an epoch leaves more
-than `LEAST_LEAK` bytes behind. Each rate has Wilson's interval.
+than `LEAST_LEAK` bytes behind. Coverage is how often an interval holds the injected ratio, of all processes of a
+comparison and of its first few. Each rate has Wilson's interval.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, NamedTuple
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.records.record import Records, kind_of, of
-from compare.records.trials import LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
+from compare.records.trials import Coverage, LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
 from compare.selftest.inject import size_of
-from compare.stats import Interval, proportion_interval
+from compare.stats import LEAST, Interval, proportion_interval
 
 TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
 """The kinds of its records."""
@@ -45,6 +46,8 @@ class Target:
 SPEED = {0.0: Target(most=0.05, highest=0.09), 0.05: Target(least=0.95), 0.10: Target(least=0.99)}
 LEAKS = {0.0: Target(most=0.05, highest=0.09), 2.0**20: Target(least=1.0)}
 """The targets by injected share and by injected bytes; what has none is published all the same."""
+COVERED = Target(least=0.93)
+"""Of 95% intervals. More is no fault: where processes hardly differ an interval is wider than it need be."""
 
 
 class Trial(NamedTuple):
@@ -60,9 +63,9 @@ def judge(records: Records) -> dict[str, Any]:
     compared: dict[int, list[TrialTime]] = defaultdict(list)
     for record in of(records, TrialTime):
         compared[record.comparison].append(record)
-    speed = _speed([sorted(group, key=lambda record: record.process) for group in compared.values()])
-    leaks = _leaks(of(records, TrialMemory))
-    return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks}
+    groups = [sorted(group, key=lambda record: record.process) for group in compared.values()]
+    speed, leaks = _speed(groups), _leaks(of(records, TrialMemory))
+    return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks, "coverage": coverage(groups)}
 
 
 def outcome(speed: Sequence[SpeedRate], leaks: Sequence[LeakRate]) -> Outcome:
@@ -92,6 +95,31 @@ def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
             yield size_of(arm), Trial(ratio, calls, runs)
 
 
+def coverage(groups: Sequence[Sequence[TrialTime]]) -> list[Coverage]:
+    """A row for each number of processes from which on there is an interval."""
+    most = max(map(len, groups), default=0)
+    return [_covered(count, [group for group in groups if len(group) >= count]) for count in range(LEAST, most + 1)]
+
+
+def _covered(count: int, groups: Sequence[Sequence[TrialTime]]) -> Coverage:
+    found = [(share, trial.ratio) for group in groups for share, trial in _trials(group[:count])]
+    held = sum(ratio.low <= 1 + share <= ratio.high for share, ratio in found)
+    rate = proportion_interval(held, len(found))
+    return Coverage(
+        processes=count,
+        comparisons=len(found),
+        held=held,
+        rate=rate.estimate,
+        interval=[rate.low, rate.high],
+        half_width=_half_width([ratio for _, ratio in found]),
+        met=COVERED.met_by(rate, len(found)) if len(found) >= WHOLE else None,
+    )
+
+
+def _half_width(ratios: Sequence[Interval]) -> float:
+    return median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios)
+
+
 def _speed_row(share: float, trials: Sequence[Trial]) -> SpeedRate:
     ratios = [trial.ratio for trial in trials]
     slower, faster = sum(ratio.low > 1 for ratio in ratios), sum(ratio.high < 1 for ratio in ratios)
@@ -102,7 +130,7 @@ def _speed_row(share: float, trials: Sequence[Trial]) -> SpeedRate:
         faster=faster,
         interval_holds_truth=sum(ratio.low <= 1 + share <= ratio.high for ratio in ratios),
         estimate=median(ratio.estimate for ratio in ratios),
-        half_width=median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios),
+        half_width=_half_width(ratios),
         sides=dict(Counter(ratio.side(SMALLEST_EFFECT) for ratio in ratios)),
     )
 

@@ -247,6 +247,7 @@ Py_ssize_t offset_of(PyObject *type, const char *name);
 
 /* pool.c */
 int find_allocator(void);
+void keep_pages(void);
 PyObject *new_pool(PyObject *module, PyObject *args);
 PyObject *enter_pool(PyObject *module, PyObject *pool);
 PyObject *leave_pool(PyObject *module, PyObject *args);

@@ -191,6 +191,7 @@ PyInit__native(void)
     import_array();
     if (find_allocator() < 0)
         return NULL;
+    keep_pages();
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
         || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
         return NULL;

@@ -7,6 +7,7 @@
 #define LINE 64         /* bytes of a cache line: a kernel whose vectors straddle two lines takes up to twice as long */
 #define SLACK 0.2       /* the share of the peak that may be memory which was not in use */
 #define CLASSES 1024    /* sixteen for each power of two */
+#define ADAPTED_TO (((size_t)1 << 25) - ((size_t)1 << 16)) /* bytes of the largest block that glibc adapts to */
 #define DOMAIN 389047   /* as tracemalloc knows NumPy's data */
 
 /* A piece of memory; this stands right before the array's data. */
@@ -296,6 +297,15 @@ find_allocator(void)  /* the one that there is when the module is imported; its 
     if (numpys != NULL && numpys->version != 1)
         PyErr_SetString(PyExc_ImportError, "this NumPy has another kind of allocator than known here");
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Let the C library keep the pages that a step frees for the next. glibc does so up to twice the largest block that it has
+   given back to the system, but no more than 64 MB ("dynamic mmap threshold", mallopt(3)); one untouched block of the
+   size that counts most sets that. Without it a step faults the same pages in again and again. */
+void
+keep_pages(void)
+{
+    PyMem_RawFree(PyMem_RawMalloc(ADAPTED_TO));
 }
 
 /* pool(threshold, limit): one that is off, for `enter_pool`. */

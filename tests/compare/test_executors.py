@@ -19,8 +19,9 @@ from compare import report, workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
 from compare.records import machines, results
+from compare.records.journal import Journal
 from compare.records.record import Environment
-from compare.run import executors
+from compare.run import executors, runner
 from compare.run import settings as presets
 from compare.run import stages as runs
 from compare.run.executors import Cluster, Pool, Serial
@@ -346,3 +347,17 @@ def interval():
     start = time.time()
     time.sleep(0.05)
     return start, time.time()
+
+
+def test_a_runner_here_takes_a_core_for_each_job_and_no_more_than_there_are(tmp_path, monkeypatch):
+    watch = Watch()
+    for cores, most in ((None, 1), ([0], 1), ([0, 1, 2], 2)):
+        monkeypatch.setattr(runner, "affinity", lambda cores=cores: cores)
+        here = runner.Runner(Journal(tmp_path / "results.jsonl"), Reporter(), Pool(Serial(), watch), 10.0)
+        with here.side_by_side(2) as beside:
+            beside.jobs((Job("memory", "tiny", "small", process, arms=("dynamic",)), {}) for process in range(8))
+        assert watch.most == most
+    with ThreadPoolExecutor(1) as asked_for:
+        here = replace(here, pool=Pool(asked_for, watch))
+        with here.side_by_side(2) as same:
+            assert same is here

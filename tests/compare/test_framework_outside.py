@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -154,26 +156,42 @@ def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     assert list(jobs.groups(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
 
 
-def test_jobs_go_process_after_process_and_checks_come_last(tmp_path):
+def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
     settings = Settings(frameworks=["toy"])
-    found = list(jobs.jobs(settings, [TINY], tmp_path, tmp_path))
-    of_cells = [job for job in found if job.claim is None]
-    assert [job.process for job in of_cells] == sorted(job.process for job in of_cells)
-    assert {job.workload for job in of_cells} == {"tiny_mlp", "encoder_text"}
-    assert found[: len(of_cells)] == of_cells
-    assert all(job.source == CLAIMS[job.claim].outside for job in found[len(of_cells) :])
-    assert len({job.name for job in found}) == len(found)
-    only = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
-    assert {(job.workload, job.claim) for job in only} == {("tiny_mlp", None)}
+    cold, first, others = jobs.jobs(settings, [TINY], tmp_path, tmp_path)
+    of_cells = [job for job in cold if job.claim is None]
+    assert cold[: len(of_cells)] == of_cells
+    assert all(job.source == CLAIMS[job.claim].outside for job in cold[len(of_cells) :])
+    assert [job.process for job in (*of_cells, *first, *others)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert {job.workload for job in (*of_cells, *first, *others)} == {"tiny_mlp", "encoder_text"}
+    assert len({job.name for job in (*cold, *first, *others)}) == len(cold) + len(first) + len(others)
+    found = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    assert {(job.workload, job.claim) for job in chain(*found)} == {("tiny_mlp", None)}
+
+
+def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_framework.Toy, "modes", toy_framework.Toy.modes[:1])
+    frameworks.named.cache_clear()
+    _, first, others = jobs.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    assert [(job.arms, job.process) for job in first] == [(("toy-eager",), 1)]
+    assert others == []
 
 
 def test_what_the_cold_process_refused_is_not_timed():
     right, wrong = FrameworkArm("ok", None), FrameworkArm("disagree", "off")
     cold = [framework_cell(*TINY, 0, {"toy-eager": right, arm: row}, arm)
             for arm, row in (("toy-jit", right), ("toy-wrong", wrong))]  # fmt: skip
-    assert stage.timed(cold, job())
-    assert not stage.timed(cold, job(arms=("toy-eager", "toy-wrong")))
-    assert not stage.timed(cold, job(workload="big_matmul"))
+    assert stage.worthwhile(cold, job())
+    assert not stage.worthwhile(cold, job(arms=("toy-eager", "toy-wrong")))
+    assert not stage.worthwhile(cold, job(workload="big_matmul"))
+
+
+def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_nothing():
+    right, cut = FrameworkArm("ok", None), FrameworkArm("ok", "1 of 9 examples", whole=False)
+    later = replace(job(), process=2)
+    for process, row, expected in ((0, cut, False), (1, right, False), (1, cut, True)):
+        known = framework_cell(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
+        assert stage.ended([known], later) == expected
 
 
 def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
@@ -342,6 +360,7 @@ def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tm
     notices, started = [], []
     monkeypatch.setattr(Reporter, "notice", lambda _, text: notices.append(text))
     runner = SimpleNamespace(reporter=Reporter(), journal=Journal(tmp_path / results.RESULTS), jobs=started.extend)
+    runner.side_by_side = lambda _: nullcontext(runner)
     stage.measure(runner, Settings(frameworks=["toy"]), [TINY])
     assert (notices, started) == (["left out: Toy is not installed; pip install 'numpy>=1'"], [])
 

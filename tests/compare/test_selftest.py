@@ -130,7 +130,7 @@ def held(comparison, *kept):
 
 def judged(*groups):
     found = rates.judge(typed([record for group in groups for record in group]))
-    return {**found, "speed": plain(found["speed"]), "leaks": plain(found["leaks"])}
+    return {**found, **{name: plain(found[name]) for name in ("speed", "leaks", "coverage")}}
 
 
 def test_rates_are_counts_of_intervals_that_exclude_one():
@@ -154,6 +154,25 @@ def test_the_interval_is_that_of_a_claim():
     group = timed(0, {"+5%": 1.05})
     cell = Evidence("w", "small", tuple(record.arms for record in typed(group)))
     assert judged(group)["speed"][0]["estimate"] == cell.ratio("e|+5%", "e", steady).estimate
+
+
+def test_coverage_counts_the_intervals_that_hold_the_truth_by_their_processes():
+    """The fourth process is off by so much that its interval is wide, and holds what three processes have missed."""
+    missed = timed(0, {"again": 1.1})
+    wide = [*missed, {**missed[0], "process": 3, "arms": {**missed[0]["arms"], "e|again": missed[0]["arms"]["e"]}}]
+    right = [{**record, "comparison": 1} for record in timed(1, {"again": 1.0})]
+    three, four = judged(wide, right)["coverage"]
+    assert (three["processes"], three["comparisons"], three["held"]) == (3, 2, 1)
+    assert (four["processes"], four["comparisons"], four["held"]) == (4, 1, 1)
+    assert three["interval"] == proportion_interval(1, 2).bounds()
+    assert four["half_width"] > three["half_width"] > 0
+    assert three["met"] is None  # of two comparisons
+
+
+def test_coverage_has_a_target_where_there_are_comparisons_enough():
+    many = [timed(i, {"again": 1.2 if i < 14 else 1.0}) for i in range(200)]
+    assert judged(*many)["coverage"][0]["met"]  # 186 of 200: 93%
+    assert not judged(*many, timed(200, {"again": 1.2}))["coverage"][0]["met"]
 
 
 def test_leaks_are_found_by_what_an_epoch_leaves_behind():

@@ -6,6 +6,10 @@ import functools
 import itertools
 import json
 import operator
+import os
+import platform
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -259,3 +263,35 @@ def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: boo
     found = next(run for told, run in pullback.apply.known if told[0] == (size + 1,))
     assert (type(found) is loops.Program) is learned
     assert x.grad.tolist() == [0.0] * size + [3.0]
+
+
+# Pages ------------------------------------------------------------------------------------------------------------
+
+_FAULTS = """
+import resource, sys
+import numpy
+if sys.argv[1]:
+    import dynamic
+def step():
+    for array in [numpy.ones(1 << 20, numpy.uint8) for _ in range(16)]:
+        array += 1
+step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(
+    _allocator is None or platform.libc_ver()[0] != "glibc", reason="glibc's thresholds, by the compiled part"
+)
+def test_a_step_finds_the_pages_that_the_one_before_has_freed():
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+
+    def faults(imported: str, **variables: str) -> int:
+        command = [sys.executable, "-c", _FAULTS, imported]
+        return int(subprocess.run(command, env=kept | variables, capture_output=True, check=True).stdout)
+
+    assert faults("dynamic") < 100 < faults("")
+    assert faults("dynamic", MALLOC_TRIM_THRESHOLD_="131072") > 100  # who has set it has the last word

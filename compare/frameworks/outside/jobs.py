@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from compare import workloads
 from compare.claims import CLAIMS
@@ -35,23 +36,32 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
     return [*kept, *(cell for cell in added if cell not in kept)]
 
 
-def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Iterator[Job]:
-    """Every job, in order; `counter` is a folder for the library that counts bytes."""
-    found = installed(settings.frameworks)
+def jobs(
+    settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path
+) -> tuple[list[Job], list[Job], list[Job]]:
+    """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
+
+    `counter` is a folder for the library that counts bytes.
+    """
+    found, outside = installed(settings.frameworks), settings.limits.outside
+    shared = [
+        (framework, cell, arms)
+        for framework in found
+        for cell in cells(settings, chosen)
+        for arms in groups(framework, cell, usual=outside.usual)
+    ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
-    where = cells(settings, chosen)
-    for process in range(settings.limits.outside.processes):
-        for framework in found:
-            for cell in where:
-                for arms in groups(framework, cell, usual=settings.limits.outside.usual):
-                    if len(arms) == 1 and process > COLD + 1:
-                        continue  # no ratio, so no interval
-                    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
-                    yield cell_job(
-                        settings, cell, arms, process, {**variables, **(counting if process == COLD else {})}
-                    )
+    cold = [cell_job(settings, *one, COLD, directory, counting) for one in shared]
     if settings.only is None:
-        yield from check_jobs(settings, found, directory)
+        cold += check_jobs(settings, found, directory)
+    first = [cell_job(settings, *one, COLD + 1, directory) for one in shared]
+    others = [
+        cell_job(settings, framework, cell, arms, process, directory)
+        for process in range(COLD + 2, outside.processes)
+        for framework, cell, arms in shared
+        if len(arms) > 1  # one arm has no ratio, so no interval
+    ]
+    return cold, first, others
 
 
 def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
@@ -76,13 +86,22 @@ def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[s
         yield from ((eager, arm) for arm in asked)
 
 
-def cell_job(settings: Settings, cell: Cell, arms: tuple[str, ...], process: int, variables: dict[str, str]) -> Job:
-    """One process of a pair of arms on a workload."""
+def cell_job(
+    settings: Settings,
+    framework: Framework,
+    cell: Cell,
+    arms: tuple[str, ...],
+    process: int,
+    directory: Path,
+    counting: Mapping[str, str] = MappingProxyType({}),
+) -> Job:
+    """One process of arms on a workload, with variables for counting bytes."""
     outside = settings.limits.outside
     job = settings.job("framework cell", cell, process, outside.budget)
     limit = outside.limit if process == COLD else outside.limit / 2  # what is compiled already is found
+    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
     asked = {"limit": limit, "device": settings.device}
-    return replace(job, arm=arms[-1], arms=arms, asked=asked, variables=variables, memory=0)
+    return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
 
 
 def check_jobs(settings: Settings, found: Sequence[Framework], directory: Path) -> Iterator[Job]:

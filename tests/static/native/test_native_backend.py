@@ -271,6 +271,15 @@ def test_loops_and_branches_with_gradients():
     near(*both(lambda x: g.while_loop(lambda x: g.sum(x) < 100, lambda x: x * 1.5 + 1, x), w))
 
 
+@pytest.mark.parametrize("rows", [63, 64])
+def test_large_products_are_left_to_blas(rows):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((rows, 4096), np.float32), rng.random((4096, 4096), np.float32)
+    exe = static.compile(lambda x, y: g.matmul(x, y) + 1, x, y, backend="native")
+    assert any("kernel product" in repr(kernel) for kernel in exe.kernels) == (rows < 64)
+    np.testing.assert_allclose(exe(x, y), x.astype("f8") @ y.astype("f8") + 1, rtol=2e-5)
+
+
 def test_ops_without_native_code_call_numpys_kernels():
     x = np.random.default_rng(0).normal(size=(4, 4)).astype("f4") + 3 * np.eye(4, dtype="f4")
     exe = static.compile(lambda x: g.sort(g.linalg.inv(x) * 2, axis=0) + 1, x, backend="native")
