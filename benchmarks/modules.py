@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ import numpy as np
 import dynamic
 from benchmarks.programs import ROWS, Row
 from dynamic import nn
-from dynamic.nn import functional as F
+from dynamic.nn import functional as F  # noqa: N812
 from graphs import ops
 
 BLOCK = 0.05
@@ -31,7 +32,7 @@ class TinyMLP(nn.Module):
 
     def __init__(self, *widths: int) -> None:
         super().__init__()
-        self.l1, self.l2, self.l3 = (nn.Linear(m, n) for m, n in zip(widths[:-1], widths[1:], strict=True))
+        self.l1, self.l2, self.l3 = (nn.Linear(m, n) for m, n in pairwise(widths))
 
     def forward(self, x: Any, y: Any) -> Any:
         """The loss."""
@@ -78,11 +79,12 @@ class Recurrent(nn.Module):
 
 
 class Transformer(nn.Module):
-    """nn.TransformerEncoderLayer, and the mean squared error; with the biases of attention, which the row has not."""
+    """nn.TransformerEncoderLayer without the biases of attention, which the row has not, and the mean squared error."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True)
+        self.layer.self_attn.in_proj_bias = self.layer.self_attn.out_proj.bias = None
 
     def forward(self, x: Any, y: Any) -> Any:
         """The loss."""

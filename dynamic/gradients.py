@@ -22,6 +22,7 @@ from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, identity
 
 Tensors = Tensor | Sequence[Tensor]
+_ONCE = Way()
 
 
 def backward(
@@ -148,6 +149,8 @@ def pulled(
     for output, seed in zip(outputs, seeds, strict=True):
         _start(cotangents, output, seed, create_graph)
     past = tapes.history(cotangents) if past is None else past
+    if wanted is None and not (retain_graph or create_graph):  # a training step
+        return tapes.walk(past.nodes, cotangents, _ONCE)
     asked = frozenset(wanted or ())
     useful = None if wanted is None or past.leaves <= asked else _useful(asked, past)
     retain = create_graph if retain_graph is None else bool(retain_graph)

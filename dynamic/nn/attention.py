@@ -15,6 +15,7 @@ from dynamic.nn.module import Module
 from graphs import ops
 from graphs.errors import GraphError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.slicing import cut
 
 __all__ = ["MultiheadAttention"]
 
@@ -116,14 +117,11 @@ class MultiheadAttention(Module):
 
     def _projected(self, query: Array, key: Array, value: Array) -> list[Array]:
         bias, width = self.in_proj_bias, self.embed_dim
-        biases = [None] * 3 if bias is None else [bias[i * width : (i + 1) * width] for i in range(3)]
-        if self.in_proj_weight is not None:
-            if query is key is value:
-                packed = F.linear(query, self.in_proj_weight, bias)
-                return [packed[:, :, i * width : (i + 1) * width] for i in range(3)]
-            weights = [self.in_proj_weight[i * width : (i + 1) * width] for i in range(3)]
-        else:
-            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        packed, places = self.in_proj_weight, [(i * width, (i + 1) * width) for i in range(3)]
+        biases = [None] * 3 if bias is None else [cut(bias, 0, *place) for place in places]
+        # Not one product that is cut afterwards: the gradient of a slice is as large as the whole.
+        weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        weights = weights if packed is None else [cut(packed, 0, *place) for place in places]
         return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
 
     def _heads(self, x: Array) -> Array:

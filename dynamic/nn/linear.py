@@ -47,7 +47,9 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """f[..., in] -> f[..., out]."""
-        return F.linear(input, self.weight, self.bias)
+        values = self.__dict__
+        weight, bias = values["weight"], values["bias"]
+        return F.linear(input, weight) if bias is None else ops.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         """The sizes."""

@@ -242,8 +242,20 @@ class Module:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take the gradients of all parameters away, or with `set_to_none=False` make them 0."""
-        for param in self.parameters():
+        for param in self._all(PARAMETER):
             param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
+
+    def _all(self, kind: str) -> Iterator[Any]:
+        """All that is of a kind here and in the modules inside, maybe more than once: `parameters` without names."""
+        values = self.__dict__
+        for name, found in values["_kinds"].items():
+            value = values[name]
+            if value is None:
+                continue
+            if found == kind:
+                yield value
+            elif found == MODULE:
+                yield from value._all(kind)
 
     def _converted(self, convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Self:
         for value in {id(v): v for v in itertools.chain(self.parameters(), self.buffers())}.values():

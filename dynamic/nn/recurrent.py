@@ -9,43 +9,52 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
+from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import GraphError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.slicing import cut
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 
 Array = Any
 State = tuple[Array, ...]
-Step = Callable[[Array, State, Array, Array], State]  # (x's part of the gates, state, weight_hh, bias_hh)
+Step = Callable[[Array, State, Array, Array], State]  # (x's part of the gates, state, weight_hh.T, bias_hh)
 
 
 def _rnn_step(activation: Callable[[Array], Array]) -> Step:
     def step(gates: Array, state: State, weight: Array, bias: Array) -> State:
-        return (activation(ops.add(gates, F.linear(state[0], weight, bias))),)
+        return (activation(_with_state(gates, state, weight, bias)),)
 
     return step
 
 
+def _with_state(gates: Array, state: State, weight: Array, bias: Array | None) -> Array:
+    """The gates of input and state; a bias that is the same for both has gone into the first, and is None here."""
+    product = state[0] @ weight
+    return gates + (product if bias is None else product + bias)
+
+
 def _parts(gates: Array, count: int) -> list[Array]:
     size = shape_of(gates)[-1] // count
-    return [gates[:, i * size : (i + 1) * size] for i in range(count)]
+    return [cut(gates, 1, i * size, (i + 1) * size) for i in range(count)]
 
 
 def _lstm_step(gates: Array, state: State, weight: Array, bias: Array) -> State:
-    hidden, cell = state
-    i, f, g, o = _parts(ops.add(gates, F.linear(hidden, weight, bias)), 4)
-    cell = ops.add(ops.multiply(ops.sigmoid(f), cell), ops.multiply(ops.sigmoid(i), ops.tanh(g)))
-    return ops.multiply(ops.sigmoid(o), ops.tanh(cell)), cell
+    cell = state[1]
+    i, f, g, o = _parts(_with_state(gates, state, weight, bias), 4)
+    cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(cell), cell
 
 
 def _gru_step(gates: Array, state: State, weight: Array, bias: Array) -> State:
     (hidden,) = state
+    product = hidden @ weight
     reset, update, new = _parts(gates, 3)
-    reset_h, update_h, new_h = _parts(F.linear(hidden, weight, bias), 3)
-    z = ops.sigmoid(ops.add(update, update_h))
-    n = ops.tanh(ops.add(new, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
-    return (ops.add(n, ops.multiply(z, ops.subtract(hidden, n))),)
+    reset_h, update_h, new_h = _parts(product if bias is None else product + bias, 3)
+    z = ops.sigmoid(update + update_h)
+    n = ops.tanh(new + ops.sigmoid(reset + reset_h) * new_h)
+    return (n + z * (hidden - n),)
 
 
 _STEPS: dict[str, tuple[int, Step]] = {  # how many gates there are, and the step
@@ -54,6 +63,13 @@ _STEPS: dict[str, tuple[int, Step]] = {  # how many gates there are, and the ste
     "lstm": (4, _lstm_step),
     "gru": (3, _gru_step),
 }
+
+
+def _shares(kind: str, b_ih: Array | None, b_hh: Array | None) -> tuple[Array | None, Array | None]:
+    """The biases of both parts; added once, before the steps, where the gates are a sum of both."""
+    if kind == "gru" or b_ih is None:
+        return b_ih, b_hh
+    return ops.add(b_ih, b_hh), None
 
 
 def _zeros(like: Array, *shape: Any) -> Array:
@@ -160,12 +176,16 @@ class _Recurrent(Module):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         w_ih, w_hh, b_ih, b_hh = (values.get(f"{name}_{suffix}") for name in names)
         step = _STEPS[self.kind][1]
-        gates = F.linear(xs, w_ih, b_ih)
+        b_ih, b_hh = _shares(self.kind, b_ih, b_hh)
+        # At once for all steps. Where nobody differentiates the input, step by step: the gradient of a slice is as
+        # large as the whole, and so costs more than a product.
+        apart = isinstance(xs, Tensor) and not xs.requires_grad
+        gates, w_hh = xs if apart else F.linear(xs, w_ih, b_ih), ops.permute_dims(w_hh)
         places = list(range(shape_of(xs)[0]))
         backwards = suffix.endswith("reverse")
         outputs = []
         for t in reversed(places) if backwards else places:
-            state = step(gates[t], state, w_hh, b_hh)
+            state = step(F.linear(gates[t], w_ih, b_ih) if apart else gates[t], state, w_hh, b_hh)
             outputs.append(state[0])
         return ops.stack(outputs[::-1] if backwards else outputs), state
 
@@ -243,8 +263,9 @@ class _Cell(Module):
         else:
             state = tuple(hx) if self.states > 1 else (hx,)
             state = tuple(ops.expand_dims(one, 0) for one in state) if single else state
-        gates = F.linear(x, self.weight_ih, self.bias_ih)
-        state = _STEPS[self.kind][1](gates, state, self.weight_hh, self.bias_hh)
+        b_ih, b_hh = _shares(self.kind, self.bias_ih, self.bias_hh)
+        gates = F.linear(x, self.weight_ih, b_ih)
+        state = _STEPS[self.kind][1](gates, state, ops.permute_dims(self.weight_hh), b_hh)
         state = tuple(ops.squeeze(one, 0) for one in state) if single else state
         return state if self.states > 1 else state[0]
 

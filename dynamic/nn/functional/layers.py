@@ -22,8 +22,7 @@ __all__ = [
 
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """x @ weight.T + bias: f[..., in], f[out, in], f[out] -> f[..., out]."""
-    product = ops.matmul(input, ops.permute_dims(weight))
-    return product if bias is None else ops.add(product, bias)
+    return ops.matmul(input, ops.permute_dims(weight)) if bias is None else ops.linear(input, weight, bias)
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Array:
