@@ -368,8 +368,8 @@ def text(torch: Any, ours: Any) -> str:
         "arguments afterwards, gradients. *same* and *refused* count calls that PyTorch takes: an error is no other",
         "number. *partly* means that some calls are refused. Random functions are compared by shape and dtype: the",
         "generators are others. Not compared are gradients where a result is not finite, which of equal elements is",
-        "found, and what nn.functional makes of numbers that are not finite. Where PyTorch's gradient is NaN, ours may be",
-        "a number.",
+        "found, and what nn.functional makes of numbers that are not finite. Where PyTorch's gradient is NaN, ours",
+        "may be a number.",
         "",
         f"PyTorch {torch.__version__.partition('+')[0]}. Names: "
         + ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
