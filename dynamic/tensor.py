@@ -17,7 +17,7 @@ from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import devices, pointwise, printing, products
+from graphs.torch import arithmetic, comparing, devices, pointwise, printing, products
 from graphs.torch.methods import Count, TorchNames
 
 
@@ -254,28 +254,28 @@ class Tensor(TorchNames, Changing, Surface):
 
     # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
 
-    __add__ = __radd__ = pointwise.add
-    __sub__ = pointwise.sub
-    __rsub__ = pointwise.rsub
-    __mul__ = __rmul__ = pointwise.mul
-    __truediv__ = pointwise.true_divide
-    __rtruediv__ = swapped(pointwise.true_divide)
-    __floordiv__ = pointwise.floor_divide
-    __rfloordiv__ = swapped(pointwise.floor_divide)
-    __mod__ = pointwise.remainder
-    __rmod__ = swapped(pointwise.remainder)
-    __rpow__ = swapped(pointwise.pow)
+    __add__ = __radd__ = arithmetic.add
+    __sub__ = arithmetic.sub
+    __rsub__ = arithmetic.rsub
+    __mul__ = __rmul__ = arithmetic.mul
+    __truediv__ = arithmetic.true_divide
+    __rtruediv__ = swapped(arithmetic.true_divide)
+    __floordiv__ = arithmetic.floor_divide
+    __rfloordiv__ = swapped(arithmetic.floor_divide)
+    __mod__ = arithmetic.remainder
+    __rmod__ = swapped(arithmetic.remainder)
+    __rpow__ = swapped(arithmetic.pow)
     __matmul__ = products.matmul
     __rmatmul__ = swapped(products.matmul)
-    __and__ = __rand__ = pointwise.bitwise_and
-    __or__ = __ror__ = pointwise.bitwise_or
-    __xor__ = __rxor__ = pointwise.bitwise_xor
-    __eq__ = pointwise.eq
-    __ne__ = pointwise.ne
-    __lt__ = pointwise.lt
-    __le__ = pointwise.le
-    __gt__ = pointwise.gt
-    __ge__ = pointwise.ge
+    __and__ = __rand__ = comparing.bitwise_and
+    __or__ = __ror__ = comparing.bitwise_or
+    __xor__ = __rxor__ = comparing.bitwise_xor
+    __eq__ = comparing.eq
+    __ne__ = comparing.ne
+    __lt__ = comparing.lt
+    __le__ = comparing.le
+    __gt__ = comparing.gt
+    __ge__ = comparing.ge
     __abs__ = pointwise.abs
     __neg__ = pointwise.neg
     __hash__ = object.__hash__
@@ -283,7 +283,7 @@ class Tensor(TorchNames, Changing, Surface):
     def __pow__(self, other: Any) -> Any:
         if self.dtype.kind == "f" and type(other) in (int, float):
             return ops.square(self) if other == 2 else ops.pow(self, other)
-        return pointwise.pow(self, other)
+        return arithmetic.pow(self, other)
 
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,

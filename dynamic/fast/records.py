@@ -16,22 +16,22 @@ from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from graphs.torch import pointwise, products
+from graphs.torch import arithmetic, comparing, pointwise, products
 
 OPERATORS = {
     elementwise.abs: (pointwise.abs, "__abs__"),
-    elementwise.add: (pointwise.add, "__add__", "__radd__"),
-    elementwise.divide: (pointwise.true_divide, "__truediv__", "__rtruediv__"),
-    elementwise.equal: (pointwise.eq, "__eq__"),
-    elementwise.greater: (pointwise.gt, "__gt__"),
-    elementwise.greater_equal: (pointwise.ge, "__ge__"),
-    elementwise.less: (pointwise.lt, "__lt__"),
-    elementwise.less_equal: (pointwise.le, "__le__"),
+    elementwise.add: (arithmetic.add, "__add__", "__radd__"),
+    elementwise.divide: (arithmetic.true_divide, "__truediv__", "__rtruediv__"),
+    elementwise.equal: (comparing.eq, "__eq__"),
+    elementwise.greater: (comparing.gt, "__gt__"),
+    elementwise.greater_equal: (comparing.ge, "__ge__"),
+    elementwise.less: (comparing.lt, "__lt__"),
+    elementwise.less_equal: (comparing.le, "__le__"),
     matmul: (products.matmul, "__matmul__", "__rmatmul__"),
-    elementwise.multiply: (pointwise.mul, "__mul__", "__rmul__"),
+    elementwise.multiply: (arithmetic.mul, "__mul__", "__rmul__"),
     elementwise.negative: (pointwise.neg, "__neg__"),
-    elementwise.not_equal: (pointwise.ne, "__ne__"),
-    elementwise.subtract: (pointwise.sub, "__sub__", "__rsub__"),
+    elementwise.not_equal: (comparing.ne, "__ne__"),
+    elementwise.subtract: (arithmetic.sub, "__sub__", "__rsub__"),
 }
 """The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are
 not; the second name is that of the same with the operands the other way round."""

@@ -22,6 +22,8 @@ __all__ = ["linear"]
 
 def _linear(x: Array, weight: Array, bias: Array, *, out: Array = None) -> Array:
     """x @ weight.T + bias: f[..., n], f[m, n], f[m] -> f[..., m]."""
+    if bias.shape != weight.shape[:1]:  # NumPy would broadcast it, and its gradient would have another shape
+        raise ShapeError("the bias has one element for each row of the weight; reshape it")
     product = matrix_product(x, weight.T, out)
     if product.dtype is bias.dtype or out is not None:
         return np.add(product, bias, product)

@@ -1,10 +1,13 @@
 """PyTorch's words for the op library: its functions, a file for each topic, its `linalg`, and how it prints tensors.
 
-    pointwise.py     element by element           promotion.py   which dtype a result has
-    reductions.py    over axes                    words.py       how functions are called
-    shapes.py        shapes, parts, joining       methods.py     the methods of a tensor: all of these
-    picking.py       picked, put, sorted          devices.py     the CPU, and no other
-    products.py      vectors and matrices         printing.py    the text of a tensor
+    pointwise.py     of one tensor, by element    promotion.py   which dtype a result has
+    arithmetic.py    of two                       words.py       how functions are called
+    comparing.py     comparisons and logic        methods.py     the methods of a tensor: all of these
+    reductions.py    over axes                    devices.py     the CPU, and no other
+    shapes.py        shapes and parts             printing.py    the text of a tensor
+    joining.py       put together
+    picking.py       picked, put, sorted
+    products.py      vectors and matrices
 
 What stands here reads arrays and ops alone, and so works on symbols, too; the dynamic engine offers it to its users.
 Where PyTorch and the array API standard differ, these do what PyTorch does, and `graphs` what the standard says.

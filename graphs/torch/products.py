@@ -12,7 +12,7 @@ from graphs import ops
 from graphs.errors import ShapeError
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.torch import reductions
-from graphs.torch.pointwise import add, mul
+from graphs.torch.arithmetic import add, mul
 from graphs.torch.promotion import promoted
 from graphs.torch.words import cast, floats, ndim_of, refuse, words
 

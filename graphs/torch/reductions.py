@@ -11,7 +11,7 @@ import numpy as np
 from graphs import ops
 from graphs.errors import ShapeError
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch import pointwise
+from graphs.torch import arithmetic, pointwise
 from graphs.torch.words import as_dtype, cast, floats, ndim_of, place, refuse, with_axis, words
 
 Dim = Any  # one axis, several, or None for all
@@ -166,7 +166,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """
     if numpy:
         return ops.max(input, **numpy)
-    return _extreme(input, dim, keepdim, other, ops.max, ops.argmax, pointwise.maximum)
+    return _extreme(input, dim, keepdim, other, ops.max, ops.argmax, arithmetic.maximum)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
@@ -176,7 +176,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """
     if numpy:
         return ops.min(input, **numpy)
-    return _extreme(input, dim, keepdim, other, ops.min, ops.argmin, pointwise.minimum)
+    return _extreme(input, dim, keepdim, other, ops.min, ops.argmin, arithmetic.minimum)
 
 
 def _extreme(
@@ -370,4 +370,4 @@ def norm(input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, dty
 
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """The p-norm of a difference."""
-    return norm(pointwise.sub(input, other), p)
+    return norm(arithmetic.sub(input, other), p)

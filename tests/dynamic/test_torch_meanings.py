@@ -104,6 +104,8 @@ def test_what_pytorch_refuses_is_refused() -> None:
         ints @ torch.ones(2, 2)
     with pytest.raises(ShapeError, match="use matmul"):
         torch.mm(torch.ones(2), torch.ones(2, 2))
+    with pytest.raises(ShapeError, match="reshape"):
+        torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
     with pytest.raises(TypeError, match=r"torch\.tensor"):
         torch.add(1, 2)
 

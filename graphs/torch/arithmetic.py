@@ -1,0 +1,195 @@
+"""PyTorch's functions of two tensors or numbers, element by element, in the dtype that PyTorch computes in."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.ops.shapes import dtype_of
+from graphs.promotion import is_scalar
+from graphs.torch.pointwise import binary, floating
+from graphs.torch.promotion import promoted, result_dtype
+from graphs.torch.words import cast, floats, refuse, words
+
+__all__ = [
+    "add", "addcdiv", "addcmul", "arctan2", "atan2", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div",
+    "divide", "floor_divide", "fmax", "fmin", "fmod", "heaviside", "hypot", "lerp", "logaddexp", "logaddexp2",
+    "maximum", "minimum", "mul", "multiply", "nextafter", "pow", "remainder", "rsub", "sub", "subtract",
+    "true_divide", "xlogy",
+]  # fmt: skip
+
+
+copysign = binary(ops.copysign, floating)
+fmax = binary(ops.fmax)
+fmin = binary(ops.fmin)
+hypot = binary(ops.hypot)
+logaddexp = binary(ops.logaddexp, floating)
+maximum = binary(ops.maximum)
+minimum = binary(ops.minimum)
+mul = multiply = binary(ops.multiply)
+true_divide = binary(ops.divide, floating)
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
+    y, x = [floating(value) for value in promoted(input, other)]
+    origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
+    both = [value if is_scalar(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
+    return ops.atan2(*both)
+
+
+arctan2 = atan2
+
+
+def _scaled(other: Any, alpha: Any) -> Any:
+    return other if alpha == 1 else other * alpha if is_scalar(other) else mul(other, alpha)
+
+
+@words
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input + alpha * other`."""
+    return ops.add(*promoted(input, _scaled(other, alpha)))
+
+
+@words
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input - alpha * other`. Raises DTypeError for bools."""
+    if all_bools(input, other):
+        raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
+    return ops.subtract(*promoted(input, _scaled(other, alpha)))
+
+
+subtract = sub
+
+
+def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
+    """`other - alpha * input`."""
+    return sub(other, input, alpha=alpha)
+
+
+def all_bools(*operands: Any) -> bool:
+    """Whether some of the operands are tensors of bools."""
+    return builtins.any(not is_scalar(x) and dtype_of(x).kind == "b" for x in operands)
+
+
+@words
+def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
+    """`input / other`, in floats; rounded down with "floor", to 0 with "trunc"."""
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    left, right = promoted(input, other)
+    return cast(ops.trunc(ops.divide(left, right)), result_dtype((input, other)))
+
+
+divide = div
+
+
+def floor_divide(input: Any, other: Any) -> Any:
+    """The quotient rounded down."""
+    return ops.floor_divide(*promoted(input, other))
+
+
+def remainder(input: Any, other: Any) -> Any:
+    """What a division rounded down leaves: it has the sign of `other`."""
+    return ops.remainder(*promoted(input, other))
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """What a division rounded to 0 leaves: it has the sign of `input`."""
+    left, right = promoted(input, other)
+    dtype = result_dtype((input, other))
+    endless = ops.isinf(right)
+    divisor = cast(ops.where(endless, 1, right), dtype) if dtype.kind == "f" else right
+    rest = ops.subtract(left, ops.multiply(divisor, cast(ops.trunc(ops.divide(left, divisor)), dtype)))
+    return ops.where(endless, left, rest) if dtype.kind == "f" else rest
+
+
+@words
+def pow(input: Any, exponent: Any) -> Any:
+    """Each element to a power."""
+    left, right = promoted(input, exponent)
+    if _is_bool(input) and _is_bool(exponent):
+        raise refuse("a power of bools", "convert with .int() first")
+    return ops.square(left) if type(right) is int and right == 2 else ops.pow(left, right)
+
+
+def _is_bool(x: Any) -> bool:
+    return type(x) is bool or getattr(x, "dtype", None) == np.bool_
+
+
+def logaddexp2(input: Any, other: Any) -> Any:
+    """The logarithm to base 2 of the sum of powers of 2."""
+    two = float(np.log(2))
+    left, right = [x if is_scalar(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
+    return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
+
+
+def xlogy(input: Any, other: Any) -> Any:
+    """`input * log(other)`, and 0 where `input` is 0."""
+    dtype = dtype_of(true_divide(input, other))
+    left, right = [x if is_scalar(x) else cast(x, dtype) for x in (input, other)]
+    none = ops.equal(left, 0)
+    logarithm = ops.log(cast(ops.where(none, 1, right), dtype))
+    return ops.where(none, ops.multiply(logarithm, 0), ops.multiply(left, logarithm))
+
+
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below 0, 1 above, and `values` at 0."""
+    return ops.where(ops.equal(input, 0), values, cast(ops.greater(input, 0), dtype_of(input)))
+
+
+@words
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """No less than `min` and no more than `max`, which may be tensors. Raises ValueError where both are None."""
+    if min is None and max is None:
+        raise ValueError("clamp: give min, max or both")
+    given = [bound for bound in (min, max) if bound is not None]
+    converted = iter(promoted(input, *given))
+    x = next(converted)
+    low, high = [None if bound is None else next(converted) for bound in (min, max)]
+    return ops.clip(x, low, high)
+
+
+clip = clamp
+
+
+def clamp_min(input: Any, min: Any) -> Any:
+    """No less than `min`."""
+    return clamp(input, min=min)
+
+
+def clamp_max(input: Any, max: Any) -> Any:
+    """No more than `max`."""
+    return clamp(input, max=max)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """`input + weight * (end - input)`."""
+    return ops.add(input, ops.multiply(weight, ops.subtract(end, input)))
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 * tensor2`."""
+    return add(input, mul(tensor1, tensor2), alpha=value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
+    if dtype_of(tensor1).kind != "f" and dtype_of(tensor2).kind != "f":
+        raise refuse("addcdiv of ints", "convert with .float() first")
+    return add(input, div(tensor1, tensor2), alpha=value)
+
+
+def nextafter(input: Any, other: Any) -> Any:
+    """The next float towards another; the gradient is that of `input`, and 0 where both are equal."""
+    if dtype_of(input).kind != "f" or dtype_of(input) != dtype_of(other):
+        raise refuse("nextafter of other than floats of one dtype", "convert with .to(dtype)")
+    step = ops.stop_gradient(ops.subtract(ops.nextafter(input, other), input))
+    return ops.where(ops.equal(input, other), ops.stop_gradient(input), ops.add(input, step))
