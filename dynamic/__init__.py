@@ -13,7 +13,7 @@ from numpy import float16 as half
 from numpy import float32 as float  # noqa: F401  (of Python's name: not for `import *`)
 from numpy import float64 as double
 from numpy import int16 as short
-from numpy import int32 as int  # noqa: F401
+from numpy import int32 as int
 from numpy import int64 as long
 
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
@@ -21,7 +21,7 @@ from graphs.ops import public as _ops
 
 # These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
 from graphs.torch import linalg  # isort: skip
-from graphs.torch.functions import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
+from graphs.torch.functions import *  # isort: skip  # noqa: F403
 from graphs.torch.functions import __all__ as _torch  # isort: skip
 from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.creation import __all__ as _creation  # isort: skip
@@ -49,7 +49,7 @@ from dynamic.tensor import Tensor
 from graphs.torch.devices import device
 
 Entry = Node  # the older name
-Size = tuple
+Size: type[tuple[_Any, ...]] = tuple
 dtype = _dtype
 
 _NEURAL = (

@@ -29,6 +29,9 @@ class Changing:
     def _assign(self, result: Any) -> Self:
         raise NotImplementedError
 
+    def _forget(self) -> Self:
+        raise NotImplementedError
+
     def add_(self, other: Any, alpha: float = 1) -> Self:
         """Add `alpha * other` in place."""
         return self._assign(self + (other if alpha == 1 else other * alpha))
@@ -65,8 +68,7 @@ class Changing:
 
     def detach_(self) -> Self:
         """Forget the history."""
-        self._edge: Any = None
-        return self
+        return self._forget()
 
     def where_(self, condition: Any, other: Any) -> Self:
         """Keep the elements where the condition is true, and take the other's elsewhere."""

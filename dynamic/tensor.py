@@ -314,12 +314,12 @@ class Tensor(TorchNames, Changing, Surface):
         inplace.assign(self, result if isinstance(result, Tensor) else Tensor(result))
         return self
 
+    def _forget(self) -> Self:
+        self._edge = None
+        return self
+
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, key))
-
-    def copy_(self, other: Any) -> Self:
-        """Take the values of another tensor, broadcast to this one's shape."""
-        return self._assign(ops.setitem(self, other, ...))
 
 
 _backward: list[Callable[..., None]] = []

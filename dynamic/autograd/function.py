@@ -62,11 +62,11 @@ class _Call:
         """What `backward` gives for one cotangent; asked for once for each input, and computed once."""
         if self.latest[0] is not g:
             self.latest = g, self._pulled(g, output)
-        return self.latest[1]  # type: ignore[no-any-return]
+        return self.latest[1]
 
     def _pulled(self, g: Any, output: int) -> Sequence[Any]:
         again = isinstance(g, Tensor)
-        seeds = [None if s is None else wrap(np.zeros(s.shape, s.dtype)) for s in self.specs]  # type: ignore[arg-type]
+        seeds = [None if s is None else wrap(np.zeros(s.shape, s.dtype)) for s in self.specs]
         seeds[output] = g if again else wrap(np.asarray(g))
         with mode.set_grad_enabled(again and mode.is_grad_enabled()):
             found = self.kind.backward(self.ctx, *seeds)

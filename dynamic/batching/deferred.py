@@ -14,6 +14,7 @@ from graphs import ops
 from graphs.errors import InplaceError, located
 from graphs.ops.elementwise import add, multiply, subtract
 from graphs.ops.linalg import matmul
+from graphs.torch.methods import Count
 
 T = TypeVar("T")
 _new = object.__new__
@@ -71,9 +72,9 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.kind.size
+    def size(self) -> Count:
+        """The number of elements; called, the shape or one size."""
+        return Count(self.kind.size, self.shape)
 
     def numel(self) -> int:
         """The number of elements."""

@@ -18,7 +18,7 @@ from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from graphs.torch import arithmetic, comparing, pointwise, products
 
-OPERATORS = {
+OPERATORS: dict[Op, Any] = {
     elementwise.abs: (pointwise.abs, "__abs__"),
     elementwise.add: (arithmetic.add, "__add__", "__radd__"),
     elementwise.divide: (arithmetic.true_divide, "__truediv__", "__rtruediv__"),

@@ -9,7 +9,7 @@ class device(str):  # noqa: N801  (PyTorch's name)
     """Where values are: "cpu". Raises ValueError for any other device."""
 
     __slots__ = ()
-    index = None
+    index: Any = None
 
     def __new__(cls, type: Any = "cpu", index: int | None = None) -> Self:
         """The CPU. Raises ValueError for any other."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from graphs import linalg, ops
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of
 from graphs.torch.promotion import result_dtype
 from graphs.torch.shapes import flatten, reshape
-from graphs.torch.words import cast, ndim_of, sizes, words
+from graphs.torch.words import cast, ndim_of, shape_of, sizes, words
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "cat", "column_stack", "combinations",

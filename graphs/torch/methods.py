@@ -114,7 +114,7 @@ class TorchNames:
 
     def nelement(self) -> int:
         """The number of elements."""
-        return self.numel()  # type: ignore[no-any-return]
+        return self.numel()
 
     @property
     def H(self) -> Self:  # noqa: N802

@@ -10,11 +10,11 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import ShapeError
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
-from graphs.torch.words import cast, floats, ndim_of, place, refuse, words
+from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, words
 
 __all__ = [
     "argsort", "argwhere", "bincount", "bucketize", "gather", "histc", "histogram", "index_add", "index_copy",

@@ -10,11 +10,11 @@ import numpy as np
 from graphs import linalg as matrices
 from graphs import ops
 from graphs.errors import ShapeError
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of
 from graphs.torch import reductions
 from graphs.torch.arithmetic import add, mul
 from graphs.torch.promotion import promoted
-from graphs.torch.words import cast, floats, ndim_of, refuse, words
+from graphs.torch.words import cast, floats, ndim_of, refuse, shape_of, words
 
 __all__ = [
     "addbmm",

@@ -30,13 +30,13 @@ def promoted(*operands: Any) -> Sequence[Any]:
     tensors = [x for x in operands if type(x) not in SCALARS]
     if not all(hasattr(x, "dtype") for x in tensors):
         return operands  # what is no operand at all is refused by the op
-    dtypes = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
+    dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
     if not tensors:
         raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
     if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
         return operands
     wanted = result_dtype(operands)
-    if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:  # type: ignore[union-attr, arg-type]
+    if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:
         return operands
     leave = (
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted

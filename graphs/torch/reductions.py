@@ -10,9 +10,9 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import ShapeError
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of
 from graphs.torch import arithmetic, pointwise
-from graphs.torch.words import as_dtype, cast, floats, ndim_of, place, refuse, with_axis, words
+from graphs.torch.words import as_dtype, cast, floats, ndim_of, place, refuse, shape_of, with_axis, words
 
 Dim = Any  # one axis, several, or None for all
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import ShapeError
-from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch.words import ndim_of, place, sizes, words
+from graphs.ops.shapes import dtype_of
+from graphs.torch.words import ndim_of, place, shape_of, sizes, words
 
 __all__ = [
     "adjoint", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "chunk", "diff", "dsplit", "expand",

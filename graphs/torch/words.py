@@ -10,7 +10,8 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import DTypeError, ShapeError
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of
+from graphs.ops.shapes import shape_of as _shape_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,6 +73,11 @@ def place(dim: Any, ndim: int) -> int:
     if not -most <= dim < most:
         raise ShapeError(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}")
     return int(dim) % most
+
+
+def shape_of(x: Any) -> tuple[Any, ...]:
+    """The sizes: numbers, and of a symbol maybe symbolic; whoever computes with these says so by its error."""
+    return _shape_of(x)
 
 
 def ndim_of(x: Any) -> int:
