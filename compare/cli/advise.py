@@ -11,7 +11,10 @@ from compare.cli import options
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compare.advice import Costs
+    from compare.frameworks.advice.command import Judged
 
 
 @click.command()
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
 )
+@click.option("--framework", metavar="NAME", help="torch or jax, which the function is written in.")
+@click.option("--mode", help="The mode of the framework that compiles; its first by default.")
 @click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
 @options.ONLY
 @options.JSON
@@ -34,12 +39,17 @@ def advise(
     *,
     calibration: Path | None,
     evaluate: bool,
+    framework: str | None,
+    mode: str | None,
     rows: str | None,
     only: str | None,
     path: Path | None,
     **asked: Any,
 ) -> None:
     """Predict which engine will win for a function of your own, by how much, and after how many calls.
+
+    With --framework the question is whether compiling it pays there. The model is calibrated on that framework, in
+    minutes and once on a machine, and the function is run op by op, once for each call, and not compiled.
 
     A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
     it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
@@ -48,12 +58,55 @@ def advise(
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
     if not evaluate and (rows or only):
         raise click.UsageError("--rows and --only are for --evaluate")
+    if framework:
+        if rows or only or asked["gradient"] is not None:
+            raise click.UsageError(
+                "--rows, --only and --gradient are for graphduel's engines, and not for a --framework"
+            )
+        options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration))
+        return
+    if mode:
+        raise click.UsageError("--mode is for a --framework")
     costs = _costs(calibration)
     found = _evaluated(costs, rows, only) if function is None else _advised(function, costs, **asked)
-    if path:
-        from compare.records.results import write_json
+    options.written(path, found)
 
-        write_json(path, found)
+
+def _in_framework(
+    framework: str, function: str | None, inputs: str | None, mode: str | None, calibration: Path | None
+) -> dict[str, Any]:
+    from compare.frameworks.advice import command
+    from compare.run import progress
+
+    asked = command.question(framework, function or "", inputs or "", mode)
+    costs = command.costs_of(asked, calibration, progress.reporter())
+    if function is not None:
+        found = command.advised(asked, costs, progress.reporter())
+        echo(str(found))
+        return found.to_dict()
+    rows = command.judged(asked, costs, (), progress.reporter())
+    return _judged_in_framework(rows)
+
+
+def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
+    from compare.frameworks.advice import command
+    from compare.report import tables
+
+    columns = ("row", "said", "predicted", "measured", "right")
+    right = {None: "", True: "yes", False: "no"}
+    tables.show(
+        columns,
+        [
+            (row.name, row.predicted.winner, f"{row.predicted.ratio:.2f}", f"{row.measured:.2f}", right[row.hit])
+            for row in rows
+        ],
+        whole=columns,
+    )
+    called = [row for row in rows if row.hit is not None]
+    hits, off = sum(row.hit is True for row in called), command.off_by(rows) if rows else None
+    if off is not None:
+        echo(f"Right: {hits} of {len(called)} that were called. Predicted ratios are off by a factor of {off:.2f}.")
+    return {"rows": [row.to_dict() for row in rows], "called": len(called), "hits": hits, "off_by": off}
 
 
 def _costs(path: Path | None) -> Costs:

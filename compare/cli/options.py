@@ -124,6 +124,14 @@ def resumed(
     return {**asked, **earlier}
 
 
+def written(path: Path | None, found: Mapping[str, Any]) -> None:
+    """Write what was found to the file that --json names, if it names one."""
+    if path:
+        from compare.records.results import write_json
+
+        write_json(path, found)
+
+
 @contextmanager
 def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Iterator[None]:
     """Ends the command where the block is stopped, with what has been done and the command that goes on."""

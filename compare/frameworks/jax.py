@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
 
+from compare.frameworks.advice.work import Ran
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
@@ -90,6 +92,19 @@ class Jax(Framework):
 
         step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
         return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[Ran]:
+        """The primitives that tracing the step finds: each is a call of compiled code."""
+        import jax
+
+        leaves, structure = optree.tree_flatten(cast("Any", call), none_is_leaf=True)
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+
+        def run(*arrays: Any) -> Any:
+            placed = dict(zip(at, arrays, strict=True))
+            return step(*optree.tree_unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+        return [_ran(equation) for equation in jax.make_jaxpr(run)(*(leaves[i] for i in at)).eqns]
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
@@ -202,3 +217,15 @@ def _functions() -> dict[str, Function]:
         "fori_loop": lax.fori_loop,
         "scan": lax.scan,
     }
+
+
+def _ran(equation: Any) -> Ran:
+    """An equation of a jaxpr. JAX has no views: what only moves elements is an op like others."""
+    arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
+    elements = sum(var.aval.size for var in equation.outvars)
+    moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)
+    if equation.primitive.name != "dot_general":
+        return Ran("other", elements, moved)
+    (contracted, _), _ = equation.params["dimension_numbers"]
+    inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+    return Ran("product", elements, moved, 2 * elements * inner)

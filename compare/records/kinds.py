@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compare.claims import CLAIMS
+from compare.frameworks.advice.schema import FrameworkWork
 from compare.frameworks.outside.schema import FrameworkCell
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime
 from compare.instruments import INSTRUMENTS
@@ -24,6 +25,7 @@ OTHERS = (
     Kind(FrameworkFault),
     Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
     Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
+    Kind(FrameworkWork, "compare.frameworks.advice.measure:measure"),
     Kind(FrameworkCell, "compare.frameworks.outside.measure:measure"),
 )
 """What a run writes of itself, what the advice asks a worker for, the selftest, and functions in frameworks."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare.frameworks.advice.work import Ran
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
-from compare.frameworks.torch import dynamo
+from compare.frameworks.torch import counting, dynamo
 from compare.frameworks.torch.control import IDIOMS, control
 from compare.frameworks.torch.functions import functions
 from compare.frameworks.torch.step import stepped
@@ -93,6 +94,10 @@ class Torch(Framework):
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
         return stepped(run, argnum)
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[Ran]:
+        """As the dispatcher sees them."""
+        return counting.ran(step, call)
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `fullgraph=True`, or exported."""

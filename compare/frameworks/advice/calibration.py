@@ -1,0 +1,82 @@
+"""Asking workers: each probe in a fresh process, and the user's step. All share the compiler's cache on the disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.errors import FunctionError, InputsError, WorkerError
+from compare.frameworks.advice.costs import Costs, Row, fitted
+from compare.frameworks.advice.probes import PROBES
+from compare.frameworks.advice.schema import FrameworkWork
+from compare.frameworks.own.asked import Asked
+from compare.frameworks.own.schema import FrameworkFault
+from compare.records import machines
+from compare.records.record import kind_of
+from compare.records.runs import error_of
+from compare.run.environment import environment
+from compare.run.job import Job
+from compare.run.processes import run_job
+from compare.run.progress import Reporter
+
+TIMEOUT = 300.0
+LEAST = 8
+"""Probes that must have an answer: there are six prices to fit."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Fresh processes of a framework, with a cache in a folder."""
+
+    asked: Asked
+    folder: Path
+    reporter: Reporter
+
+    def look(self, function: str, arms: Iterable[str]) -> FrameworkWork:
+        """The work of a probe, a workload or the user's function, timed if there are two arms.
+
+        Raises InputsError and FunctionError for what is wrong with a user's file, WorkerError where nothing came back.
+        """
+        chosen = tuple(arms)
+        job = Job(
+            kind_of(FrameworkWork),
+            size=function,  # what the label says
+            seed=self.asked.seed,
+            arms=chosen,
+            asked={**self.asked.to_dict(), "function": function},
+            variables=self.asked.adapter.environment(self.folder, self.asked.device),
+        )
+        self.reporter.start(job.label)
+        answer = run_job(job, TIMEOUT)
+        self.reporter.finish(error_of(answer))
+        if isinstance(answer, FrameworkFault):
+            raise (InputsError if answer.code == InputsError.exit_code else FunctionError)(answer.error)
+        if not isinstance(answer, FrameworkWork):
+            raise WorkerError(f"{function}: {error_of(answer)}")
+        return answer
+
+
+def calibrated(asked: Asked, reporter: Reporter) -> Costs:
+    """The costs of the two arms that are asked about, from probes. Raises WorkerError where too few came through."""
+    reporter.pace.total = len(PROBES)
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
+        rows = list(measured(Workers(asked, Path(folder), reporter), PROBES))
+    if len(rows) < LEAST:
+        raise WorkerError(f"{len(rows)} of {len(PROBES)} probes came through, {LEAST} are needed; try graphduel doctor")
+    eager, compiled = asked.arms
+    return fitted(
+        (eager, compiled), asked.adapter.version, machines.fingerprint(environment()), [row for _, row in rows]
+    )
+
+
+def measured(workers: Workers, names: Iterable[str]) -> Iterator[tuple[str, Row]]:
+    """What each of these did and took; one that fails is left out, and the reporter says so."""
+    for name in names:
+        try:
+            found = workers.look(name, workers.asked.arms)
+        except WorkerError:
+            continue
+        if found.timed is not None:
+            yield name, Row(found.works[0], found.timed)
