@@ -10,10 +10,8 @@ from numpy import bool_ as bool  # the names PyTorch gives its dtypes
 from numpy import dtype as _dtype
 from numpy import float16, float32, float64, int8, int16, int32, int64, uint8
 from numpy import float16 as half
-from numpy import float32 as float  # noqa: F401  (of Python's name: not for `import *`)
 from numpy import float64 as double
 from numpy import int16 as short
-from numpy import int32 as int
 from numpy import int64 as long
 
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
@@ -49,6 +47,7 @@ from dynamic.tensor import Tensor
 from graphs.torch.devices import device
 
 Entry = Node  # the older name
+float, int = float32, int32  # not for `import *`
 Size: type[tuple[_Any, ...]] = tuple
 dtype = _dtype
 

@@ -45,7 +45,11 @@ def backward(
     given: set[int] = set()
     for edge, cotangent in reached.items():
         leaf = edge.tensor() if type(edge) is Leaf else None
-        if leaf is not None:
+        if leaf is None:
+            continue
+        if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
+            leaf.grad = wrap(inplace.owned(cotangent, given))
+        else:
             _deposit(leaf, cotangent, given)
     for tensor in () if inputs is None else _listed(inputs):
         if not tensor.is_leaf and tensor._edge in reached:

@@ -24,7 +24,7 @@ Step = Callable[[Array, State, Array, Array], State]  # (x's part of the gates, 
 
 def _rnn_step(activation: Callable[[Array], Array]) -> Step:
     def step(gates: Array, state: State, weight: Array, bias: Array) -> State:
-        return (activation(_with_state(gates, state, weight, bias)),)
+        return (activation(gates + state[0] @ weight if bias is None else _with_state(gates, state, weight, bias)),)
 
     return step
 
@@ -180,12 +180,15 @@ class _Recurrent(Module):
         # At once for all steps. Where nobody differentiates the input, step by step: the gradient of a slice is as
         # large as the whole, and so costs more than a product.
         apart = isinstance(xs, Tensor) and not xs.requires_grad
-        gates, w_hh = xs if apart else F.linear(xs, w_ih, b_ih), ops.permute_dims(w_hh)
+        gates, w_ih, w_hh = xs if apart else F.linear(xs, w_ih, b_ih), ops.permute_dims(w_ih), ops.permute_dims(w_hh)
         places = list(range(shape_of(xs)[0]))
         backwards = suffix.endswith("reverse")
         outputs = []
         for t in reversed(places) if backwards else places:
-            state = step(F.linear(gates[t], w_ih, b_ih) if apart else gates[t], state, w_hh, b_hh)
+            now = gates[t]
+            if apart:
+                now = now @ w_ih if b_ih is None else now @ w_ih + b_ih
+            state = step(now, state, w_hh, b_hh)
             outputs.append(state[0])
         return ops.stack(outputs[::-1] if backwards else outputs), state
 

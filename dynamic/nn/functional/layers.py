@@ -12,6 +12,7 @@ from dynamic.nn.functional.common import Array, check_indices, concrete, refuse,
 from graphs import ops
 from graphs.errors import GraphError, located
 from graphs.ops import neural
+from graphs.ops.affine import by_rows
 from graphs.ops.shapes import shape_of
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """x @ weight.T + bias: f[..., in], f[out, in], f[out] -> f[..., out]."""
-    return ops.matmul(input, ops.permute_dims(weight)) if bias is None else ops.linear(input, weight, bias)
+    return by_rows(input, weight) if bias is None else ops.linear(input, weight, bias)
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Array:
