@@ -71,8 +71,8 @@ def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
 
 
 def all_bools(*operands: Any) -> bool:
-    """Whether some of the operands are tensors of bools."""
-    return builtins.any(not is_scalar(x) and dtype_of(x).kind == "b" for x in operands)
+    """Whether all operands are tensors of bools, or bools."""
+    return builtins.all(_is_bool(x) for x in operands)
 
 
 @words
