@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from compare.errors import InputsError, UnsupportedError, without_folders
-from compare.frameworks.advice.work import Ran
+from compare.frameworks.advice.work import RanOp
 from compare.frameworks.source import Loader
 from compare.run.device import Device, note
 from compare.workloads.base import Case, Workload
@@ -203,11 +203,9 @@ class Framework(ABC):
         """Control flow by the framework's own ops, where `functions` has Python's in its place."""
         return {}
 
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[Ran]:
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The ops of a call of an eager step, in order. Raises UnsupportedError where there is no way to see them."""
-        raise UnsupportedError(
-            f"there is no way to count the ops that {self.title} runs; measure it: graphduel compare"
-        )
+        raise UnsupportedError(f"nothing counts the ops that {self.title} runs; measure it with graphduel compare")
 
     def wait(self, result: Any) -> None:
         """Return when a result is computed."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import optree
 
-from compare.frameworks.advice.work import Ran
+from compare.frameworks.advice.work import RanOp
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.leaves import Specialised
@@ -93,7 +93,7 @@ class Jax(Framework):
         step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
         return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
 
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[Ran]:
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The primitives that tracing the step finds: each is a call of compiled code."""
         import jax
 
@@ -219,13 +219,13 @@ def _functions() -> dict[str, Function]:
     }
 
 
-def _ran(equation: Any) -> Ran:
+def _ran(equation: Any) -> RanOp:
     """An equation of a jaxpr. JAX has no views: what only moves elements is an op like others."""
     arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
     elements = sum(var.aval.size for var in equation.outvars)
     moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)
     if equation.primitive.name != "dot_general":
-        return Ran("other", elements, moved)
+        return RanOp("other", elements, moved)
     (contracted, _), _ = equation.params["dimension_numbers"]
     inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
-    return Ran("product", elements, moved, 2 * elements * inner)
+    return RanOp("product", elements, moved, 2 * elements * inner)

@@ -11,6 +11,7 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
+from compare.frameworks.advice.work import RanOp
 from compare.frameworks.base import Compilation, Framework, Mode, Observed
 from graphs.errors import ControlFlowError
 
@@ -63,6 +64,11 @@ class Toy(Framework):
             return endless(step)
         return step
 
+    def ran(self, step: Any, call: tuple[Any, ...]) -> list[RanOp]:
+        """What tracing the same step finds."""
+        nodes = static.trace(static.value_and_grad(step.__wrapped__), *call).nodes
+        return [_ran(node) for node in nodes if node.op.family != "source"]
+
     def compiled(self, arm: str, function: Any) -> Any:
         """A function that must be traced before it runs; see the modes."""
         modes = {"jit": traced, "slow": hung, "wrong": doubled, "refusing": lambda _: refuse}
@@ -84,6 +90,13 @@ class Toy(Framework):
         """The compilations of `static.jit`."""
         count = step.stats.compiles if isinstance(step, static.Jitted) else 0
         return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
+
+
+def _ran(node: Any) -> RanOp:
+    moved = sum(one.spec.nbytes for one in (node, *node.inputs))
+    if node.op.name == "matmul":
+        return RanOp("product", node.spec.size, moved, 2 * node.spec.size * node.inputs[0].spec.shape[-1])
+    return RanOp("view" if node.op.view else "other", node.spec.size, moved)
 
 
 def traced(function: Any) -> Any:

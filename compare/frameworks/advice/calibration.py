@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.errors import FunctionError, InputsError, WorkerError
-from compare.frameworks.advice.costs import Costs, Row, fitted
+from compare.errors import CompareError, FunctionError, InputsError, WorkerError
+from compare.frameworks.advice.costs import FrameworkCosts, Row, fitted
 from compare.frameworks.advice.probes import PROBES
 from compare.frameworks.advice.schema import FrameworkWork
 from compare.frameworks.own.asked import Asked
@@ -58,7 +58,7 @@ class Workers:
         return answer
 
 
-def calibrated(asked: Asked, reporter: Reporter) -> Costs:
+def calibrated(asked: Asked, reporter: Reporter) -> FrameworkCosts:
     """The costs of the two arms that are asked about, from probes. Raises WorkerError where too few came through."""
     reporter.pace.total = len(PROBES)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
@@ -72,11 +72,12 @@ def calibrated(asked: Asked, reporter: Reporter) -> Costs:
 
 
 def measured(workers: Workers, names: Iterable[str]) -> Iterator[tuple[str, Row]]:
-    """What each of these did and took; one that fails is left out, and the reporter says so."""
+    """What each of these did and took. One that fails or is refused is left out, and the reporter says so."""
     for name in names:
         try:
             found = workers.look(name, workers.asked.arms)
-        except WorkerError:
+        except CompareError as error:
+            workers.reporter.notice(f"left out: {error}")
             continue
         if found.timed is not None:
             yield name, Row(found.works[0], found.timed)

@@ -14,7 +14,7 @@ from typing import Any
 from compare import workloads
 from compare.errors import CompareError, InputsError
 from compare.frameworks.advice.calibration import Workers, calibrated, measured
-from compare.frameworks.advice.costs import Costs, Row, load, save
+from compare.frameworks.advice.costs import FrameworkCosts, Row, load, save
 from compare.frameworks.advice.prediction import Prediction, predict, winner_of
 from compare.frameworks.own.asked import Asked
 from compare.frameworks.own.run import asked_of
@@ -31,7 +31,7 @@ def question(framework: str, function: str, inputs: str, mode: str | None) -> As
     return replace(asked, arms=asked.arms[:2])
 
 
-def costs_of(asked: Asked, path: Path | None, reporter: Reporter) -> Costs:
+def costs_of(asked: Asked, path: Path | None, reporter: Reporter) -> FrameworkCosts:
     """The costs in a file, by default one of the user's cache, or new ones, which are then written there.
 
     A file that a user names and that is of another machine is an error: CompareError. One in the cache is replaced.
@@ -55,7 +55,7 @@ def _cache() -> Path:
     return Path(root or "~/.cache").expanduser() / "graphduel" / "advice"
 
 
-def advised(asked: Asked, costs: Costs, reporter: Reporter) -> Prediction:
+def advised(asked: Asked, costs: FrameworkCosts, reporter: Reporter) -> Prediction:
     """The prediction for the user's function, which a worker runs once a call. Raises what `Workers.look` raises."""
     reporter.pace.total = 1
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
@@ -89,7 +89,7 @@ class Judged:
         return {**said, "predicted": self.predicted.ratio, "measured": self.measured}
 
 
-def judged(asked: Asked, costs: Costs, functions: Sequence[str], reporter: Reporter) -> list[Judged]:
+def judged(asked: Asked, costs: FrameworkCosts, functions: Sequence[str], reporter: Reporter) -> list[Judged]:
     """Predictions of these functions, or of the small workloads where there are none, against what they take."""
     names = functions or workloads.names()
     reporter.pace.total = len(names)

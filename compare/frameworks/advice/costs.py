@@ -53,7 +53,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Costs:
+class FrameworkCosts:
     """The prices of the terms of a step in two arms of a framework, eager and compiled, in seconds.
 
     `spread` is the standard deviation of the logarithm of eager / compiled, predicted over measured, of probes that the
@@ -74,12 +74,12 @@ class Costs:
         return Timed(*(_sum(prices, terms(work)) for prices, terms in pairs))
 
 
-def fitted(arms: tuple[str, str], version: str, machine: Mapping[str, Any], rows: Sequence[Row]) -> Costs:
+def fitted(arms: tuple[str, str], version: str, machine: Mapping[str, Any], rows: Sequence[Row]) -> FrameworkCosts:
     """The costs that fit the probes best."""
     missed = [log(_ratio(_fit([*rows[:i], *rows[i + 1 :]]), row.work) / _measured(row)) for i, row in enumerate(rows)]
     spread = max(LEAST_SPREAD, fmean(one * one for one in missed) ** 0.5)
     first = _prices([(first_terms(row.work), row.timed.first) for row in rows])
-    return Costs(arms, version, machine, *_fit(rows), first, spread)
+    return FrameworkCosts(arms, version, machine, *_fit(rows), first, spread)
 
 
 def _fit(rows: Sequence[Row]) -> tuple[Prices, Prices]:
@@ -129,7 +129,7 @@ def _stepped(table: Any, target: Any, prices: Any, free: Any) -> Any:
         free &= prices > 1e-12
 
 
-def save(costs: Costs, path: Path) -> None:
+def save(costs: FrameworkCosts, path: Path) -> None:
     """Write them."""
     from compare.records.results import write_json
 
@@ -137,13 +137,13 @@ def save(costs: Costs, path: Path) -> None:
     write_json(path, {"schema": VERSION, **asdict(costs)})
 
 
-def load(path: Path, version: str, here: Mapping[str, Any]) -> Costs:
+def load(path: Path, version: str, here: Mapping[str, Any]) -> FrameworkCosts:
     """The costs of this machine and version. Raises CompareError for those of others, and for what are none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         written_by = values.pop("schema")
         prices = {name: tuple(map(float, values[name])) for name in ("eager", "compiled", "first")}
-        costs = Costs(**{**values, **prices, "arms": tuple(values["arms"])})
+        costs = FrameworkCosts(**{**values, **prices, "arms": tuple(values["arms"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CompareError(f"{path} is no calibration of a framework ({error})") from error
     if written_by != VERSION:

@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import Any, Literal
 
 from compare.advice.prediction import TIE, break_even
-from compare.frameworks.advice.costs import Costs
+from compare.frameworks.advice.costs import FrameworkCosts
 from compare.frameworks.advice.schema import Timed
 from compare.frameworks.advice.work import Work
 from compare.report import text
@@ -87,7 +87,7 @@ class Prediction:
         return f"paid back after {text.counted(self.break_even, 'call')}"
 
 
-def predict(costs: Costs, works: Sequence[Work], shapes: int) -> Prediction:
+def predict(costs: FrameworkCosts, works: Sequence[Work], shapes: int) -> Prediction:
     """The prediction for calls that do this work."""
     priced = [costs.priced(work) for work in works]
     times = Timed(*(fmean(getattr(one, name) for one in priced) for name in ("eager", "compiled", "first")))

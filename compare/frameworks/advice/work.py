@@ -11,7 +11,7 @@ from msgspec import Struct
 Sort = Literal["view", "product", "other"]
 
 
-class Ran(Struct, frozen=True):
+class RanOp(Struct, frozen=True):
     """An op that a framework ran: whether it only looks at memory in another way, or is one that no compiler fuses.
 
     `elements` are those that it makes, `moved` the bytes that it reads and writes, and `flops` its multiplications and
@@ -44,7 +44,7 @@ class Work(Struct, frozen=True):
         return self.views + self.products + self.others
 
 
-def counted(ran: Iterable[Ran]) -> Work:
+def counted(ran: Iterable[RanOp]) -> Work:
     """The counts of what was run, in its order. Elements and bytes are those of ops that can be fused."""
     found = list(ran)
     kernels = [one for one in found if one.sort != "view"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.frameworks.advice.work import Ran
+from compare.frameworks.advice.work import RanOp
 from compare.frameworks.base import Framework, Function, Mode, Observed
 from compare.frameworks.composed import composed
 from compare.frameworks.torch import counting, dynamo
@@ -95,7 +95,7 @@ class Torch(Framework):
 
         return stepped(run, argnum)
 
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[Ran]:
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """As the dispatcher sees them."""
         return counting.ran(step, call)
 

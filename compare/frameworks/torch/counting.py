@@ -7,14 +7,14 @@ from typing import Any
 
 import optree
 
-from compare.frameworks.advice.work import Ran
+from compare.frameworks.advice.work import RanOp
 
 
-def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[Ran]:
+def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
     """The ops of a call, in order; `torch.utils.flop_counter` knows the products and their flops."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found: list[Ran] = []
+    found: list[RanOp] = []
 
     class Counter(TorchDispatchMode):
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -27,17 +27,17 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[Ran]:
     return found
 
 
-def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Ran:
+def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
     from torch.utils.flop_counter import flop_registry
 
     if op.is_view:
-        return Ran("view")
+        return RanOp("view")
     made = _tensors(out)
     elements, moved = sum(one.numel() for one in made), _bytes(made) + _bytes(_tensors(args))
     count = flop_registry.get(op.overloadpacket)
     if count is None:
-        return Ran("other", elements, moved)
-    return Ran("product", elements, moved, int(count(*args, **kwargs, out_val=out)))
+        return RanOp("other", elements, moved)
+    return RanOp("product", elements, moved, int(count(*args, **kwargs, out_val=out)))
 
 
 def _tensors(tree: Any) -> list[Any]:

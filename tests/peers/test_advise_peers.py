@@ -1,0 +1,55 @@
+"""The ops that frameworks run, counted: what is known of a step by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compare.frameworks import named
+from compare.frameworks.advice.work import counted
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+BATCH, WIDTH = 8, 16
+FLOPS = 2 * BATCH * WIDTH * WIDTH
+
+
+def loss(w, x):
+    return ((x @ w) ** 2).sum()
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_products_and_flops_are_those_of_both_passes(name):
+    framework = named(name)
+    if framework.missing:
+        pytest.skip(framework.missing)
+    framework.start(0)
+    w, x = (np.ones(shape, np.float32) for shape in ((WIDTH, WIDTH), (BATCH, WIDTH)))
+    step = framework.build(framework.arms[0], loss, 0)
+    work = counted(framework.ran(step, framework.arrays((w, x))))
+    assert (work.products, work.flops) == (2, 2 * FLOPS)  # forward, and the gradient of w
+    assert work.others >= 4  # square, sum, and what comes back
+    assert work.stretches >= 1
+    assert work.elements >= BATCH * WIDTH
+
+
+def test_modules_are_counted_too():
+    framework = named("torch")
+    if framework.missing:
+        pytest.skip(framework.missing)
+    import torch
+
+    framework.start(0)
+    model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, 1))
+    step = framework.build("torch-eager", lambda model, x: model(x).square().mean(), 0)
+    work = counted(framework.ran(step, (model, torch.ones(BATCH, WIDTH))))
+    assert work.products == 5  # two forward; of the second both gradients, of the first that of the weights
+    assert work.flops == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
+
+
+def test_what_has_no_counter_is_refused():
+    framework = named("autograd")
+    from compare.errors import UnsupportedError
+
+    with pytest.raises(UnsupportedError, match="nothing counts the ops that"):
+        framework.ran(lambda: None, ())
