@@ -35,6 +35,17 @@ from dynamic.recorder import record
 from dynamic.tensor import Tensor
 
 Entry = Node  # the older name
+_LATER = ("nn", "optim", "utils")
+
+
+def __getattr__(name: str) -> object:
+    """What PyTorch has in packages of its own, loaded when it is asked for."""
+    from importlib import import_module
+
+    if name in _LATER:
+        return import_module(f"dynamic.{name}")
+    raise AttributeError(f"module 'dynamic' has no attribute {name!r}")
+
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "Entry", "Node", "PoolStats", "Tape", "TapeStats", "Tensor", "record", "tape_of", "tape_stats",

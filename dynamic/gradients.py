@@ -22,6 +22,7 @@ from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, identity
 
 Tensors = Tensor | Sequence[Tensor]
+_ONCE = Way()
 
 
 def backward(
@@ -44,7 +45,11 @@ def backward(
     given: set[int] = set()
     for edge, cotangent in reached.items():
         leaf = edge.tensor() if type(edge) is Leaf else None
-        if leaf is not None:
+        if leaf is None:
+            continue
+        if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
+            leaf.grad = wrap(inplace.owned(cotangent, given))
+        else:
             _deposit(leaf, cotangent, given)
     for tensor in () if inputs is None else _listed(inputs):
         if not tensor.is_leaf and tensor._edge in reached:
@@ -148,6 +153,8 @@ def pulled(
     for output, seed in zip(outputs, seeds, strict=True):
         _start(cotangents, output, seed, create_graph)
     past = tapes.history(cotangents) if past is None else past
+    if wanted is None and not (retain_graph or create_graph):  # a training step
+        return tapes.walk(past.nodes, cotangents, _ONCE)
     asked = frozenset(wanted or ())
     useful = None if wanted is None or past.leaves <= asked else _useful(asked, past)
     retain = create_graph if retain_graph is None else bool(retain_graph)

@@ -60,7 +60,7 @@ def attributes(op: Op) -> Callable[..., Attrs]:
 
 def has_options(op: Op) -> bool:
     """Whether an op takes more than its inputs."""
-    return op.prepare is not None and op.name != "matmul"
+    return op.prepare is not None and op.name not in ("linear", "matmul")
 
 
 def may_remember(op: Op) -> bool:

@@ -162,6 +162,10 @@ class Tensor(Surface):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self._data.ndim == 0 else format(str(self), spec)
 
+    def captured_array(self) -> Array:
+        """What a compiled graph that reads this tensor is given in each call: the array it has then."""
+        return self._data
+
     # Its history --------------------------------------------------------------------------------------------
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from graphs.captured import Guards
 from graphs.dims import Dim
 from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
-from graphs.spec import TensorSpec
+from graphs.spec import TensorSpec, spec_of
 
 SMALL = 64  # bytes up to which constants are the same when their values are
 
@@ -23,6 +24,10 @@ class Builder:
         self.name = name
         self.parent = parent
         self.captured: dict[Node, Node] = {}  # the parent's nodes that this graph reads, as inputs of its own
+        self.reads: dict[int, tuple[Any, Node]] | None = (
+            None  # what is read besides the inputs, by its id, where allowed
+        )
+        self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
@@ -56,6 +61,16 @@ class Builder:
         if node not in self.captured:
             self.captured[node] = self.input(f"outer{len(self.captured)}", node.spec)
         return self.captured[node]
+
+    def read(self, source: Any) -> Node:
+        """The input that stands for something read besides the arguments, in this graph or the outermost."""
+        if self.parent is not None:
+            return self.capture(self.parent.read(source))
+        if self.reads is None:
+            return self.constant(np.asarray(source))
+        if id(source) not in self.reads:
+            self.reads[id(source)] = source, self.input(f"read{len(self.reads)}", spec_of(source))
+        return self.reads[id(source)][1]
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes. Raises what the op's `infer` raises."""

@@ -19,7 +19,20 @@ from graphs import dims, promotion, tree
 from graphs.errors import ShapeError, located
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
-from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, pow, sqrt, square, subtract, where
+from graphs.ops.elementwise import (
+    add,
+    clip,
+    divide,
+    equal,
+    maximum,
+    minimum,
+    multiply,
+    pow,
+    sqrt,
+    square,
+    subtract,
+    where,
+)
 from graphs.ops.manipulation import astype
 from graphs.ops.movement import cast
 from graphs.ops.reductions import sum
@@ -73,11 +86,20 @@ def sgd(
 
 
 def adam(
-    learning_rate: float | Array, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0
+    learning_rate: float | Array,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+    *,
+    decoupled: bool = True,
+    amsgrad: bool = False,
 ) -> Optimizer:
     """Adam (Kingma and Ba, 2015), with decoupled weight decay (AdamW: Loshchilov and Hutter, 2019).
 
     The rate is a number, or a scalar that may be traced: a schedule costs no compilation. The rest are numbers.
+    Without `decoupled` the decay is part of the gradient, as in torch.optim.Adam; with `amsgrad` it divides by the
+    largest variance so far, which the state holds as "largest" (Reddi, Kale and Kumar, 2018).
     The step counter `state["count"]` is an int64 array, so that steps share one graph; bias corrections are made in
     float64, as PyTorch makes them. Raises ValueError for negative numbers, and for b1 or b2 outside of [0, 1).
     """
@@ -85,6 +107,7 @@ def adam(
     if not (0 <= b1 < 1 and 0 <= b2 < 1):
         raise ValueError(f"b1 and b2 are averaging weights from 0 up to, not including, 1; not {b1} and {b2}")
     kept = 1 - learning_rate * weight_decay
+    kinds = ("mean", "variance", "largest") if amsgrad else ("mean", "variance")
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         count = add(state["count"], 1)
@@ -92,19 +115,91 @@ def adam(
         rate = divide(learning_rate, subtract(1, pow(b1, steps)))
         scale = sqrt(subtract(1, pow(b2, steps)))
 
-        def rule(param: Array, gradient: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        def rule(param: Array, gradient: Array, mean: Array, variance: Array, *largest: Array) -> tuple[Array, ...]:
+            if weight_decay and not decoupled:
+                gradient = add(gradient, multiply(param, weight_decay))
             mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
-            root = add(divide(sqrt(variance), _as(scale, param)), eps)
-            if weight_decay:
+            largest = tuple([maximum(one, variance) for one in largest])
+            root = add(divide(sqrt(largest[0] if largest else variance), _as(scale, param)), eps)
+            if weight_decay and decoupled:
                 param = multiply(param, _as(kept, param))
-            return subtract(param, multiply(divide(mean, root), _as(rate, param))), mean, variance
+            return subtract(param, multiply(divide(mean, root), _as(rate, param))), mean, variance, *largest
 
-        params, slots = _updated(rule, ("mean", "variance"), gradients, state, params)
+        params, slots = _updated(rule, kinds, gradients, state, params)
         return params, {"count": count, **slots}
 
     def init(params: Tree) -> State:
-        return {"count": np.zeros((), np.int64), **_zeros(("mean", "variance"), params)}
+        return {"count": np.zeros((), np.int64), **_zeros(kinds, params)}
+
+    return Optimizer(init, update)
+
+
+def rmsprop(
+    learning_rate: float | Array,
+    alpha: float = 0.99,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    centered: bool = False,
+) -> Optimizer:
+    """RMSprop (Tieleman and Hinton, 2012): the gradient over the root of the average of its squares.
+
+    With `centered` the variance of the gradient takes the place of that average (Graves, 2013). The rate is a number,
+    or a scalar that may be traced; the rest are numbers. Raises ValueError for negative ones.
+    """
+    _check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay, momentum=momentum, alpha=alpha)
+    slots = ("square", *(("average",) if centered else ()), *(("velocity",) if momentum else ()))
+
+    def rule(param: Array, gradient: Array, squares: Array, *rest: Array) -> tuple[Array, ...]:
+        if weight_decay:
+            gradient = add(gradient, multiply(param, weight_decay))
+        squares = add(multiply(squares, alpha), multiply(square(gradient), 1 - alpha))
+        spread, kept = squares, tuple[Array, ...]()
+        if centered:
+            average = add(rest[0], multiply(subtract(gradient, rest[0]), 1 - alpha))
+            spread, kept = subtract(squares, square(average)), (average,)
+        step = divide(gradient, add(sqrt(spread), eps))
+        if momentum:
+            step = add(multiply(rest[-1], momentum), step)
+            kept = (*kept, step)
+        return subtract(param, multiply(step, _as(learning_rate, param))), squares, *kept
+
+    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+        return _updated(rule, slots, gradients, state, params)
+
+    return Optimizer(functools.partial(_zeros, slots), update)
+
+
+def adagrad(
+    learning_rate: float | Array,
+    lr_decay: float = 0.0,
+    weight_decay: float = 0.0,
+    start: float = 0.0,
+    eps: float = 1e-10,
+) -> Optimizer:
+    """Adagrad (Duchi, Hazan and Singer, 2011): the gradient over the root of the sum of its squares, from `start` on.
+
+    The rate, divided by `1 + lr_decay * steps`, is a number or a scalar that may be traced; the rest are numbers.
+    Raises ValueError for negative ones.
+    """
+    _check_not_negative(learning_rate=learning_rate, lr_decay=lr_decay, weight_decay=weight_decay, start=start, eps=eps)
+
+    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+        rate = divide(learning_rate, add(multiply(astype(state["count"], np.float64), lr_decay), 1))
+
+        def rule(param: Array, gradient: Array, total: Array) -> tuple[Array, Array]:
+            if weight_decay:
+                gradient = add(gradient, multiply(param, weight_decay))
+            total = add(total, square(gradient))
+            return subtract(param, multiply(divide(gradient, add(sqrt(total), eps)), _as(rate, param))), total
+
+        params, slots = _updated(rule, ("sum",), gradients, state, params)
+        return params, {"count": add(state["count"], 1), **slots}
+
+    def init(params: Tree) -> State:
+        sums = tree.tree_map(lambda param: add(zeros_like(param), start), params)
+        return {"count": np.zeros((), np.int64), "sum": sums}
 
     return Optimizer(init, update)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from compare.own.origin import Origin
 from compare.workloads import Workload
 
 SIZE = "given"
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
 _TREE, _ARRAYS = "function.json", "arrays.npz"
 
 
@@ -33,11 +35,9 @@ def __getattr__(folder: str) -> Workload:
     sys.path[:] = [*document["path"], *(entry for entry in sys.path if entry not in document["path"])]
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
-    f, inputs, dims = (
-        Origin(**document["origin"]).load(),
-        _decoded(document["inputs"], arrays),
-        _decoded(document["dims"], []),
-    )
+    origin = Origin(**document["origin"])
+    f = origin.load()
+    inputs, dims = _decoded(document["inputs"], arrays, origin.space()), _decoded(document["dims"], [])
     name = document["origin"]["name"]
     return Workload(
         name,
@@ -52,9 +52,10 @@ def __getattr__(folder: str) -> Workload:
 def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, dims: Any) -> str:
     """Write the bundle; the source that names it. Raises InputsError for an input that is no plain container."""
     arrays: list[np.ndarray] = []
+    known = {id(value): name for name, value in origin.space().items() if hasattr(value, "named_parameters")}
     document = {
         "origin": asdict(origin),
-        "inputs": _encoded(list(inputs), arrays),
+        "inputs": _encoded(list(inputs), arrays, known),
         "dims": _encoded(dims, []),
         "gradient": gradient,
         "path": [str(Path(entry).resolve()) for entry in sys.path],
@@ -64,8 +65,10 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, d
     return f"{__name__}:{folder}"
 
 
-def _encoded(value: Any, arrays: list[np.ndarray]) -> Any:
-    """JSON that says which container it was; the same array twice is one array."""
+def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
+    """JSON that says which container it was; the same array twice is one array, and a known object is its name."""
+    if id(value) in names:
+        return {"global": names[id(value)]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
         known = next((i for i, array in enumerate(arrays) if array is value), None)
         if known is None:
@@ -75,19 +78,24 @@ def _encoded(value: Any, arrays: list[np.ndarray]) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return {"value": value}
     if type(value) is dict:
-        return {"dict": [[_encoded(key, arrays), _encoded(entry, arrays)] for key, entry in value.items()]}
+        return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
     if type(value) in (list, tuple):
-        return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
-    raise InputsError(f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0")
+        return {type(value).__name__: [_encoded(entry, arrays, names) for entry in value]}
+    raise InputsError(
+        f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0, or make it a "
+        "global of the function's file if it is a module"
+    )
 
 
-def _decoded(document: Any, arrays: Sequence[np.ndarray]) -> Any:
+def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, Any] = EMPTY) -> Any:
     ((kind, value),) = document.items()
+    if kind == "global":
+        return space[value]
     if kind == "array":
         return arrays[value]
     if kind == "dict":
-        return {_decoded(key, arrays): _decoded(entry, arrays) for key, entry in value}
+        return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
     if kind in ("list", "tuple"):
-        entries = [_decoded(entry, arrays) for entry in value]
+        entries = [_decoded(entry, arrays, space) for entry in value]
         return entries if kind == "list" else tuple(entries)
     return value

@@ -12,6 +12,7 @@ import numpy as np
 import dynamic
 from compare.engines import arms
 from compare.errors import InputsError
+from compare.own import modules
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
@@ -58,8 +59,11 @@ def case_of(
 ) -> Case:
     """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters.
 
+    Where f is given a module, or closes over some, their parameters are argument 0.
+
     `output_of` is as for `differentiates`.
     """
+    f, inputs = modules.functional(f, inputs)
     examples = checked(inputs)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)

@@ -188,9 +188,16 @@ def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) 
     return [
         reach.Changeable("the state of Python's random", random.getstate),
         reach.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
+        reach.Changeable("the state of dynamic's generator", _drawn),
         *arguments,
         *reach.places(f),
     ]
+
+
+def _drawn() -> str:
+    """The state of the generator that modules draw from, where they are loaded."""
+    draws = sys.modules.get("dynamic.nn.draws")
+    return "" if draws is None else str(draws.state())
 
 
 def _copied(example: Sequence[Any]) -> tuple[Any, ...]:

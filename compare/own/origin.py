@@ -34,8 +34,14 @@ class Origin:
 
     def load(self) -> Any:
         """The object, its module imported now if need be."""
-        module = importlib.import_module(self.module) if self.file is None else import_file(Path(self.file))
-        return reduce(getattr, self.name.split("."), module)
+        return reduce(getattr, self.name.split("."), self._imported())
+
+    def space(self) -> dict[str, Any]:
+        """The globals of its module."""
+        return vars(self._imported())
+
+    def _imported(self) -> ModuleType:
+        return importlib.import_module(self.module) if self.file is None else import_file(Path(self.file))
 
 
 def origin_of(f: Any) -> Origin | None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+import dynamic
 from compare.run.start import PACKAGES
 from graphs.errors import is_internal
 
@@ -47,12 +48,20 @@ class Changeable:
 
 def places(f: Any) -> list[Changeable]:
     """All that the code of `f`, and of the user's functions that it names, can reach by name."""
-    found: dict[tuple[int, str], Changeable] = {}
-    waiting, seen = list(_functions(f)), set[int]()
+    found = [place for place, _ in _reached(f)]
     if not isinstance(f, FunctionType):
-        found[id(f), ""] = Changeable(
-            "the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f))
-        )
+        own = Changeable("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
+        found.insert(0, own)
+    return found
+
+
+def values(f: Any) -> list[Any]:
+    """What is in those places now, and the object that f is a method of."""
+    return [value for _, value in _reached(f)] + ([] if isinstance(f, FunctionType) else [getattr(f, "__self__", f)])
+
+
+def _reached(f: Any) -> Iterator[tuple[Changeable, Any]]:
+    waiting, seen, found = list(_functions(f)), set[int](), set[tuple[int, str]]()
     while waiting:
         one = waiting.pop()
         if id(one) in seen or not is_users(one.__code__.co_filename):
@@ -60,9 +69,9 @@ def places(f: Any) -> list[Changeable]:
         seen.add(id(one))
         for holder, name, place, value in _named(one):
             if (id(holder), name) not in found:
-                found[id(holder), name] = place
+                found.add((id(holder), name))
                 waiting += _functions(value)
-    return list(found.values())
+                yield place, value
 
 
 def _named(f: FunctionType) -> Iterator[tuple[Any, str, Changeable, Any]]:
@@ -130,9 +139,17 @@ def _inside(cell: Any) -> Any:
 
 
 def fingerprint(value: Any, depth: int = 0) -> Any:
-    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity."""
+    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity.
+
+    Tensors are as their arrays, modules as their tensors and their mode.
+    """
     if isinstance(value, _PLAIN):
         return type(value), repr(value)
+    if isinstance(value, dynamic.Tensor):
+        return id(value), fingerprint(value._data)
+    if hasattr(value, "named_buffers") and _is_module(value):
+        tensors = [fingerprint(one) for one in (*value.parameters(), *value.buffers())]
+        return id(value), tensors, [module._training for module in value.modules()]
     if isinstance(value, np.ndarray):
         return id(value), value.shape, value.dtype.str, _bytes(value)
     if isinstance(value, random.Random):
@@ -144,6 +161,11 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if depth >= DEEPEST:
         return id(value)
     return id(value), _items(value, depth + 1)
+
+
+def _is_module(value: Any) -> bool:
+    loaded = sys.modules.get("dynamic.nn.module")
+    return loaded is not None and isinstance(value, loaded.Module)
 
 
 def _items(value: Any, depth: int) -> Any:

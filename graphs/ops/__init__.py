@@ -8,6 +8,7 @@ A file says in its `__all__` which of its names are public, and nothing else rep
 import sys
 from typing import TYPE_CHECKING
 
+from graphs.ops.affine import *
 from graphs.ops.composites import *
 from graphs.ops.control import *
 from graphs.ops.convolution import *

@@ -74,7 +74,7 @@ def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:
     if len(x_shape) == 1:
         return squeeze(matmul(y, expand_dims(g, -1)), -1)
     if len(y.shape) == 2 < len(x_shape):
-        return reshape.apply((matmul(_rows(g), transposed(y)),), {"shape": x_shape})
+        return reshape.apply((matmul(rows(g), transposed(y)),), {"shape": x_shape})
     return matmul(g, transposed(y))
 
 
@@ -84,11 +84,11 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
     if len(y_shape) == 1:
         return squeeze(matmul(matrix_transpose(x), expand_dims(g, -1)), -1)
     if len(y_shape) == 2 < len(x.shape):
-        x, g = _rows(x), _rows(g)
+        x, g = rows(x), rows(g)
     return matmul(transposed(x), g)
 
 
-def _rows(x: Array) -> Array:
+def rows(x: Array) -> Array:
     """The rows of all matrices of a batch as one matrix: for one product, and no batch to be summed afterwards."""
     return reshape.apply((x,), {"shape": (dims.product(x.shape[:-1]), x.shape[-1])})
 

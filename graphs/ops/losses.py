@@ -41,7 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
+def reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
     """All losses, their sum, or their mean: divided by the sum of the shares that they have in it, where not all are 1.
 
     Raises ShapeError for any other reduction.
@@ -67,13 +67,13 @@ def _weighted(losses: Array, weight: Array) -> Array:
 @composite
 def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """(x - target) ** 2: the mean, or by `reduction` the "sum" or, with "none", each."""
-    return _reduced(square(subtract(x, target)), reduction)
+    return reduced(square(subtract(x, target)), reduction)
 
 
 @composite
 def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """|x - target|: the mean, or by `reduction` the "sum" or, with "none", each."""
-    return _reduced(abs(subtract(x, target)), reduction)
+    return reduced(abs(subtract(x, target)), reduction)
 
 
 @composite
@@ -85,7 +85,7 @@ def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str
     difference = subtract(x, target)
     size = abs(difference)
     far = multiply(subtract(size, delta / 2), delta)
-    return _reduced(where(less(size, delta), multiply(square(difference), 0.5), far), reduction)
+    return reduced(where(less(size, delta), multiply(square(difference), 0.5), far), reduction)
 
 
 @composite
@@ -99,9 +99,9 @@ def smooth_l1_loss(x: Array, target: Array, /, beta: float = 1.0, *, reduction: 
     difference = subtract(x, target)
     size = abs(difference)
     if beta == 0:
-        return _reduced(size, reduction)
+        return reduced(size, reduction)
     near = multiply(square(difference), 0.5 / beta)
-    return _reduced(where(less(size, beta), near, subtract(size, beta / 2)), reduction)
+    return reduced(where(less(size, beta), near, subtract(size, beta / 2)), reduction)
 
 
 # Probabilities ----------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def binary_cross_entropy(x: Array, target: Array, /, weight: Array = None, *, re
     than -100; the gradient of one that would be is 0.
     """
     losses = add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
-    return _reduced(_weighted(negative(losses), weight), reduction)
+    return reduced(_weighted(negative(losses), weight), reduction)
 
 
 def _bounded_log(x: Array) -> Array:
@@ -137,7 +137,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is not None:
         positive = _weighted(positive, add(multiply(subtract(pos_weight, 1), target), 1))
     losses = add(multiply(subtract(1, target), logits), positive)
-    return _reduced(_weighted(losses, weight), reduction)
+    return reduced(_weighted(losses, weight), reduction)
 
 
 @composite
@@ -153,7 +153,7 @@ def kl_div(x: Array, target: Array, /, *, reduction: str = "mean", log_target: b
         none = equal(target, 0)
         losses = subtract(where(none, 0, multiply(target, log(where(none, 1, target)))), multiply(target, x))
     if reduction != "batchmean":
-        return _reduced(losses, reduction)
+        return reduced(losses, reduction)
     if not shape_of(losses):
         raise ShapeError("'batchmean' divides by the size of the first axis, and there is none; use 'sum'")
     return mean(_sum(losses, axis=tuple(range(1, len(shape_of(losses))))))
@@ -182,7 +182,7 @@ def nll_loss(
     x = _classes_last(x, axis)
     if weight is None and ignore_index is None and reduction == "mean":
         return _nll_loss(x, labels)
-    return _reduced(*_picked(x, labels, weight, ignore_index, reduction))
+    return reduced(*_picked(x, labels, weight, ignore_index, reduction))
 
 
 @composite
@@ -213,13 +213,13 @@ def cross_entropy(
             raise ShapeError("ignore_index is for labels that are integers; give probabilities a weight of 0")
         targets = _classes_last(labels, axis)
         losses = negative(_sum(multiply(_by_class(x, weight), targets), axis=-1))
-        return _reduced(_smoothed(losses, x, weight, label_smoothing), reduction)
+        return reduced(_smoothed(losses, x, weight, label_smoothing), reduction)
     if label_smoothing == 0:
         return nll_loss(x, labels, weight, ignore_index=ignore_index, reduction=reduction)
     losses, reduction, shares = _picked(x, labels, weight, ignore_index, reduction)
     losses = _smoothed(losses, x, weight, label_smoothing)
     kept = losses if ignore_index is None else where(not_equal(labels, ignore_index), losses, 0)
-    return _reduced(kept, reduction, shares)
+    return reduced(kept, reduction, shares)
 
 
 _PLAIN = (None, "mean", 0.0, -1)

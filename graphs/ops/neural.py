@@ -157,14 +157,19 @@ def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> 
     -inf allows none. A row without any gives 0. Both as in PyTorch (Vaswani et al., 2017). A mask of floats has a
     gradient. Raises DTypeError for a mask of ints, which could mean either.
     """
+    return matmul(attention_weights(query, key, mask), value)
+
+
+def attention_weights(query: Array, key: Array, mask: Array = None) -> Array:
+    """What `attention` multiplies the values by: softmax(query @ key.T / sqrt(D)), f[..., T, S]."""
     width = shape_of(query)[-1]
     scores = matmul(multiply(query, _inverse_root(width, dtype_of(query))), matrix_transpose(key))
     if mask is None:
-        return matmul(softmax(scores), value)
+        return softmax(scores)
     scores, mask = _masked(scores, as_operand(mask))
     # The lowest number, not -inf: a row of that alone would be NaN. What is masked is 0 again afterwards.
     lowest = float(np.finfo(scores.dtype).min)
-    return matmul(where(mask, softmax(where(mask, scores, lowest)), 0), value)
+    return where(mask, softmax(where(mask, scores, lowest)), 0)
 
 
 def _masked(scores: Array, mask: Array) -> tuple[Array, Array]:

@@ -24,6 +24,15 @@ _MATMUL: dict[str, tuple[Sizes, Sizes]] = {
     "empty-rows": ((0, 3), (3, 2)),
 }
 
+_LINEAR: dict[str, tuple[Sizes, int]] = {
+    "rows": ((4, 3), 2),
+    "row": ((3,), 2),
+    "batch": ((5, 4, 3), 2),
+    "batches": ((2, 3, 4, 5), 1),
+    "no-rows": ((0, 3), 2),
+    "empty-inner": ((2, 0), 3),
+}
+
 # Solvers and factors ----------------------------------------------------------------------------------------------
 
 _SQUARE: dict[str, Sizes] = {
@@ -57,6 +66,7 @@ def _definite(v: Values, *shape: int) -> Given:
 
 LINALG: dict[str, Maker] = {
     "matmul": calls(_MATMUL, lambda v, left, right: ((v.real(left), v.real(right)), {})),
+    "linear": calls(_LINEAR, lambda v, x, m: ((v.real(x), v.real((m, x[-1])), v.real((m,))), {})),
     "solve": calls(_SOLVE, lambda v, left, right: ((v.matrix(left), v.real(right)), {})),
     **dict.fromkeys(("inv", "det", "slogdet", "cofactor"), _general(_SQUARE)),
     **dict.fromkeys(("cholesky", "eigh"), calls(_SQUARE, _definite)),

@@ -41,6 +41,10 @@ def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphEr
     return dispatch.as_graph_error(error)
 
 
+def _closer(*_: Any) -> Any:
+    return NotImplemented
+
+
 class Executable:
     """A compiled function. Call it with arguments laid out like those it was compiled for.
 
@@ -71,7 +75,8 @@ class Executable:
         self._bindings: dict[tuple[Shape, ...], Binding] = {}
         symbolic = any(spec.symbols for spec in self._specs)
         run = None if symbolic else self._binding(tuple(spec.shape for spec in self._specs)).run
-        self._direct = layout.caller(traced.inputs, traced.outputs, self._specs, run)
+        plain = not traced.guards  # else they are looked at before each call
+        self._direct = layout.caller(traced.inputs, traced.outputs, self._specs, run) if plain else _closer
 
     # Running ------------------------------------------------------------------------------------------------
 
@@ -97,8 +102,18 @@ class Executable:
         except BROKEN as error:
             raise self._placed(error) from None
 
+    def run_reading(self, arrays: Sequence[Any]) -> Any:
+        """Run on the leaves of arguments, which are arrays, and what else the graph reads as it is now."""
+        inputs = self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
+        return self.run_leaves(tuple([a.shape for a in inputs]), inputs)
+
     def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
         """The arguments as arrays. Raises ShapeError or DTypeError for what was not compiled for."""
+        changed = next((guard for guard in self.traced.guards if guard.now() != guard.value), None)
+        if changed is not None:
+            raise GraphError(
+                located(f"{self.graph.name}: compiled while {changed}; compile it again, or use static.jit, which does")
+            )
         leaves, structure = tree.flatten(args)
         if structure != self.traced.inputs:
             raise ShapeError(
@@ -118,6 +133,10 @@ class Executable:
                         f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit"
                     )
                 )
+        return self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
+
+    def _fitting(self, arrays: list[Any]) -> list[Any]:
+        """These arrays. Raises DTypeError for one of another dtype than was compiled for."""
         for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
             if array.dtype != spec.dtype:
                 raise DTypeError(
@@ -239,7 +258,15 @@ class Executable:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the graph to a file that `static.load` reads, without the Python function."""
+        """Write the graph to a file that `static.load` reads, without the Python function.
+
+        Raises GraphError for a graph that reads tensors which are no arguments.
+        """
+        if self.traced.reads:
+            count = len(self.traced.reads)
+            raise GraphError(
+                located(f"{self.graph.name}: reads {count} tensors that are no arguments; pass them to save it")
+            )
         artifact.write(self.traced._replace(graph=self.graph), Path(path))
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphs import tree
+from graphs.captured import Guards
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
 from static.backends.choice import check_name
 from static.call import policies
@@ -42,7 +43,10 @@ class Jitted:
         check: bool,
         backend: str = "numpy",
     ) -> None:
-        functools.update_wrapper(self, f)
+        if hasattr(f, "__name__"):
+            functools.update_wrapper(self, f)
+        else:  # an object that is called, such as a module: its attributes are its own
+            self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
         self._backend = backend
@@ -53,12 +57,16 @@ class Jitted:
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
         self._padding = Padding(f, check, self.stats)
+        self._guards: Guards = {}  # of all that was compiled
+        self._guarded: tuple[Any, ...] = ()  # their values at the call seen last
 
     def __call__(self, *args: Any) -> Any:
         """Run, compiling first when these arguments are of a new kind.
 
         Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
         """
+        if self._guards:
+            self._look()
         result = self._cache(args)
         return self._closely(args) if result is NotImplemented else result
 
@@ -72,6 +80,13 @@ class Jitted:
         """What was compiled, the one used last at the end."""
         return MappingProxyType(self._cache.executables)
 
+    def _look(self) -> None:
+        """Let what ran before run again only where it was compiled for the values that the guards have now."""
+        values = tuple([guard.now() for guard in self._guards.values()])
+        if values != self._guarded:
+            self._guarded = values
+            self._cache.forget()
+
     def _closely(self, args: tuple[Any, ...]) -> Any:
         """A call unlike those seen: arguments of a new kind, or no plain containers of arrays."""
         leaves, structure = tree.flatten(args)
@@ -81,15 +96,22 @@ class Jitted:
         laid = Laid(structure, statics, names)
         call = self._specialised(traced, names)
         specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
-        key = (tree.layout(args), tuple(map(static_key, statics)), specs)
+        key = (tree.layout(args), tuple(map(static_key, statics)), specs, self._guarded)
         executable = self._cache.executables[key] if self._cache.is_hit(key) else self._compiled(key, call, laid)
         run = self._runner(executable, call, laid, traced)
         result = run(traced)
-        self._cache.note(key[0], leaves, structure, Entry(key, run))
+        if self._guarded == key[3]:  # else it was compiled, and its key has grown
+            self._cache.note(key[0], leaves, structure, Entry(key, run))
         return result
 
     def _runner(self, executable: Executable, call: Specialisation, laid: Laid, traced: Sequence[Any]) -> Runner:
         """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
+        if executable.traced.reads:
+            if call.padded:
+                raise ShapeError(
+                    located(f"{self.__name__}: reads tensors that are no arguments, which nothing can pad; pass them")
+                )
+            return executable.run_reading
         if call.padded:
             return self._padding.runner(executable, call, laid)
         return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
@@ -111,7 +133,9 @@ class Jitted:
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
-        self._cache.keep(key, executable)
+        self._guards.update({(id(guard.owner), guard.attribute): guard for guard in executable.traced.guards})
+        self._look()
+        self._cache.keep((*key[:3], self._guarded), executable)
         return executable
 
     def _make_room(self, reason: str) -> None:
@@ -131,7 +155,7 @@ class Jitted:
         if not self._cache.executables:
             return "first call" if not self.stats.compiles else "evicted before"
         last, newest = next(reversed(self._cache.executables.items()))
-        labels = [node.attrs["name"] for node in newest.graph.inputs]
+        labels = [node.attrs["name"] for node in newest.graph.inputs[: len(key[2])]]
         return difference(last, key, labels)
 
     __name__: str

@@ -136,7 +136,7 @@ def _is_plain(value: Any, named: bool = True) -> bool:
         return True
     if type(value) is dict:
         return all(type(key) in _KEYS for key in value) and all(_is_plain(part, named) for part in value.values())
-    known = type(value) in _PLAIN or (named and type(value).__iter__ is tuple.__iter__)
+    known = type(value) in _PLAIN or (named and getattr(type(value), "__iter__", None) is tuple.__iter__)
     return known and all(_is_plain(part, named) for part in value)
 
 

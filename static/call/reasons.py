@@ -1,6 +1,7 @@
 """Why a function was compiled again: the first thing in which the keys of two calls differ, in words.
 
-A key is the layout of the arguments, the keys of the static values, and the shape and dtype of every array.
+A key is the layout of the arguments, the keys of the static values, the shape and dtype of every array, and the values
+of what Python decided by besides.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def difference(before: Any, now: Any, labels: Sequence[str]) -> str:
         for axis, (old, new) in enumerate(zip(old_shape, shape, strict=True)):
             if str(old) != str(new):
                 return f"{label}: dim {axis} was {old}, now {new}"
-    return "evicted before"
+    return "a module was in another mode" if before[3] != now[3] else "evicted before"
 
 
 def remedy(reason: str, shapes: str) -> str:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import dispatch, promotion, tree
+from graphs import captured, dispatch, promotion, tree
 from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
+from graphs.captured import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
@@ -26,12 +27,15 @@ class Traced(NamedTuple):
     """A traced function: its graph, and how arguments and results are laid out.
 
     `static` holds the arguments' leaves that are no arrays, which the graph was specialised to (None for arrays).
+    `reads` are the sources of the last inputs, which are no arguments, and `guards` what Python has decided by.
     """
 
     graph: Graph
     inputs: tree.Structure
     static: tuple[Any, ...]
     outputs: tree.Structure
+    reads: tuple[Source, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
 
 class _Thread(threading.local):
@@ -60,6 +64,7 @@ def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
 
 def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     builder = Builder(getattr(f, "__name__", "f"))
+    builder.reads = {}
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(tuple(args), _parameter_names(f))
     symbols = [
@@ -71,7 +76,8 @@ def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     outputs, out_structure = tree.flatten(result)
     nodes = [node_of(builder, output, ()) for output in outputs]
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
-    return Traced(builder.finish(nodes), structure, static, out_structure)
+    reads = tuple(source for source, _ in builder.reads.values())
+    return Traced(builder.finish(nodes), structure, static, out_structure, reads, tuple(builder.guards.values()))
 
 
 def _parameter_names(f: Callable[..., Any]) -> list[str]:
@@ -140,6 +146,8 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
         return builder.constant(value, promotion.scalar_dtype(value, others))
     if promotion.is_scalar(value):
         return builder.constant(promotion.typed(value, others))
+    if hasattr(value, "captured_array"):
+        return builder.read(value)
     return builder.constant(np.asarray(value))
 
 
@@ -152,5 +160,15 @@ def _own_node(builder: Builder, symbol: Symbol) -> Node:
     return builder.capture(_own_node(builder.parent, symbol))
 
 
+def _guards() -> Guards | None:
+    """The guards of the outermost graph that is being traced."""
+    builder = current()
+    while builder is not None and builder.parent is not None:
+        builder = builder.parent
+    return None if builder is None else builder.guards
+
+
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
+dispatch.interpret(Fresh, bind)
+captured.watch(_guards)

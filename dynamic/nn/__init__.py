@@ -1,0 +1,37 @@
+"""PyTorch's stateful layers over the op library: `import dynamic.nn as nn`. docs/torch.md lists what is there."""
+
+# ruff: noqa: F403
+from dynamic.nn import (
+    attention,
+    containers,
+    convolution,
+    functional,
+    init,
+    linear,
+    normalization,
+    recurrent,
+    simple,
+    transformer,
+    utils,
+)
+from dynamic.nn.attention import *
+from dynamic.nn.containers import *
+from dynamic.nn.convolution import *
+from dynamic.nn.linear import *
+from dynamic.nn.module import Module
+from dynamic.nn.normalization import *
+from dynamic.nn.parameter import Parameter
+from dynamic.nn.recurrent import *
+from dynamic.nn.simple import *
+from dynamic.nn.structure import functional_call
+from dynamic.nn.transformer import *
+
+__all__ = [  # noqa: PLE0604  (lists of names)
+    "Module", "Parameter", "functional", "functional_call", "init", "utils", *attention.__all__, *containers.__all__,
+    *convolution.__all__, *linear.__all__, *normalization.__all__, *recurrent.__all__, *simple.__all__,
+    *transformer.__all__,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(f"nn has no {name!r}; docs/torch.md lists what is there")

@@ -1,0 +1,212 @@
+"""Modules that hold modules or parameters."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from dynamic.nn.module import Module
+from dynamic.nn.parameter import Parameter, is_parameter
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class _Listed(Module):
+    """Values under the names "0", "1", ..."""
+
+    def _put(self, name: str, value: Any) -> None:
+        self.add_module(name, value)
+
+    def _values(self) -> list[Any]:
+        values = vars(self)
+        return [values[name] for name in self._kinds]
+
+    def _made(self, values: list[Any]) -> Any:
+        """Another of the kind."""
+        kind: Any = type(self)
+        return kind(values)
+
+    def _set(self, values: Iterable[Any]) -> None:
+        for name in tuple(self._kinds):
+            delattr(self, name)
+        for i, value in enumerate(values):
+            self._put(str(i), value)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values())
+
+    def __contains__(self, value: Any) -> bool:
+        return any(value is one for one in self._values())
+
+    def _name(self, index: int) -> str:
+        names = tuple(self._kinds)
+        if not -len(names) <= index < len(names):
+            raise IndexError(f"index {index} is out of range of {len(names)}")
+        return names[index]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._made(self._values()[index])
+        return vars(self)[self._name(index)]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        name = self._name(index)
+        order = tuple(self._kinds)
+        delattr(self, name)
+        self._put(name, value)
+        vars(self)["_kinds"] = {key: self._kinds[key] for key in order}
+
+    def __delitem__(self, index: Any) -> None:
+        values = self._values()
+        del values[index]
+        self._set(values)
+
+    def append(self, value: Any) -> Self:
+        """Add one at the end."""
+        self._put(str(len(self)), value)
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add several at the end."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def insert(self, index: int, value: Any) -> Self:
+        """Add one before an index."""
+        values = self._values()
+        values.insert(index, value)
+        self._set(values)
+        return self
+
+    def pop(self, index: int = -1) -> Any:
+        """Take one out, and return it."""
+        value = self[index]
+        del self[index]
+        return value
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+
+class Sequential(_Listed):
+    """Modules one after another, each on what the one before gives: modules, or one ordered dict of them."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(args):
+                if not isinstance(module, Module):
+                    raise TypeError(f"{type(module).__name__} is no module; Sequential takes modules")
+                self.add_module(str(i), module)
+
+    def _made(self, values: list[Any]) -> Any:
+        kind: Any = type(self)
+        return kind(*values)
+
+    def forward(self, input: Any) -> Any:
+        """What the last module gives."""
+        values = vars(self)
+        for name in self._kinds:
+            input = values[name](input)
+        return input
+
+
+class ModuleList(_Listed):
+    """Modules in a list."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(() if modules is None else modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+
+class ParameterList(_Listed):
+    """Parameters in a list; tensors become parameters."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.extend(() if values is None else values)
+
+    def _put(self, name: str, value: Any) -> None:
+        self.register_parameter(name, value if is_parameter(value) else Parameter(value))
+
+
+class _Named(Module):
+    """Values by name."""
+
+    def _put(self, name: str, value: Any) -> None:
+        self.add_module(name, value)
+
+    def __init__(self, values: Any = None) -> None:
+        super().__init__()
+        if values is not None:
+            self.update(values)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._kinds))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._kinds
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._kinds:
+            raise KeyError(name)
+        return vars(self)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._put(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self, name)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return tuple(self._kinds)
+
+    def values(self) -> Iterable[Any]:
+        """The values."""
+        return [self[name] for name in self]
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and values."""
+        return [(name, self[name]) for name in self]
+
+    def update(self, values: Any) -> None:
+        """Add those of a dict, or of pairs."""
+        for name, value in values.items() if isinstance(values, Mapping | _Named) else values:
+            self[name] = value
+
+    def pop(self, name: str) -> Any:
+        """Take one out, and return it."""
+        value = self[name]
+        del self[name]
+        return value
+
+    def clear(self) -> None:
+        """Take all out."""
+        for name in tuple(self._kinds):
+            del self[name]
+
+
+class ModuleDict(_Named):
+    """Modules by name."""
+
+
+class ParameterDict(_Named):
+    """Parameters by name; tensors become parameters."""
+
+    def _put(self, name: str, value: Any) -> None:
+        self.register_parameter(name, value if is_parameter(value) else Parameter(value))

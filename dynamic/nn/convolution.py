@@ -1,0 +1,160 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dynamic.nn import functional as F
+from dynamic.nn import init
+from dynamic.nn.making import bound_of, empty
+from dynamic.nn.module import Module
+from graphs.errors import GraphError, located
+
+__all__ = ["Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"]
+
+_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+
+
+def per_axis(value: Any, axes: int) -> tuple[int, ...]:
+    """A number for each axis."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
+
+
+class _Convolution(Module):
+    """What convolutions have in common; `axes` is the number of axes that the window slides along."""
+
+    axes = 1
+    transposed = False
+
+    def _make(
+        self, channels: tuple[int, int], sizes: tuple[Any, ...], groups: int, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        self.in_channels, self.out_channels = channels
+        self.kernel_size, self.stride, self.dilation = (per_axis(size, self.axes) for size in sizes)
+        self.groups = groups
+        if self.in_channels % groups or self.out_channels % groups:
+            raise ValueError(f"{channels[0]} and {channels[1]} channels do not divide into {groups} groups")
+        first, second = channels[::-1] if not self.transposed else channels
+        self.weight = empty((first, second // groups, *self.kernel_size), device, dtype)
+        self.register_parameter("bias", empty((self.out_channels,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values again: uniform within 1 / sqrt(inputs of an output)."""
+        bound = bound_of(init.fans(self.weight)[0])
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        extra = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            value = getattr(self, name, None)
+            if value is not None and value != (usual,) * self.axes:
+                extra += f", {name}={value}"
+        extra += f", groups={self.groups}" if self.groups != 1 else ""
+        return extra + (", bias=False" if self.bias is None else "")
+
+
+class _Forward(_Convolution):
+    convolve: Callable[..., Any]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if padding_mode not in _MODES:
+            raise ValueError(f"padding_mode is one of {', '.join(_MODES)}, not {padding_mode!r}")
+        self.padding = padding if isinstance(padding, str) else per_axis(padding, self.axes)
+        self.padding_mode = padding_mode
+        self._make((in_channels, out_channels), (kernel_size, stride, dilation), groups, bias, device, dtype)
+
+    def _border(self) -> list[int]:
+        """The padding as `functional.pad` takes it, the last axis first."""
+        border: list[int] = []
+        for i in reversed(range(self.axes)):
+            total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
+            given = 0 if isinstance(self.padding, str) else self.padding[i]
+            border += [total // 2, total - total // 2] if total else [given, given]
+        return border
+
+    def forward(self, input: Any) -> Any:
+        """f[N, C, ...] -> f[N, F, ...]."""
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._border(), _MODES[self.padding_mode]), 0
+        convolve = type(self).convolve
+        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Forward):
+    """A convolution of f[N, C, L]."""
+
+    convolve = staticmethod(F.conv1d)
+
+
+class Conv2d(_Forward):
+    """A convolution of f[N, C, H, W]."""
+
+    axes = 2
+    convolve = staticmethod(F.conv2d)
+
+
+class _Transposed(_Convolution):
+    transposed = True
+    convolve: Callable[..., Any]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if padding_mode != "zeros":
+            raise ValueError(f"padding_mode of a transposed convolution is 'zeros', not {padding_mode!r}")
+        self.padding, self.output_padding = per_axis(padding, self.axes), per_axis(output_padding, self.axes)
+        self._make((in_channels, out_channels), (kernel_size, stride, dilation), groups, bias, device, dtype)
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        """f[N, C, ...] -> f[N, F, ...]. Raises GraphError for an output_size."""
+        if output_size is not None:
+            raise GraphError(located("output_size is not supported; give output_padding when the module is made"))
+        sizes = (self.stride, self.padding, self.output_padding)
+        return type(self).convolve(input, self.weight, self.bias, *sizes, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_Transposed):
+    """The adjoint of a convolution, on f[N, C, L]."""
+
+    convolve = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_Transposed):
+    """The adjoint of a convolution, on f[N, C, H, W]."""
+
+    axes = 2
+    convolve = staticmethod(F.conv_transpose2d)

@@ -1,0 +1,80 @@
+"""Random numbers for initial values, dropout and the order of examples, from generators that a seed starts again.
+
+They are not PyTorch's numbers.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from dynamic.tensor import Tensor
+from graphs import captured
+
+Array = np.ndarray[Any, Any]
+
+if find_spec("dynamic.random"):
+    from importlib import import_module
+
+    _random: Any = import_module("dynamic.random")
+    _default: Any = _random.default_generator
+else:
+
+    class _Generator:
+        """A stream of random numbers, NumPy's."""
+
+        def __init__(self) -> None:
+            self.numpy = np.random.default_rng(0)
+
+        def manual_seed(self, seed: int) -> None:
+            """Start again from a seed."""
+            self.numpy.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
+    _default = _Generator()
+
+
+def manual_seed(seed: int) -> None:
+    """Start the default generator again from a seed."""
+    _default.manual_seed(seed)
+
+
+def state() -> Any:
+    """Where the default generator is."""
+    return _default.numpy.bit_generator.state
+
+
+def _of(generator: Any) -> np.random.Generator:
+    found: np.random.Generator = (_default if generator is None else generator).numpy
+    return found
+
+
+def uniform(shape: tuple[int, ...], low: float, high: float, generator: Any = None) -> Array:
+    """Numbers from `low` up to `high`, in float64."""
+    return _of(generator).uniform(low, high, shape)
+
+
+def normal(shape: tuple[int, ...], mean: float, std: float, generator: Any = None) -> Array:
+    """Normal numbers of this mean and standard deviation, in float64."""
+    return _of(generator).normal(mean, std, shape)
+
+
+def integers(high: int, count: int, generator: Any = None) -> Array:
+    """Numbers from 0 up to but without `high`."""
+    return _of(generator).integers(0, high, count)
+
+
+def permutation(count: int, generator: Any = None) -> Array:
+    """The numbers from 0 to `count`, mixed."""
+    return _of(generator).permutation(count)
+
+
+def new_key() -> Array:
+    """A key of `graphs.uniform` that was never given out before."""
+    return _of(None).integers(0, 1 << 64, 2, np.uint64)
+
+
+def key_for(x: Any) -> Any:
+    """A key for one op on x: an array, or in a trace something that is another key in each call of the graph."""
+    return new_key() if isinstance(x, (Tensor, np.ndarray)) else captured.Fresh(new_key)

@@ -1,0 +1,196 @@
+"""Activations with PyTorch's names and options, of ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamic.nn import draws
+from dynamic.nn.functional.common import Array, replaced
+from graphs import ops
+from graphs.errors import GraphError, located
+from graphs.ops.shapes import dtype_of, shape_of
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "selu", "sigmoid", "silu", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def relu(input: Array, inplace: bool = False) -> Array:
+    """x where it is positive, else 0."""
+    return replaced(input, ops.relu(input)) if inplace else ops.relu(input)
+
+
+def relu_(input: Array) -> Array:
+    """relu in place."""
+    return relu(input, inplace=True)
+
+
+def _between(input: Array, low: float, high: float) -> Array:
+    """x limited to a range, with the gradient 0 at and beyond the limits."""
+    return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
+
+
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
+    """x limited to a range."""
+    return replaced(input, _between(input, min_val, max_val), inplace)
+
+
+def relu6(input: Array, inplace: bool = False) -> Array:
+    """x limited to the range from 0 to 6."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    return replaced(input, ops.elu(input, alpha), inplace)
+
+
+def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    return replaced(input, ops.multiply(ops.elu(ops.divide(input, alpha)), alpha), inplace)
+
+
+def selu(input: Array, inplace: bool = False) -> Array:
+    """elu with the scales that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return replaced(input, ops.multiply(ops.elu(input, _SELU_ALPHA), _SELU_SCALE), inplace)
+
+
+def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Array:
+    """x where it is positive, else `negative_slope` * x."""
+    return replaced(input, ops.leaky_relu(input, negative_slope), inplace)
+
+
+def prelu(input: Array, weight: Array) -> Array:
+    """leaky_relu whose slope is learned, one for all or one for each channel, which lie along axis 1."""
+    count, ndim = shape_of(weight)[-1] if shape_of(weight) else 1, len(shape_of(input))
+    slope = (
+        ops.reshape(weight, (1,) * min(ndim, 1) + (count,) + (1,) * (ndim - 2)) if count != 1 and ndim > 1 else weight
+    )
+    return ops.where(ops.greater(input, 0), input, ops.multiply(slope, input))
+
+
+def gelu(input: Array, approximate: str = "none") -> Array:
+    """x times the normal distribution function of x, or its approximation by "tanh"."""
+    if approximate not in ("none", "tanh"):
+        raise GraphError(located(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}"))
+    return ops.gelu(input, approximate=approximate == "tanh")
+
+
+def silu(input: Array, inplace: bool = False) -> Array:
+    """x * sigmoid(x)."""
+    return replaced(input, ops.silu(input), inplace)
+
+
+def mish(input: Array, inplace: bool = False) -> Array:
+    """x * tanh(softplus(x)) (Misra, 2019)."""
+    return replaced(input, ops.multiply(input, ops.tanh(ops.softplus(input))), inplace)
+
+
+def hardsigmoid(input: Array, inplace: bool = False) -> Array:
+    """x / 6 + 1 / 2 limited to the range from 0 to 1."""
+    return replaced(input, ops.divide(_between(ops.add(input, 3), 0.0, 6.0), 6), inplace)
+
+
+def hardswish(input: Array, inplace: bool = False) -> Array:
+    """x * hardsigmoid(x) (Howard et al., 2019)."""
+    inner = ops.divide(ops.multiply(input, ops.add(input, 3)), 6)
+    found = ops.where(ops.less_equal(input, -3), 0, ops.where(ops.greater_equal(input, 3), input, inner))
+    return replaced(input, found, inplace)
+
+
+def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds the threshold."""
+    scaled = ops.multiply(input, beta) if beta != 1 else input
+    soft = ops.softplus(scaled)
+    return ops.where(ops.greater(scaled, threshold), input, ops.divide(soft, beta) if beta != 1 else soft)
+
+
+def logsigmoid(input: Array) -> Array:
+    """log(sigmoid(x)), without overflow."""
+    return ops.negative(ops.softplus(ops.negative(input)))
+
+
+def softsign(input: Array) -> Array:
+    """x / (1 + |x|)."""
+    return ops.divide(input, ops.add(ops.abs(input), 1))
+
+
+def tanhshrink(input: Array) -> Array:
+    """x - tanh(x)."""
+    return ops.subtract(input, ops.tanh(input))
+
+
+def softshrink(input: Array, lambd: float = 0.5) -> Array:
+    """x moved by `lambd` towards 0, and 0 where that is nearer."""
+    small = ops.where(ops.less(input, -lambd), ops.add(input, lambd), 0)
+    return ops.where(ops.greater(input, lambd), ops.subtract(input, lambd), small)
+
+
+def hardshrink(input: Array, lambd: float = 0.5) -> Array:
+    """x where |x| exceeds `lambd`, else 0."""
+    return ops.where(ops.greater(ops.abs(input), lambd), input, 0)
+
+
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
+    """x where it exceeds the threshold, else `value`."""
+    return replaced(input, ops.where(ops.greater(input, threshold), input, value), inplace)
+
+
+def sigmoid(input: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return ops.sigmoid(input)
+
+
+def tanh(input: Array) -> Array:
+    """The hyperbolic tangent."""
+    return ops.tanh(input)
+
+
+def _dim(x: Array, dim: int | None) -> int:
+    """The axis, or the one that PyTorch takes where none is named."""
+    return dim if dim is not None else 0 if len(shape_of(x)) in (0, 1, 3) else 1
+
+
+def _typed(x: Array, dtype: Any) -> Array:
+    return x if dtype is None else ops.astype(x, dtype)
+
+
+def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) along an axis."""
+    return ops.softmax(_typed(input, dtype), axis=_dim(input, dim))
+
+
+def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """softmax of -x."""
+    return softmax(ops.negative(input), dim, dtype=dtype)
+
+
+def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """The logarithm of softmax."""
+    return ops.log_softmax(_typed(input, dtype), axis=_dim(input, dim))
+
+
+def glu(input: Array, dim: int = -1) -> Array:
+    """The first half along an axis times the sigmoid of the second. Raises ShapeError for an odd size."""
+    half = shape_of(input)[dim] // 2
+    first, second = (ops.take(input, ops.arange(i * half, i * half + half), axis=dim) for i in (0, 1))
+    if shape_of(input)[dim] % 2:
+        raise GraphError(located(f"glu: the size {shape_of(input)[dim]} is odd; halves need an even one"))
+    return ops.multiply(first, ops.sigmoid(second))
+
+
+def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Array:
+    """A sample of a relaxed one-hot (Jang et al., 2017); `hard` gives a one-hot with the gradient of the relaxed."""
+    unit = ops.uniform(draws.key_for(logits), shape_of(logits), dtype_of(logits))
+    noise = ops.negative(ops.log(ops.negative(ops.log(ops.add(ops.multiply(unit, 1 - 2 * 1e-7), 1e-7)))))
+    soft = ops.softmax(ops.divide(ops.add(logits, noise), tau), axis=dim)
+    if not hard:
+        return soft
+    best = ops.argmax(soft, axis=dim)
+    classes: Any = shape_of(soft)[dim]
+    one = ops.moveaxis(ops.one_hot(best, classes, dtype_of(soft)), -1, dim)
+    return ops.add(ops.subtract(one, ops.stop_gradient(soft)), soft)

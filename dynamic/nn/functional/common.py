@@ -1,0 +1,52 @@
+"""What functions of this folder share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynamic.tensor import Tensor
+from graphs.errors import GraphError, OutOfRangeError, located
+
+Array = Any
+
+
+def replaced(x: Array, result: Array, inplace: bool = True) -> Array:
+    """The result, written over x where that is asked for. Raises GraphError in a trace, InplaceError."""
+    if not inplace:
+        return result
+    if not isinstance(x, Tensor):
+        raise GraphError(located("inplace=True: only a tensor is changed in place; leave it out"))
+    return x._assign(result)
+
+
+def refuse(name: str, remedy: str, **options: Any) -> None:
+    """Raise GraphError for the first option that is not at the value that is supported, a pair (given, supported)."""
+    for option, (given, supported) in options.items():
+        if given is not supported and given != supported:
+            raise GraphError(located(f"{name}: {option}={given!r} is not supported; {remedy}"))
+
+
+def concrete(x: Array) -> np.ndarray[Any, Any] | None:
+    """The array of a tensor; None for a symbol, which has no values yet."""
+    return x._data if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else None
+
+
+def check_indices(name: str, indices: Array, size: Any, besides: int | None = None) -> bool:
+    """Whether all are from 0 to the size, where they are known. Raises OutOfRangeError unless the others are `besides`.
+
+    NumPy counts negative indices from the end; PyTorch refuses them.
+    """
+    array = concrete(indices)
+    if array is None or not isinstance(size, int) or not array.size or array.dtype.kind not in "iu":
+        return False
+    low, high = int(array.min()), int(array.max())
+    if low >= 0 and high < size:
+        return True
+    if besides is not None:
+        rest = array[array != besides]
+        low, high = (int(rest.min()), int(rest.max())) if rest.size else (0, 0)
+    if low < 0 or high >= size:
+        raise OutOfRangeError(located(f"{name}: index {low if low < 0 else high} is not from 0 to {size - 1}"))
+    return False

@@ -1,0 +1,313 @@
+"""Losses with PyTorch's names and options."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dynamic.nn.functional.common import Array, check_indices, refuse
+from graphs import ops
+from graphs.errors import GraphError, located
+from graphs.ops.losses import reduced
+from graphs.ops.shapes import dtype_of, shape_of
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss", "mse_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+IGNORED = -100  # the label that costs nothing by default
+
+
+def _old(name: str, size_average: Any, reduce: Any) -> None:
+    if size_average is not None or reduce is not None:
+        raise GraphError(located(f"{name}: size_average and reduce are not supported; use reduction"))
+
+
+def mse_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Array | None = None,
+) -> Array:
+    """The mean of (input - target) ** 2; with weights, divided by their sum."""
+    _old("mse_loss", size_average, reduce)
+    if weight is not None:
+        refuse("mse_loss", "multiply the result of reduction='none'", weight=(weight, None))
+    if reduction == "mean":  # what most steps call: three ops, no more
+        return ops.mean(ops.square(ops.subtract(input, target)))
+    return ops.mse_loss(input, target, reduction=reduction)
+
+
+def l1_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Array | None = None,
+) -> Array:
+    """The mean of |input - target|."""
+    _old("l1_loss", size_average, reduce)
+    refuse("l1_loss", "multiply the result of reduction='none'", weight=(weight, None))
+    return ops.l1_loss(input, target, reduction=reduction)
+
+
+def smooth_l1_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Array:
+    """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
+    _old("smooth_l1_loss", size_average, reduce)
+    return ops.smooth_l1_loss(input, target, beta, reduction=reduction)
+
+
+def huber_loss(
+    input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
+) -> Array:
+    """d * d / 2 for |d| < delta, else delta * (|d| - delta / 2)."""
+    refuse("huber_loss", "multiply the result of reduction='none'", weight=(weight, None))
+    return ops.huber_loss(input, target, delta, reduction=reduction)
+
+
+def _classes(x: Array) -> int:
+    return 1 if len(shape_of(x)) > 1 else 0
+
+
+def cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    ignore_index: int = IGNORED,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
+    """-log softmax(input)[target], the classes along axis 1; the target may hold probabilities too."""
+    _old("cross_entropy", size_average, reduce)
+    axis = _classes(input)
+    ignored = _ignored("cross_entropy", input, target, ignore_index, axis)
+    axis = -1 if axis == len(shape_of(input)) - 1 else axis
+    return ops.cross_entropy(
+        input,
+        target,
+        weight,
+        ignore_index=ignored,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+        axis=axis,
+    )
+
+
+def _ignored(name: str, x: Array, labels: Array, ignore_index: int, axis: int) -> int | None:
+    """The label that costs nothing; None where no label does, or there are no labels but probabilities."""
+    if dtype_of(labels).kind == "f":
+        return None
+    return None if check_indices(name, labels, shape_of(x)[axis], ignore_index) and ignore_index < 0 else ignore_index
+
+
+def nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    ignore_index: int = IGNORED,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """Minus the log probabilities at their labels, the classes along axis 1."""
+    _old("nll_loss", size_average, reduce)
+    axis = _classes(input)
+    ignored = _ignored("nll_loss", input, target, ignore_index, axis)
+    return ops.nll_loss(input, target, weight, ignore_index=ignored, reduction=reduction, axis=axis)
+
+
+def binary_cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """-target * log(input) - (1 - target) * log(1 - input) for probabilities. Raises GraphError for another shape."""
+    _old("binary_cross_entropy", size_average, reduce)
+    _check_same("binary_cross_entropy", input, target)
+    return ops.binary_cross_entropy(input, target, weight, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Array | None = None,
+) -> Array:
+    """binary_cross_entropy of sigmoid(input), without overflow. Raises GraphError for another shape."""
+    _old("binary_cross_entropy_with_logits", size_average, reduce)
+    _check_same("binary_cross_entropy_with_logits", input, target)
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight, reduction=reduction)
+
+
+def _check_same(name: str, x: Array, target: Array) -> None:
+    if tuple(shape_of(x)) != tuple(shape_of(target)):
+        raise GraphError(
+            located(f"{name}: a target of shape {shape_of(target)} for an input of {shape_of(x)}; reshape one")
+        )
+
+
+def kl_div(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Array:
+    """target * (log(target) - input) for log probabilities."""
+    _old("kl_div", size_average, reduce)
+    return ops.kl_div(input, target, reduction=reduction, log_target=log_target)
+
+
+def poisson_nll_loss(
+    input: Array,
+    target: Array,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """exp(input) - target * input, or of rates input - target * log(input); `full` adds Stirling's term."""
+    _old("poisson_nll_loss", size_average, reduce)
+    log = input if log_input else ops.log(ops.add(input, eps))
+    losses = ops.subtract(ops.exp(input) if log_input else input, ops.multiply(target, log))
+    if full:
+        safe = ops.where(ops.greater(target, 1), target, 1)
+        half = ops.multiply(ops.log(ops.multiply(safe, 2 * math.pi)), 0.5)
+        stirling = ops.add(ops.subtract(ops.multiply(safe, ops.log(safe)), safe), half)
+        losses = ops.add(losses, ops.where(ops.greater(target, 1), stirling, 0))
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Array, target: Array, var: Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Array:
+    """(log(var) + (input - target) ** 2 / var) / 2, the variance at least `eps`, without gradient in that."""
+    var = ops.multiply(ops.add(ops.multiply(input, 0), 1), var) if not hasattr(var, "shape") else var
+    if len(shape_of(var)) == len(shape_of(input)) - 1:
+        var = ops.expand_dims(var, -1)
+    bounded = ops.add(var, ops.stop_gradient(ops.subtract(ops.maximum(var, eps), var)))
+    losses = ops.multiply(ops.add(ops.log(bounded), ops.divide(ops.square(ops.subtract(input, target)), bounded)), 0.5)
+    return reduced(ops.add(losses, 0.5 * math.log(2 * math.pi)) if full else losses, reduction)
+
+
+def margin_ranking_loss(
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """max(0, -target * (input1 - input2) + margin)."""
+    _old("margin_ranking_loss", size_average, reduce)
+    lead = ops.multiply(ops.negative(target), ops.subtract(input1, input2))
+    return reduced(_positive(ops.add(lead, margin)), reduction)
+
+
+def _positive(x: Array) -> Array:
+    """max(0, x), with the gradient 1 at 0, as clamp_min has it."""
+    return ops.where(ops.greater_equal(x, 0), x, 0)
+
+
+def hinge_embedding_loss(
+    input: Array,
+    target: Array,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """input where the target is 1, max(0, margin - input) where it is -1."""
+    _old("hinge_embedding_loss", size_average, reduce)
+    far = ops.where(ops.not_equal(target, 1), _positive(ops.subtract(margin, input)), 0)
+    near = ops.where(ops.not_equal(target, -1), input, 0)
+    return reduced(ops.add(far, near), reduction)
+
+
+def soft_margin_loss(
+    input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Array:
+    """log(1 + exp(-target * input))."""
+    _old("soft_margin_loss", size_average, reduce)
+    return reduced(ops.softplus(ops.multiply(ops.negative(target), input)), reduction)
+
+
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+    """The cosine of the angle between vectors along an axis; no norm counts as less than `eps`."""
+    norms = [_norm_above(x, dim, eps) for x in (x1, x2)]
+    return ops.sum(ops.multiply(ops.divide(x1, norms[0]), ops.divide(x2, norms[1])), axis=dim)
+
+
+def _norm_above(x: Array, dim: int, eps: float) -> Array:
+    norm = ops.vector_norm(x, axis=dim, keepdims=True)
+    return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
+
+
+def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
+    """The p-norm of x1 - x2 + eps along the last axis."""
+    return ops.vector_norm(ops.add(ops.subtract(x1, x2), eps), axis=-1, ord=p, keepdims=keepdim)
+
+
+def cosine_embedding_loss(
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    _old("cosine_embedding_loss", size_average, reduce)
+    product = ops.sum(ops.multiply(input1, input2), axis=-1)
+    squares = [ops.add(ops.sum(ops.square(x), axis=-1), 1e-12) for x in (input1, input2)]
+    cosine = ops.divide(product, ops.sqrt(ops.multiply(*squares)))
+    near = ops.where(ops.equal(target, 1), ops.subtract(1, cosine), 0)
+    far = ops.where(ops.equal(target, -1), _positive(ops.subtract(cosine, margin)), 0)
+    return reduced(ops.add(near, far), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Array:
+    """max(0, margin + distance to the positive - distance to the negative)."""
+    _old("triplet_margin_loss", size_average, reduce)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
+    near = pairwise_distance(anchor, positive, p, eps)
+    return reduced(_positive(ops.add(ops.subtract(near, far), margin)), reduction)

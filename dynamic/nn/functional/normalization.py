@@ -1,0 +1,125 @@
+"""Normalisation with PyTorch's names and options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dynamic.mode import no_grad
+from dynamic.nn.functional.common import Array
+from dynamic.tensor import Tensor
+from graphs import dims, ops
+from graphs.errors import GraphError, ShapeError, located
+from graphs.ops.shapes import dtype_of, shape_of
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "normalize", "rms_norm"]
+
+
+def batch_norm(
+    input: Array,
+    running_mean: Array | None,
+    running_var: Array | None,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Array:
+    """Each channel of f[N, C, ...] brought to mean 0 and variance 1, then scaled and shifted.
+
+    In training by the statistics of the batch, which running ones, if given, take a share of in place; else by those.
+    Raises ValueError for a single value per channel in training, GraphError for running ones in a trace.
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            raise GraphError(located("batch_norm: outside of training it needs running_mean and running_var"))
+        return ops.batch_norm(input, weight, bias, mean=running_mean, variance=running_var, eps=eps)
+    count = dims.product(size for i, size in enumerate(shape_of(input)) if i != 1)
+    if dims.same(count, 1):
+        raise ValueError(
+            f"batch_norm: one value per channel in training, of shape {shape_of(input)}; use a larger batch"
+        )
+    mean, variance = ops.batch_statistics(input)
+    if running_mean is not None and running_var is not None:
+        _move(running_mean, mean, momentum, lambda: 1.0)
+        _move(running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
+    return ops.batch_norm(input, weight, bias, mean=mean, variance=variance, eps=eps)
+
+
+def _move(running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
+    if not (isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray)):
+        raise GraphError(
+            located(
+                "batch_norm: in a trace running statistics cannot change, since a graph changes no tensor; call eval() "
+                "on the module, or make it with track_running_stats=False"
+            )
+        )
+    with no_grad():
+        value = (now._data if isinstance(now, Tensor) else now) * factor()
+        running.copy_((1 - share) * running._data + (share * value).astype(running.dtype))
+
+
+def layer_norm(
+    input: Array,
+    normalized_shape: Sequence[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """The last axes together brought to mean 0 and variance 1, then scaled and shifted. Raises ShapeError."""
+    axes = _last(input, normalized_shape, "layer_norm")
+    centred = ops.subtract(input, ops.mean(input, axis=axes, keepdims=True))
+    spread = ops.sqrt(ops.add(ops.mean(ops.square(centred), axis=axes, keepdims=True), eps))
+    return _affine(ops.divide(centred, spread), weight, bias)
+
+
+def rms_norm(
+    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> Array:
+    """The last axes divided by their root mean square, then scaled. Raises ShapeError."""
+    axes = _last(input, normalized_shape, "rms_norm")
+    eps = float(np.finfo(dtype_of(input)).eps) if eps is None else eps
+    spread = ops.sqrt(ops.add(ops.mean(ops.square(input), axis=axes, keepdims=True), eps))
+    return _affine(ops.divide(input, spread), weight, None)
+
+
+def _last(x: Array, sizes: Sequence[int], name: str) -> tuple[int, ...]:
+    count = len(sizes)
+    if tuple(shape_of(x)[-count:]) != tuple(sizes):
+        raise ShapeError(located(f"{name}: normalized_shape {tuple(sizes)} for an input of shape {shape_of(x)}"))
+    return tuple(range(-count, 0))
+
+
+def _affine(x: Array, weight: Array | None, bias: Array | None) -> Array:
+    scaled = x if weight is None else ops.multiply(x, weight)
+    return scaled if bias is None else ops.add(scaled, bias)
+
+
+def group_norm(
+    input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> Array:
+    """Each group of channels of each example of f[N, C, ...] brought to mean 0 and variance 1."""
+    return ops.group_norm(input, num_groups, weight, bias, eps=eps)
+
+
+def instance_norm(
+    input: Array,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Array:
+    """Each channel of each example brought to mean 0 and variance 1. Raises GraphError for running statistics."""
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        raise GraphError(located("instance_norm: running statistics are not supported; leave them out"))
+    return ops.instance_norm(input, weight, bias, eps=eps)
+
+
+def normalize(input: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+    """Vectors along an axis divided by their p-norm, or by `eps` where that is larger."""
+    norm = ops.vector_norm(input, axis=dim, keepdims=True, ord=p)
+    return ops.divide(input, ops.maximum(norm, eps))

@@ -1,0 +1,217 @@
+"""Layers of products and look-ups."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from dynamic.nn import functional as F
+from dynamic.nn import init
+from dynamic.nn.making import bound_of, empty
+from dynamic.nn.module import Module
+from dynamic.nn.parameter import Parameter
+from graphs import ops
+from graphs.ops.shapes import shape_of
+
+__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "PixelShuffle", "Unflatten", "Upsample"]
+
+
+class Identity(Module):
+    """Gives what it is given; all arguments are ignored."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """The input."""
+        return input
+
+
+class Linear(Module):
+    """x @ weight.T + bias: f[..., in] -> f[..., out]."""
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = empty((out_features, in_features), device, dtype)
+        self.register_parameter("bias", empty((out_features,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values again: uniform within 1 / sqrt(in)."""
+        bound = bound_of(self.in_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Any) -> Any:
+        """f[..., in] -> f[..., out]."""
+        values = self.__dict__
+        weight, bias = values["weight"], values["bias"]
+        return F.linear(input, weight) if bias is None else ops.linear(input, weight, bias)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x1 @ weight @ x2 + bias: f[..., m], f[..., n] -> f[..., out]."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = empty((out_features, in1_features, in2_features), device, dtype)
+        self.register_parameter("bias", empty((out_features,), device, dtype) if bias else None)
+        bound = bound_of(in1_features)
+        for param in self.parameters():
+            init.uniform_(param, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        """f[..., m], f[..., n] -> f[..., out]."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
+        return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Embedding(Module):
+    """Rows of a table: i[...] -> f[..., width]."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        F.common.refuse("Embedding", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
+        F.common.refuse(
+            "Embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False)
+        )
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"padding_idx is one of {num_embeddings} rows, not {padding_idx}")
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        if _weight is None:
+            self.weight = empty((num_embeddings, embedding_dim), device, dtype)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
+        self.weight.requires_grad_(not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Self:
+        """An embedding of these rows, not trained unless `freeze` is False."""
+        rows, width = embeddings.shape
+        return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **options)
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values again: normal, and 0 for the row of padding_idx."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight._data[self.padding_idx] = 0
+
+    def forward(self, input: Any) -> Any:
+        """i[...] -> f[..., width]."""
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Flatten(Module):
+    """The axes from one to another as a single one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Any) -> Any:
+        """The same elements with fewer axes."""
+        shape = shape_of(input)
+        first, last = self.start_dim % len(shape), self.end_dim % len(shape)
+        size = shape[first]
+        for other in shape[first + 1 : last + 1]:
+            size = size * other
+        return ops.reshape(input, (*shape[:first], size, *shape[last + 1 :]))
+
+    def extra_repr(self) -> str:
+        """The axes."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One axis as several."""
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Any) -> Any:
+        """The same elements with more axes."""
+        shape = shape_of(input)
+        axis = self.dim % len(shape)
+        return ops.reshape(input, (*shape[:axis], *self.unflattened_size, *shape[axis + 1 :]))
+
+    def extra_repr(self) -> str:
+        """The axis and its sizes."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class PixelShuffle(Module):
+    """f[..., C * r * r, H, W] -> f[..., C, H * r, W * r]."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Any) -> Any:
+        """The channels as pixels."""
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class Upsample(Module):
+    """`functional.interpolate` as a module."""
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.options = (size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+    def forward(self, input: Any) -> Any:
+        """The input in another size."""
+        return F.interpolate(input, *self.options)

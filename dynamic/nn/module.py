@@ -1,0 +1,386 @@
+"""Module: a function with parameters, as PyTorch's.
+
+What is registered lies in the object's `__dict__` like every other attribute, where Python finds it fastest; `_kinds`
+says which names are parameters, buffers or modules.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dynamic.nn import state, structure
+from dynamic.nn.hooks import Hooks
+from dynamic.nn.parameter import is_parameter, marked
+from dynamic.tensor import Tensor
+from graphs import captured
+from graphs.errors import GraphError, located
+from graphs.ops.dtypes import check_device
+
+PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"
+_BUFFERS = (BUFFER, TRANSIENT)
+
+
+class Module:
+    """A function with parameters, buffers and modules inside it: write `forward`, and call the module.
+
+    Tensors made by `Parameter` and modules are registered when they are assigned to an attribute.
+    """
+
+    _kinds: dict[str, str]
+    _hooks: Hooks | None
+
+    def __init__(self) -> None:
+        vars(self).update(_kinds={}, _hooks=None, _training=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        structure.register(cls)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """`forward` of these arguments, between the hooks that are registered."""
+        hooks = self._hooks
+        return self.forward(*args, **options) if hooks is None else hooks.run(self, args, options)
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        """What the module computes; every module defines its own."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward; write one")
+
+    # Attributes -----------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "training":
+            self._training = value
+            return
+        kind = MODULE if isinstance(value, Module) else PARAMETER if is_parameter(value) else None
+        kinds = vars(self).get("_kinds")
+        if kind is not None:
+            if kinds is None:
+                raise AttributeError(
+                    f"a {kind} is assigned before Module.__init__() was called; call super().__init__()"
+                )
+            kinds[name] = kind
+        elif kinds and kinds.get(name) in (PARAMETER, MODULE) and value is not None:
+            raise TypeError(f"{name!r} is a {kinds[name]}, and cannot become a {type(value).__name__}; delete it first")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        self._kinds.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        if "_kinds" not in vars(self) and not name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; does its __init__ call super().__init__()?")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def training(self) -> bool:
+        """Whether dropout and batch norm behave as in training; a graph compiled for one does not serve the other."""
+        return bool(captured.read(self, "_training"))
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Register a parameter, or None in its place."""
+        self._registered(name, PARAMETER, param)
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Register a tensor that is no parameter; `persistent` ones are part of the state dict."""
+        self._registered(name, BUFFER if persistent else TRANSIENT, tensor)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Register a module, or None in its place."""
+        self._registered(name, MODULE, module)
+
+    register_module = add_module
+
+    def _registered(self, name: str, kind: str, value: Any) -> None:
+        if "_kinds" not in vars(self):
+            raise AttributeError(f"a {kind} is registered before Module.__init__() was called; call super().__init__()")
+        if "." in name or not name:
+            raise KeyError(f"the name of a {kind} has a character and no dot, unlike {name!r}")
+        if hasattr(self, name) and name not in self._kinds:
+            raise KeyError(f"attribute {name!r} is there already; choose another name")
+        if value is not None and kind == PARAMETER and not is_parameter(value):
+            raise TypeError(f"{name!r} is a {type(value).__name__}, no parameter; write nn.Parameter(...)")
+        self._kinds[name] = kind
+        vars(self)[name] = value
+
+    def _of(self, *kinds: str) -> Iterator[tuple[str, Any]]:
+        values = vars(self)
+        return ((name, values[name]) for name, kind in self._kinds.items() if kind in kinds)
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]:
+        return MappingProxyType(dict(self._of(PARAMETER)))
+
+    @property
+    def _buffers(self) -> Mapping[str, Any]:
+        return MappingProxyType(dict(self._of(*_BUFFERS)))
+
+    @property
+    def _modules(self) -> Mapping[str, Any]:
+        return MappingProxyType(dict(self._of(MODULE)))
+
+    # What is in it ---------------------------------------------------------------------------------------------
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """The module itself and all that are in it, with their names; each once."""
+        seen = set() if memo is None else memo
+        if self in seen:
+            return
+        if remove_duplicate:
+            seen.add(self)
+        yield prefix, self
+        for name, child in self._of(MODULE):
+            if child is not None:
+                yield from child.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """The module itself and all that are in it."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that are attributes of this one, with their names; each once."""
+        seen = set[int]()
+        for name, child in self._of(MODULE):
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                yield name, child
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are attributes of this one."""
+        return (child for _, child in self.named_children())
+
+    def _named(
+        self, kinds: tuple[str, ...], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        seen = set[int]()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in module._of(*kinds):
+                if value is not None and id(value) not in seen:
+                    if remove_duplicate:
+                        seen.add(id(value))
+                    yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """The parameters with their names; each once."""
+        return self._named((PARAMETER,), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """The parameters; each once."""
+        return (value for _, value in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """The buffers with their names; each once."""
+        return self._named(_BUFFERS, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """The buffers; each once."""
+        return (value for _, value in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a name with dots. Raises AttributeError where there is none."""
+        found: Any = self
+        for part in filter(None, target.split(".")):
+            found = getattr(found, part)
+        if not isinstance(found, Module):
+            raise AttributeError(f"{target!r} is no module")
+        return found
+
+    def get_parameter(self, target: str) -> Any:
+        """The parameter of a name with dots. Raises AttributeError where there is none."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if module._kinds.get(name) != PARAMETER:
+            raise AttributeError(f"{target!r} is no parameter")
+        return vars(module)[name]
+
+    def get_buffer(self, target: str) -> Any:
+        """The buffer of a name with dots. Raises AttributeError where there is none."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if module._kinds.get(name) not in _BUFFERS:
+            raise AttributeError(f"{target!r} is no buffer")
+        return vars(module)[name]
+
+    # Changes ---------------------------------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call a function with every module in this one, and then with this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Let this module and all in it behave as in training, or with False as in evaluation."""
+        for module in self.modules():
+            module._training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Let this module and all in it behave as in evaluation."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let all parameters require a gradient, or none."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Take the gradients of all parameters away, or with `set_to_none=False` make them 0."""
+        for param in self._all(PARAMETER):
+            param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
+
+    def _all(self, kind: str) -> Iterator[Any]:
+        """All that is of a kind here and in the modules inside, maybe more than once: `parameters` without names."""
+        values = self.__dict__
+        for name, found in values["_kinds"].items():
+            value = values[name]
+            if value is None:
+                continue
+            if found == kind:
+                yield value
+            elif found == MODULE:
+                yield from value._all(kind)
+
+    def _converted(self, convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Self:
+        for value in {id(v): v for v in itertools.chain(self.parameters(), self.buffers())}.values():
+            array = convert(value._data)
+            if array is not value._data:
+                value.data = array
+                value.grad = None if value.grad is None else Tensor(convert(value.grad._data))
+        return self
+
+    def _floats(self, dtype: npt.DTypeLike) -> Self:
+        return self._converted(lambda array: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
+
+    def float(self) -> Self:
+        """All parameters and buffers of floats as float32."""
+        return self._floats(np.float32)
+
+    def double(self) -> Self:
+        """All parameters and buffers of floats as float64."""
+        return self._floats(np.float64)
+
+    def half(self) -> Self:
+        """All parameters and buffers of floats as float16."""
+        return self._floats(np.float16)
+
+    def to(self, *args: Any, **options: Any) -> Self:
+        """The module with its floats in a dtype. Raises ValueError for a device that is not the CPU."""
+        for given in (*args, *options.values()):
+            if isinstance(given, Tensor):
+                self._floats(given.dtype)
+            elif given is None or isinstance(given, bool):
+                continue
+            elif isinstance(given, str) and given.partition(":")[0] in ("cpu", "cuda", "mps", "xpu", "meta"):
+                check_device(given)
+            elif hasattr(given, "type") and isinstance(given.type, str):  # a device as an object
+                check_device(given.type)
+            else:
+                self._floats(given)
+        return self
+
+    def cpu(self) -> Self:
+        """The module itself."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Raises GraphError: all arrays are on the CPU."""
+        raise GraphError(
+            located("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
+        )
+
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Raises GraphError: a module runs as it is, and its functions compile in the static engine."""
+        raise GraphError(
+            located("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
+        )
+
+    # Hooks -----------------------------------------------------------------------------------------------------
+
+    def _hooked(self) -> Hooks:
+        if self._hooks is None:
+            vars(self)["_hooks"] = Hooks()
+        hooks: Hooks = vars(self)["_hooks"]
+        return hooks
+
+    def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
+        """Call `hook(module, args)` before `forward`; what it returns replaces the arguments."""
+        return self._hooked().add("before", hook, prepend, with_kwargs)
+
+    def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
+        """Call `hook(module, args, output)` after `forward`; what it returns replaces the output."""
+        return self._hooked().add("after", hook, prepend, with_kwargs)
+
+    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """Raises GraphError: gradients are seen by hooks of tensors."""
+        raise GraphError(
+            located(
+                "register_full_backward_hook: modules have no backward hooks; register_hook on the output in a forward "
+                "hook, or on the parameters"
+            )
+        )
+
+    register_backward_hook = register_full_backward_pre_hook = register_full_backward_hook
+
+    # State -----------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """All parameters and persistent buffers by name; they share memory with the module."""
+        return state.state_dict(self, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Copy values into parameters and buffers of the same names; returns what was missing or unexpected.
+
+        Raises RuntimeError for another shape, and with `strict` for missing and unexpected names.
+        """
+        return state.load_state_dict(self, state_dict, strict, assign)
+
+    # Copies and text -------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = memo[id(self)] = type(self).__new__(type(self))
+        made.__setstate__(copy.deepcopy(vars(self), memo))
+        return made
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        vars(self).update(values)
+        for _, param in self._of(PARAMETER):
+            if type(param) is Tensor:
+                marked(param)
+
+    def extra_repr(self) -> str:
+        """What `repr` says besides the modules inside."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._of(MODULE)]
+        if not children:
+            return f"{self._get_name()}({extra})"
+        lines = [*extra.split("\n"), *children] if extra else children
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *vars(self)})
+
+
+structure.register(Module)

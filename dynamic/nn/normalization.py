@@ -1,0 +1,236 @@
+"""Normalisation layers, and the slope that prelu learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynamic.nn import functional as F
+from dynamic.nn import init
+from dynamic.nn.making import full
+from dynamic.nn.module import Module
+from dynamic.tensor import Tensor
+from graphs.errors import GraphError, ShapeError, located
+from graphs.ops.shapes import shape_of
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "PReLU", "RMSNorm",
+]  # fmt: skip
+
+
+class _Affine(Module):
+    """Something with a scale and a shift, both of which may be missing."""
+
+    def _scaled(self, shape: tuple[int, ...], affine: bool, bias: bool, device: Any, dtype: Any) -> None:
+        self.register_parameter("weight", full(shape, 1.0, device, dtype) if affine else None)
+        self.register_parameter("bias", full(shape, 0.0, device, dtype) if affine and bias else None)
+
+    def reset_parameters(self) -> None:
+        """Scale 1 and shift 0 again."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class _BatchNorm(_Affine):
+    axes: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self._scaled((num_features,), affine, True, device, dtype)
+        kind = np.float32 if dtype is None else dtype
+        for name, value in (("running_mean", 0), ("running_var", 1)):
+            tensor = Tensor(np.full(num_features, value, kind)) if track_running_stats else None
+            self.register_buffer(name, tensor)
+        self.register_buffer("num_batches_tracked", Tensor(np.zeros((), np.int64)) if track_running_stats else None)
+
+    def reset_running_stats(self) -> None:
+        """Mean 0 and variance 1 again."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def forward(self, input: Any) -> Any:
+        """By the statistics of the batch in training, by the running ones else, where there are any."""
+        if len(shape_of(input)) not in self.axes:
+            raise ShapeError(
+                located(f"{type(self).__name__}: an input of {self.axes} axes, not of shape {shape_of(input)}")
+            )
+        training = self.training
+        share = self.momentum or 0.0
+        if training and self.running_mean is not None and isinstance(input, (Tensor, np.ndarray)):
+            self.num_batches_tracked._data[...] += 1
+            share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        by_batch = training or self.running_mean is None
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, by_batch, share, self.eps
+        )
+
+    def extra_repr(self) -> str:
+        """The options."""
+        sizes = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        return f"{sizes}, affine={self.affine}, track_running_stats={self.track_running_stats}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch norm of f[N, C] or f[N, C, L]."""
+
+    axes = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch norm of f[N, C, H, W]."""
+
+    axes = (4,)
+
+
+class LayerNorm(_Affine):
+    """The last axes together brought to mean 0 and variance 1, then scaled and shifted."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._scaled(self.normalized_shape, elementwise_affine, bias, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        """f[..., *normalized_shape], of the same shape."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(_Affine):
+    """The last axes divided by their root mean square, then scaled."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        weight = full(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+        self.bias = None
+
+    def forward(self, input: Any) -> Any:
+        """f[..., *normalized_shape], of the same shape."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(_Affine):
+    """Each group of channels of each example brought to mean 0 and variance 1."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"{num_channels} channels do not divide into {num_groups} groups")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self._scaled((num_channels,), affine, True, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        """f[N, C, ...], of the same shape."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class _InstanceNorm(_Affine):
+    axes = 1
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if track_running_stats:
+            raise GraphError(located("InstanceNorm: track_running_stats=True is not supported; leave it out"))
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self._scaled((num_features,), affine, True, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        """f[N, C, ...], of the same shape."""
+        if len(shape_of(input)) == self.axes + 1:
+            found = F.instance_norm(input[None], None, None, self.weight, self.bias, eps=self.eps)
+            return found[0]
+        return F.instance_norm(input, None, None, self.weight, self.bias, eps=self.eps)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance norm of f[N, C, L] or f[C, L]."""
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance norm of f[N, C, H, W] or f[C, H, W]."""
+
+    axes = 2
+
+
+class PReLU(Module):
+    """leaky_relu whose slope is learned, one for all or one for each channel."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.weight = full((num_parameters,), init, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        """The same shape."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """The number of slopes."""
+        return f"num_parameters={self.num_parameters}"

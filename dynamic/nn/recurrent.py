@@ -1,0 +1,309 @@
+"""Recurrent layers: a step for each position of a sequence, with PyTorch's gates, names and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamic.nn import functional as F
+from dynamic.nn import init
+from dynamic.nn.making import bound_of, empty
+from dynamic.nn.module import Module
+from dynamic.tensor import Tensor
+from graphs import ops
+from graphs.errors import GraphError, ShapeError, located
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.slicing import cut
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+
+Array = Any
+State = tuple[Array, ...]
+Step = Callable[[Array, State, Array, Array], State]  # (x's part of the gates, state, weight_hh.T, bias_hh)
+
+
+def _rnn_step(activation: Callable[[Array], Array]) -> Step:
+    def step(gates: Array, state: State, weight: Array, bias: Array) -> State:
+        return (activation(gates + state[0] @ weight if bias is None else _with_state(gates, state, weight, bias)),)
+
+    return step
+
+
+def _with_state(gates: Array, state: State, weight: Array, bias: Array | None) -> Array:
+    """The gates of input and state; a bias that is the same for both has gone into the first, and is None here."""
+    product = state[0] @ weight
+    return gates + (product if bias is None else product + bias)
+
+
+def _parts(gates: Array, count: int) -> list[Array]:
+    size = shape_of(gates)[-1] // count
+    return [cut(gates, 1, i * size, (i + 1) * size) for i in range(count)]
+
+
+def _lstm_step(gates: Array, state: State, weight: Array, bias: Array) -> State:
+    cell = state[1]
+    i, f, g, o = _parts(_with_state(gates, state, weight, bias), 4)
+    cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(cell), cell
+
+
+def _gru_step(gates: Array, state: State, weight: Array, bias: Array) -> State:
+    (hidden,) = state
+    product = hidden @ weight
+    reset, update, new = _parts(gates, 3)
+    reset_h, update_h, new_h = _parts(product if bias is None else product + bias, 3)
+    z = ops.sigmoid(update + update_h)
+    n = ops.tanh(new + ops.sigmoid(reset + reset_h) * new_h)
+    return (n + z * (hidden - n),)
+
+
+_STEPS: dict[str, tuple[int, Step]] = {  # how many gates there are, and the step
+    "tanh": (1, _rnn_step(ops.tanh)),
+    "relu": (1, _rnn_step(ops.relu)),
+    "lstm": (4, _lstm_step),
+    "gru": (3, _gru_step),
+}
+
+
+def _shares(kind: str, b_ih: Array | None, b_hh: Array | None) -> tuple[Array | None, Array | None]:
+    """The biases of both parts; added once, before the steps, where the gates are a sum of both."""
+    if kind == "gru" or b_ih is None:
+        return b_ih, b_hh
+    return ops.add(b_ih, b_hh), None
+
+
+def _zeros(like: Array, *shape: Any) -> Array:
+    return ops.zeros(shape, dtype=dtype_of(like))
+
+
+# Layers -----------------------------------------------------------------------------------------------------------
+
+
+class _Recurrent(Module):
+    kind = "tanh"
+    states = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        proj_size: int = 0,
+    ) -> None:
+        super().__init__()
+        F.common.refuse(type(self).__name__, "put a Linear after it", proj_size=(proj_size, 0))
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
+        gates = _STEPS[self.kind][0] * hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            for suffix in self._suffixes(layer):
+                setattr(self, f"weight_ih_{suffix}", empty((gates, width), device, dtype))
+                setattr(self, f"weight_hh_{suffix}", empty((gates, hidden_size), device, dtype))
+                if bias:
+                    setattr(self, f"bias_ih_{suffix}", empty((gates,), device, dtype))
+                    setattr(self, f"bias_hh_{suffix}", empty((gates,), device, dtype))
+        self.reset_parameters()
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"l{layer}", f"l{layer}_reverse"][: 1 + self.bidirectional]
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values again: uniform within 1 / sqrt(hidden)."""
+        bound = bound_of(self.hidden_size)
+        for param in self.parameters():
+            init.uniform_(param, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: parameters lie where they lie."""
+
+    def forward(self, input: Array, hx: Any = None) -> tuple[Array, Any]:
+        """f[T, N, in], or f[N, T, in] with batch_first, or f[T, in] -> what each step gives, and the last state.
+
+        Raises ShapeError for another number of axes or another width, GraphError for a packed sequence.
+        """
+        if not hasattr(input, "shape"):
+            raise GraphError(
+                located(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss")
+            )
+        ndim = len(shape_of(input))
+        if ndim not in (2, 3) or shape_of(input)[-1] != self.input_size:
+            raise ShapeError(
+                located(f"{type(self).__name__}: f[T, N, {self.input_size}] is needed, not shape {shape_of(input)}")
+            )
+        single, swapped = ndim == 2, self.batch_first and ndim == 3
+        xs = ops.expand_dims(input, 1) if single else ops.permute_dims(input, (1, 0, 2)) if swapped else input
+        states = self._start(xs, hx, single)
+        outputs, last = self._layers(xs, states)
+        if single:
+            outputs, last = ops.squeeze(outputs, 1), [ops.squeeze(one, 1) for one in last]
+        outputs = ops.permute_dims(outputs, (1, 0, 2)) if swapped else outputs
+        return outputs, tuple(last) if self.states > 1 else last[0]
+
+    def _start(self, xs: Array, hx: Any, single: bool) -> list[Array]:
+        """The first states, f[layers, N, hidden] each. Raises ShapeError for one of another shape."""
+        shape = (self.num_layers * (1 + self.bidirectional), shape_of(xs)[1], self.hidden_size)
+        if hx is None:
+            return [_zeros(xs, *shape)] * self.states
+        states = list(hx) if self.states > 1 else [hx]
+        states = [ops.expand_dims(one, 1) for one in states] if single else states
+        if any(tuple(shape_of(one)) != tuple(shape) for one in states):
+            raise ShapeError(located(f"{type(self).__name__}: a state of shape {shape} is needed"))
+        return states
+
+    def _layers(self, xs: Array, states: list[Array]) -> tuple[Array, list[Array]]:
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for suffix in self._suffixes(layer):
+                output, state = self._run(xs, tuple(one[len(last)] for one in states), suffix)
+                outputs.append(output)
+                last.append(state)
+            xs = outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1)
+            if self.dropout and layer < self.num_layers - 1:
+                xs = F.dropout(xs, self.dropout, self.training)
+        return xs, [ops.stack([state[i] for state in last]) for i in range(self.states)]
+
+    def _run(self, xs: Array, state: State, suffix: str) -> tuple[Array, State]:
+        """One layer in one direction: f[T, N, in] -> f[T, N, hidden], and the last state."""
+        values = vars(self)
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        w_ih, w_hh, b_ih, b_hh = (values.get(f"{name}_{suffix}") for name in names)
+        step = _STEPS[self.kind][1]
+        b_ih, b_hh = _shares(self.kind, b_ih, b_hh)
+        # At once for all steps. Where nobody differentiates the input, step by step: the gradient of a slice is as
+        # large as the whole, and so costs more than a product.
+        apart = isinstance(xs, Tensor) and not xs.requires_grad
+        gates, w_ih, w_hh = xs if apart else F.linear(xs, w_ih, b_ih), ops.permute_dims(w_ih), ops.permute_dims(w_hh)
+        places = list(range(shape_of(xs)[0]))
+        backwards = suffix.endswith("reverse")
+        outputs = []
+        for t in reversed(places) if backwards else places:
+            now = gates[t]
+            if apart:
+                now = now @ w_ih if b_ih is None else now @ w_ih + b_ih
+            state = step(now, state, w_hh, b_hh)
+            outputs.append(state[0])
+        return ops.stack(outputs[::-1] if backwards else outputs), state
+
+    def extra_repr(self) -> str:
+        """The options."""
+        extra = f"{self.input_size}, {self.hidden_size}"
+        for name, usual in (("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0)):
+            extra += "" if getattr(self, name) == usual else f", {name}={getattr(self, name)}"
+        return extra + (", bidirectional=True" if self.bidirectional else "")
+
+
+class RNN(_Recurrent):
+    """h = tanh(W x + U h + b) along a sequence, or relu."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.__dict__["kind"] = nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997), its gates in the order i, f, g, o."""
+
+    kind = "lstm"
+    states = 2
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units (Cho et al., 2014), the gates in the order reset, update, new."""
+
+    kind = "gru"
+
+
+# Cells ------------------------------------------------------------------------------------------------------------
+
+
+class _Cell(Module):
+    kind = "tanh"
+    states = 1
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        gates = _STEPS[self.kind][0] * hidden_size
+        self.weight_ih = empty((gates, input_size), device, dtype)
+        self.weight_hh = empty((gates, hidden_size), device, dtype)
+        self.register_parameter("bias_ih", empty((gates,), device, dtype) if bias else None)
+        self.register_parameter("bias_hh", empty((gates,), device, dtype) if bias else None)
+        bound = bound_of(hidden_size)
+        for param in self.parameters():
+            init.uniform_(param, -bound, bound)
+
+    def forward(self, input: Array, hx: Any = None) -> Any:
+        """f[N, in] or f[in], and the state -> the next state."""
+        single = len(shape_of(input)) == 1
+        x = ops.expand_dims(input, 0) if single else input
+        if hx is None:
+            state: State = (_zeros(x, shape_of(x)[0], self.hidden_size),) * self.states
+        else:
+            state = tuple(hx) if self.states > 1 else (hx,)
+            state = tuple(ops.expand_dims(one, 0) for one in state) if single else state
+        b_ih, b_hh = _shares(self.kind, self.bias_ih, self.bias_hh)
+        gates = F.linear(x, self.weight_ih, b_ih)
+        state = _STEPS[self.kind][1](gates, state, ops.permute_dims(self.weight_hh), b_hh)
+        state = tuple(ops.squeeze(one, 0) for one in state) if single else state
+        return state if self.states > 1 else state[0]
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """One step of an RNN."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.__dict__["kind"] = nonlinearity
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTMCell(_Cell):
+    """One step of an LSTM: the state is a pair (hidden, cell)."""
+
+    kind = "lstm"
+    states = 2
+
+
+class GRUCell(_Cell):
+    """One step of a GRU."""
+
+    kind = "gru"

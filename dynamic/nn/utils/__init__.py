@@ -1,0 +1,87 @@
+"""Clipping of gradients, parameters as one vector, and padding of sequences, with PyTorch's names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynamic.mode import no_grad
+from dynamic.nn.utils import rnn, stateless
+from dynamic.tensor import Tensor
+from graphs import ops
+from graphs.errors import GraphError, located
+
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
+    "stateless",
+    "vector_to_parameters",
+]  # fmt: skip
+
+
+def _grads(parameters: Any) -> list[np.ndarray[Any, Any]]:
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [param.grad._data for param in listed if param.grad is not None]
+
+
+def _norm(arrays: Sequence[np.ndarray[Any, Any]], kind: float) -> Any:
+    norms = [np.linalg.norm(array.ravel(), kind) for array in arrays]
+    return np.linalg.norm(np.stack(norms), kind) if norms else np.zeros((), np.float32)
+
+
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors as one vector. Raises RuntimeError where it is not finite and that is asked for."""
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm = _norm([tensor._data for tensor in listed], float(norm_type))
+    if error_if_nonfinite and not math.isfinite(norm):
+        raise RuntimeError(
+            f"the norm of order {norm_type} of the gradients is {norm}; look for the first that is not finite"
+        )
+    return Tensor(np.asarray(norm))
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale all gradients together, in place, so that their norm is at most `max_norm`; returns what it was."""
+    grads = _grads(list(parameters) if not isinstance(parameters, Tensor) else parameters)
+    norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)
+    factor = np.minimum(float(max_norm) / (norm._data + 1e-6), 1.0)
+    for grad in grads:
+        np.multiply(grad, factor.astype(grad.dtype), out=grad)
+    return norm
+
+
+clip_grad_norm = clip_grad_norm_
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limit every element of the gradients, in place, to the range from -clip_value to clip_value."""
+    for grad in _grads(parameters):
+        np.clip(grad, -float(clip_value), float(clip_value), out=grad)
+
+
+def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+    """All parameters as one vector, a recorded op."""
+    return ops.concat([ops.reshape(param, (-1,)) for param in parameters])
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+    """Write a vector into parameters, in place. Raises GraphError for another number of elements."""
+    listed = list(parameters)
+    total = sum(param._data.size for param in listed)
+    if vec._data.size != total:
+        raise GraphError(located(f"vector_to_parameters: {vec._data.size} elements for parameters of {total}"))
+    first = 0
+    with no_grad():
+        for param in listed:
+            param.copy_(vec._data[first : first + param._data.size].reshape(param.shape))
+            first += param._data.size

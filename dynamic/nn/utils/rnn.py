@@ -1,0 +1,33 @@
+"""Sequences of several lengths, padded. Packed sequences are not supported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphs import ops
+from graphs.errors import GraphError, located
+from graphs.ops.shapes import shape_of
+
+__all__ = ["pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
+
+
+def pad_sequence(
+    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    """f[T, ...] of several lengths -> f[longest, N, ...], or f[N, longest, ...] with batch_first."""
+    longest = max(shape_of(one)[0] for one in sequences)
+    padded = []
+    for one in sequences:
+        missing = longest - shape_of(one)[0]
+        border = (missing, 0) if padding_side == "left" else (0, missing)
+        padded.append(ops.pad(one, [border, *[(0, 0)] * (len(shape_of(one)) - 1)], padding_value))
+    return ops.stack(padded, axis=0 if batch_first else 1)
+
+
+def _packed(*args: Any, **options: Any) -> Any:
+    """Raises GraphError: packed sequences are not supported."""
+    raise GraphError(located("packed sequences are not supported; use pad_sequence, and mask what follows the end"))
+
+
+pack_padded_sequence = pack_sequence = pad_packed_sequence = _packed

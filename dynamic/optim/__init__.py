@@ -1,0 +1,11 @@
+"""PyTorch's optimizers, which change parameters in place, over the pure functions of `graphs.optim`."""
+
+from dynamic.optim import lr_scheduler
+from dynamic.optim.algorithms import SGD, Adagrad, Adam, AdamW, RMSprop, missing
+from dynamic.optim.optimizer import Optimizer
+
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+
+
+def __getattr__(name: str) -> object:
+    missing(name)

@@ -1,0 +1,150 @@
+"""Optimizer: what PyTorch's classes keep between steps, over the pure functions of `graphs.optim`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynamic.inplace import assign
+from dynamic.mode import enable_grad, no_grad
+from dynamic.tensor import Tensor
+from graphs import optim
+from graphs.errors import GraphError, located
+
+Group = dict[str, Any]
+
+
+class Optimizer:
+    """Changes parameters in place by their gradients.
+
+    `rule` is the update of a group, and `slots` says what PyTorch calls each part of its state.
+    """
+
+    slots: Mapping[str, str] = {}
+    counts = True  # whether the state of a parameter knows how many steps it has seen
+
+    def __init__(self, params: Any, defaults: Group) -> None:
+        """Raises ValueError for no parameters, TypeError for what is no tensor."""
+        self.defaults = defaults
+        self.param_groups: list[Group] = []
+        self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
+        if isinstance(params, Tensor):
+            raise TypeError("params is an iterable of tensors or of dicts, not one tensor; write [param]")
+        groups = list(params)
+        if not groups:
+            raise ValueError("an optimizer without parameters; has the module any?")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add parameters with options of their own. Raises ValueError for one that is there already."""
+        params = param_group["params"]
+        listed = [params] if isinstance(params, Tensor) else [p[1] if isinstance(p, tuple) else p for p in params]
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        for param in listed:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"an optimizer changes tensors, not a {type(param).__name__}")
+            if not param.is_leaf:
+                raise ValueError("an optimizer changes leaves; this tensor was made by an op")
+            if id(param) in known:
+                raise ValueError("a parameter is in two groups")
+            known.add(id(param))
+        unknown = [name for name in param_group if name not in self.defaults and name not in ("params", "initial_lr")]
+        if unknown:
+            raise ValueError(f"{type(self).__name__} has no option {', '.join(unknown)}")
+        group = {**self.defaults, **param_group, "params": listed}
+        self.rule(group)  # raises for options that do not fit
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Take all gradients away, or with `set_to_none=False` make them 0."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; what the closure, called first, returns."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                rule = self.rule(group)
+                for count, params in self._together(group):
+                    self._update(rule, group, count, params)
+        return loss
+
+    def _together(self, group: Group) -> Iterator[tuple[int, list[Any]]]:
+        """The parameters of a group that have gradients, those with the same number of steps together."""
+        found: dict[int, list[Any]] = defaultdict(list)
+        for param in group["params"]:
+            if param.grad is not None:
+                state = self.state[param]
+                found[int(state.get("step", 1 if state else 0))].append(param)
+        return iter(found.items())
+
+    def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
+        arrays = [param._data for param in params]
+        sign = -1 if group.get("maximize") else 1
+        grads = [param.grad._data if sign == 1 else -param.grad._data for param in params]
+        states = [self.state[param] for param in params]
+        if count == 0:
+            state = rule.init(arrays)
+        else:
+            names = [slot for slot, name in self.slots.items() if name in states[0]]
+            state = {slot: [one[self.slots[slot]]._data for one in states] for slot in names}
+            state["count"] = np.asarray(count)
+        new, state = rule.update(grads, state, arrays)
+        for i, (param, one) in enumerate(zip(params, states, strict=True)):
+            assign(param, Tensor(new[i]))
+            if self.counts:
+                one["step"] = Tensor(np.asarray(count + 1, np.float32))
+            one.update({name: Tensor(state[slot][i]) for slot, name in self.slots.items() if slot in state})
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by the number of the parameter, and the options of the groups."""
+        numbers = {id(p): i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
+        state = {numbers[id(param)]: dict(values) for param, values in self.state.items() if values}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over state and options. Raises ValueError for groups of other sizes."""
+        groups = state_dict["param_groups"]
+        sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}")
+        params: dict[int, Any] = {}
+        for mine, theirs in zip(self.param_groups, groups, strict=True):
+            params.update(zip(theirs["params"], mine["params"], strict=True))
+            mine.update({name: value for name, value in theirs.items() if name != "params"})
+        self.state = defaultdict(dict)
+        for number, values in state_dict["state"].items():
+            self.state[params[number]] = {k: _copied(v, params[number]) for k, v in values.items() if v is not None}
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group) if k != "params")]
+        return "\n".join([*lines, ")"])
+
+
+def _copied(value: Any, param: Tensor) -> Tensor:
+    array = np.array(value)
+    return Tensor(array.astype(param.dtype) if array.shape == param.shape and array.ndim else array)
+
+
+def options(name: str, given: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
+    """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
+    for option, value in given.items():
+        if value and option not in supported:
+            raise GraphError(located(f"{name}: {option}={value!r} is not supported; leave it out"))

@@ -1,0 +1,173 @@
+"""Batches of a data set: which examples, and how they become tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynamic.nn import draws
+from dynamic.tensor import Tensor
+from dynamic.utils.data.datasets import IterableDataset
+from graphs import ops
+from graphs.errors import GraphError, located
+
+
+class Sampler:
+    """An order of examples: define `__iter__`, and `__len__`."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError("a sampler defines __iter__")
+
+
+class SequentialSampler(Sampler):
+    """One after another."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """Mixed anew in each pass."""
+
+    def __init__(
+        self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+    ) -> None:
+        super().__init__(data_source)
+        self.replacement, self.generator = replacement, generator
+        self.num_samples = len(data_source) if num_samples is None else num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            return iter(draws.integers(count, wanted, self.generator).tolist())
+        rounds = [draws.permutation(count, self.generator) for _ in range(math.ceil(wanted / count))] if count else []
+        return iter(np.concatenate(rounds)[:wanted].tolist() if rounds else [])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """These examples, mixed anew in each pass."""
+
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+        super().__init__()
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[i] for i in draws.permutation(len(self.indices), self.generator).tolist())
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class BatchSampler(Sampler):
+    """The examples of a sampler in batches."""
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
+        super().__init__()
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        batch: list[Any] = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler) / self.batch_size
+        return math.floor(count) if self.drop_last else math.ceil(count)
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Examples as one: tensors, arrays and numbers stacked, containers entry by entry, strings as a list."""
+    first = batch[0]
+    if isinstance(first, (Tensor, np.ndarray, np.generic)):
+        return ops.stack([x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in batch])
+    if isinstance(first, bool | int):
+        return Tensor(np.array(batch))
+    if isinstance(first, float):
+        return Tensor(np.array(batch, np.float64))
+    if isinstance(first, Mapping):
+        return {key: default_collate([one[key] for one in batch]) for key in first}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(default_collate, zip(*batch, strict=True)))
+    if isinstance(first, (tuple, list)):
+        return [default_collate(column) for column in zip(*batch, strict=True)]
+    return list(batch)
+
+
+_ABOUT_WORKERS = ("in_order", "persistent_workers", "pin_memory_device", "prefetch_factor")  # of which there are none
+
+
+class DataLoader:
+    """Batches of a data set, made in this process.
+
+    Raises GraphError for worker processes, ValueError for options that exclude each other.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        **more: Any,
+    ) -> None:
+        if num_workers:
+            raise GraphError(located(f"DataLoader: num_workers={num_workers}, but batches are made here; leave it out"))
+        unknown = [name for name in more if name not in _ABOUT_WORKERS]
+        if unknown:
+            raise TypeError(f"DataLoader has no option {', '.join(unknown)}")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler and shuffle exclude each other")
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.num_workers, self.pin_memory, self.generator = num_workers, pin_memory, generator
+        self._is_iterable = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
+        if sampler is None and not self._is_iterable:
+            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        self.sampler: Iterable[Any] = dataset if self._is_iterable else sampler
+        if batch_sampler is None and batch_size is not None:
+            batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
+        self.batch_sampler = batch_sampler
+        self.collate_fn = collate_fn or (_single if batch_sampler is None else default_collate)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.batch_sampler is None:
+            return (self.collate_fn(self._example(index)) for index in self.sampler)
+        return (self.collate_fn([self._example(index) for index in batch]) for batch in self.batch_sampler)
+
+    def _example(self, index: Any) -> Any:
+        return index if self._is_iterable else self.dataset[index]
+
+    def __len__(self) -> int:
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
+
+
+def _single(example: Any) -> Any:
+    """An example that is no batch: its arrays and numbers as tensors, its containers as they are."""
+    if isinstance(example, np.ndarray | np.generic):
+        return Tensor(np.asarray(example))
+    return type(example)(map(_single, example)) if type(example) in (tuple, list) else example

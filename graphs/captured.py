@@ -1,0 +1,66 @@
+"""What a traced function reads besides its arguments, so that a compiled graph reads it again in each call.
+
+A tensor of the dynamic engine is an input: its array is read when the graph is called. `Fresh` is one that is made
+anew in each call, such as a key for random numbers. A `Guard` is an attribute that Python decided by: a graph serves
+only while it has the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from graphs.spec import TensorSpec, spec_of
+
+
+class Source(Protocol):
+    """Something whose array is an input of every graph that reads it."""
+
+    def captured_array(self) -> Any:
+        """The array it has now."""
+
+
+class Guard(NamedTuple):
+    """An attribute that a trace has read, and its value then."""
+
+    owner: Any
+    attribute: str
+    value: Any
+
+    def now(self) -> Any:
+        """Its value now."""
+        return getattr(self.owner, self.attribute)
+
+    def __str__(self) -> str:
+        return f"{type(self.owner).__name__}.{self.attribute.lstrip('_')} was {self.value!r}"
+
+
+Guards = dict[tuple[int, str], Guard]
+
+
+class Fresh:
+    """An input that `make` gives a value in each call of a graph."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.captured_array = make
+        spec: TensorSpec = spec_of(make())
+        self.shape, self.dtype = spec.shape, spec.dtype
+
+
+Watcher = Callable[[], Guards | None]
+_watchers: list[Watcher] = []
+
+
+def watch(watcher: Watcher) -> None:
+    """Let `watcher()` give the guards of the trace that runs now, to be added to, or None."""
+    _watchers.append(watcher)
+
+
+def read(owner: Any, attribute: str) -> Any:
+    """An attribute that decides what is computed; the trace that runs now is told of it."""
+    value = getattr(owner, attribute)
+    for watcher in _watchers:
+        guards = watcher()
+        if guards is not None:
+            guards[id(owner), attribute] = Guard(owner, attribute, value)
+    return value

@@ -1,0 +1,379 @@
+"""Modules: what they register, save and refuse, and what layers compute, by formulas in NumPy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import dynamic
+import dynamic as torch
+from dynamic import nn
+from dynamic.nn import draws
+from dynamic.nn import functional as F  # noqa: N812
+from graphs.errors import DTypeError, GraphError, InplaceError, OutOfRangeError, ShapeError
+from graphs.testing import check_grads
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((5, 4))
+
+
+def tensor(*shape):
+    return torch.tensor(RNG.standard_normal(shape))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 3)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.register_buffer("shift", torch.zeros(3))
+        self.register_buffer("note", torch.zeros(1), persistent=False)
+        self.tail = nn.Sequential(nn.ReLU(), nn.Linear(3, 2, bias=False))
+        self.width = 3
+
+    def forward(self, x):
+        return self.tail(self.first(x) * self.scale + self.shift)
+
+
+NAMES = ["scale", "first.weight", "first.bias", "tail.1.weight"]
+
+
+def test_importing_dynamic_loads_no_module():
+    code = "import sys, dynamic as torch; a = {m for m in sys.modules if m.startswith('dynamic.')}; torch.nn.Linear; "
+    code += "torch.optim.SGD; torch.utils.data.DataLoader; "
+    code += "print([m for m in a if m.split('.')[1] in ('nn', 'optim', 'utils')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    with pytest.raises(AttributeError, match="fft"):
+        _ = torch.fft
+
+
+def test_what_is_assigned_is_registered():
+    net = Net()
+    assert [name for name, _ in net.named_parameters()] == NAMES
+    assert [name for name, _ in net.named_buffers()] == ["shift", "note"]
+    assert list(net.state_dict()) == ["scale", "shift", "first.weight", "first.bias", "tail.1.weight"]
+    assert [name for name, _ in net.named_modules()] == ["", "first", "tail", "tail.0", "tail.1"]
+    assert [name for name, _ in net.named_children()] == ["first", "tail"]
+    assert isinstance(net.scale, nn.Parameter)
+    assert isinstance(net.scale, dynamic.Tensor)
+    assert not isinstance(net.shift, nn.Parameter)
+    assert net.get_parameter("tail.1.weight") is net.tail[1].weight
+    assert net.get_submodule("tail.1") is net.tail[1]
+    assert net.get_buffer("shift") is net.shift
+    del net.scale
+    assert [name for name, _ in net.named_parameters()] == NAMES[1:]
+
+
+def test_what_is_assigned_wrongly_is_refused():
+    class Early(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(2, 2)
+
+    class Forgetful(nn.Module):
+        def __init__(self):
+            self.width = 3
+
+    with pytest.raises(AttributeError, match=r"super\(\)\.__init__"):
+        Early()
+    with pytest.raises(AttributeError, match=r"super\(\)\.__init__"):
+        Forgetful()(1)
+    net = Net()
+    with pytest.raises(TypeError, match="'scale' is a parameter"):
+        net.scale = torch.ones(3)
+    with pytest.raises(KeyError, match="dot"):
+        net.register_buffer("a.b", torch.ones(1))
+    with pytest.raises(KeyError, match="there already"):
+        net.register_buffer("width", torch.ones(1))
+    with pytest.raises(TypeError, match="no parameter"):
+        net.register_parameter("other", torch.ones(1))
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'missing'"):
+        _ = net.missing
+    with pytest.raises(NotImplementedError, match="forward"):
+        nn.Module()(1)
+    with pytest.raises(DTypeError, match="floating"):
+        nn.Parameter(np.arange(3))
+
+
+def test_a_tied_parameter_is_listed_once_and_saved_under_both_names():
+    net = nn.ModuleDict({"a": nn.Linear(3, 3, bias=False), "b": nn.Linear(3, 3, bias=False)})
+    net["b"].weight = net["a"].weight
+    assert [name for name, _ in net.named_parameters()] == ["a.weight"]
+    assert list(net.state_dict()) == ["a.weight", "b.weight"]
+    x = tensor(2, 3).float()
+    doubled = nn.functional_call(net["b"], {"weight": net["a"].weight * 2}, (x,))
+    np.testing.assert_allclose(doubled.detach().numpy(), 2 * net["a"](x).detach().numpy(), rtol=1e-6)
+    twin = copy.deepcopy(net)
+    assert twin["a"].weight is twin["b"].weight
+    assert twin["a"].weight is not net["a"].weight
+    assert isinstance(twin["a"].weight, nn.Parameter)
+
+
+def test_copies_are_apart_and_keep_their_parameters():
+    net = Net()
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert [name for name, _ in other.named_parameters()] == NAMES
+        assert all(isinstance(param, nn.Parameter) and param.requires_grad for param in other.parameters())
+        with dynamic.no_grad():
+            other.scale.fill_(7)
+        assert net.scale.tolist() == [1, 1, 1]
+
+
+def test_state_dicts_are_copied_and_checked():
+    net, other = Net(), Net()
+    assert net.load_state_dict(other.state_dict()) == ([], [])
+    np.testing.assert_array_equal(net.first.weight.detach().numpy(), other.first.weight.detach().numpy())
+    state = dict(other.state_dict())
+    del state["scale"]
+    state["stranger"] = torch.ones(1)
+    with pytest.raises(RuntimeError, match="missing_keys: scale; unexpected_keys: stranger"):
+        net.load_state_dict(state)
+    assert net.load_state_dict(state, strict=False) == (["scale"], ["stranger"])
+    state["shift"] = torch.ones(4)
+    with pytest.raises(RuntimeError, match=r"size mismatch for shift: \(4,\) in the state dict, \(3,\) in the module"):
+        net.load_state_dict(state, strict=False)
+    before = net.scale
+    net.load_state_dict(other.state_dict(), assign=True)
+    assert net.scale is not before
+
+
+def test_modes_dtypes_and_what_is_not_there():
+    net = nn.Sequential(Net(), nn.Dropout())
+    assert all(module.training for module in net.modules())
+    assert net.eval() is net
+    assert not any(module.training for module in net.modules())
+    assert {param.dtype for param in net.double().parameters()} == {np.dtype(np.float64)}
+    assert {b.dtype for b in net.to(torch.float32).buffers()} == {np.dtype(np.float32)}
+    assert net.to("cpu") is net
+    with pytest.raises(ValueError, match="cuda"):
+        net.to("cuda")
+    with pytest.raises(GraphError, match="no device but the CPU"):
+        net.cuda()
+    with pytest.raises(GraphError, match=r"static\.jit"):
+        net.compile()
+    with pytest.raises(GraphError, match="register_hook"):
+        net.register_full_backward_hook(print)
+    for package in (nn, F, torch.optim):
+        with pytest.raises(AttributeError, match="NotThere"):
+            _ = package.NotThere
+    net.requires_grad_(False)
+    assert not any(param.requires_grad for param in net.parameters())
+
+
+def test_hooks_see_and_replace():
+    layer, seen = nn.Linear(4, 2), []
+    before = layer.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+    after = layer.register_forward_hook(lambda module, args, output: seen.append(args[0]) or output + 1)
+    x = tensor(3, 4).float()
+    expected = 2 * x.numpy() @ layer.weight.detach().numpy().T + layer.bias.detach().numpy() + 1
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-5)
+    np.testing.assert_array_equal(seen[0].numpy(), 2 * x.numpy())
+    before.remove(), after.remove(), after.remove()
+    np.testing.assert_allclose(layer(x).detach().numpy(), layer.forward(x).detach().numpy())
+
+
+def test_containers_are_lists_and_dicts():
+    layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+    layers.append(nn.ReLU())
+    layers.insert(0, nn.Tanh())
+    assert [type(one).__name__ for one in layers] == ["Tanh", "Linear", "Linear", "Linear", "ReLU"]
+    assert list(layers.state_dict())[:2] == ["1.weight", "1.bias"]
+    assert isinstance(layers[1:3], nn.ModuleList)
+    assert len(layers[1:3]) == 2
+    assert isinstance(layers.pop(), nn.ReLU)
+    layers[0] = nn.GELU()
+    assert isinstance(layers[0], nn.GELU)
+    assert layers[-1] in layers
+    del layers[0]
+    assert len(layers) == 3
+    with pytest.raises(IndexError, match="out of range"):
+        layers[3]
+    named = nn.Sequential(OrderedDict(a=nn.Linear(2, 2), b=nn.ReLU()))
+    assert list(named.state_dict()) == ["a.weight", "a.bias"]
+    assert isinstance(named[:1], nn.Sequential)
+    with pytest.raises(TypeError, match="no module"):
+        nn.Sequential(np.tanh)
+    params = nn.ParameterList([torch.ones(2), nn.Parameter(torch.zeros(1))])
+    assert [name for name, _ in params.named_parameters()] == ["0", "1"]
+    table = nn.ParameterDict({"x": torch.ones(2)})
+    assert "x" in table
+    assert [name for name, _ in table.items()] == ["x"]
+    with pytest.raises(KeyError):
+        table["y"]
+
+
+def test_the_text_of_a_module_is_pytorchs():
+    text = repr(nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.Dropout(0.5))))
+    assert text == (
+        "Sequential(\n  (0): Linear(in_features=4, out_features=3, bias=True)\n  (1): Sequential(\n"
+        "    (0): Dropout()\n  )\n)"
+    )
+
+
+# What layers compute ----------------------------------------------------------------------------------------------
+
+
+def test_linear_is_a_product_and_a_shift():
+    layer = nn.Linear(4, 3).double()
+    expected = X @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+    np.testing.assert_allclose(layer(torch.tensor(X)).detach().numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Linear(4, 3), nn.LayerNorm(4), nn.RNN(4, 3), nn.LSTM(4, 3), nn.GRU(4, 3, 2, bidirectional=True),
+        nn.BatchNorm1d(4, track_running_stats=False), nn.PReLU(), nn.Softplus(), nn.GELU("tanh"), nn.SELU(), nn.GLU(),
+        nn.RMSNorm(4), nn.Softmax(-1),
+    ],
+    ids=lambda module: type(module).__name__,
+)  # fmt: skip
+def test_gradients_of_layers_are_those_of_finite_differences(module):
+    module = copy.deepcopy(module).double()
+    params = {name: param.detach().numpy().copy() for name, param in module.named_parameters()}
+
+    def loss(params, x):
+        output = nn.functional_call(module, params, (x,))
+        output = output[0] if isinstance(output, tuple) else output
+        return dynamic.sum(output * np.cos(np.arange(np.prod(output.shape)).reshape(output.shape)))
+
+    check_grads(loss, [params, X], engine=dynamic)
+
+
+def test_batch_norm_keeps_running_statistics():
+    layer = nn.BatchNorm1d(4, momentum=0.25).double()
+    found = layer(torch.tensor(X)).detach().numpy()
+    np.testing.assert_allclose(found.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(layer.running_mean.numpy(), 0.25 * X.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(layer.running_var.numpy(), 0.75 + 0.25 * X.var(0, ddof=1), rtol=1e-12)
+    assert layer.num_batches_tracked.item() == 1
+    kept = layer.running_mean
+    layer.eval()
+    expected = (X - kept.numpy()) / np.sqrt(layer.running_var.numpy() + 1e-5)
+    np.testing.assert_allclose(layer(torch.tensor(X)).detach().numpy(), expected, rtol=1e-12)
+    assert layer.running_mean is kept
+    with pytest.raises(ShapeError, match="axes"):
+        nn.BatchNorm2d(4)(torch.tensor(X))
+    with pytest.raises(ValueError, match="one value per channel"):
+        nn.BatchNorm1d(4)(torch.ones(1, 4))
+
+
+def test_dropout_keeps_the_mean_and_is_the_same_after_the_same_seed():
+    layer, x = nn.Dropout(0.25), torch.ones(200, 500)
+    draws.manual_seed(3)
+    first = layer(x).numpy()
+    assert set(np.unique(first)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs(first.mean() - 1) < 0.01
+    assert np.any(layer(x).numpy() != first)
+    draws.manual_seed(3)
+    np.testing.assert_array_equal(layer(x).numpy(), first)
+    assert layer.eval()(x) is x
+    channels = nn.Dropout2d(0.5)(torch.ones(8, 16, 3, 3)).numpy()
+    assert np.all(channels == channels[:, :, :1, :1])
+    with pytest.raises(ValueError, match="probability"):
+        nn.Dropout(1.5)(x)
+
+
+def test_a_recurrent_layer_is_its_cell_step_by_step():
+    xs = tensor(6, 2, 4)
+    layer, cell = nn.GRU(4, 3).double(), nn.GRUCell(4, 3).double()
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
+    outputs, last = layer(xs)
+    state = None
+    for t in range(6):
+        state = cell(xs[t], state)
+        np.testing.assert_allclose(outputs[t].detach().numpy(), state.detach().numpy(), rtol=1e-10)
+    np.testing.assert_allclose(last[0].detach().numpy(), state.detach().numpy(), rtol=1e-10)
+
+
+def test_attention_that_may_look_back_alone_does_not_see_what_comes():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double()
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=np.float64)
+    x = tensor(2, 5, 8)
+    changed = x.numpy().copy()
+    changed[:, 3:] += 1
+    first, second = (layer(torch.tensor(v), src_mask=mask).detach().numpy() for v in (x.numpy(), changed))
+    np.testing.assert_allclose(first[:, :3], second[:, :3], rtol=1e-12)
+    assert not np.allclose(first[:, 3:], second[:, 3:])
+
+
+def test_weights_of_attention_add_up_to_one():
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).double()
+    padding = torch.tensor(np.array([[False] * 4, [False, False, True, True]]))
+    _, weights = layer(tensor(2, 3, 8), *[tensor(2, 4, 8)] * 2, key_padding_mask=padding)
+    np.testing.assert_allclose(weights.detach().numpy().sum(-1), 1, rtol=1e-12)
+    assert np.all(weights.detach().numpy()[1, :, 2:] == 0)
+
+
+def test_the_row_of_padding_is_zero_and_stays_so():
+    layer = nn.Embedding(5, 3, padding_idx=1)
+    assert layer.weight[1].tolist() == [0, 0, 0]
+    layer(torch.tensor([0, 1, 1, 4])).sum().backward()
+    np.testing.assert_array_equal(layer.weight.grad.numpy().sum(1), [3, 0, 0, 0, 3])
+    with pytest.raises(OutOfRangeError, match="index 5 is not from 0 to 4"):
+        layer(torch.tensor([5]))
+    with pytest.raises(OutOfRangeError, match="index -1"):
+        layer(torch.tensor([-1]))
+
+
+def test_a_label_that_is_no_class_is_refused_unless_it_is_ignored():
+    logits = tensor(3, 4)
+    with pytest.raises(OutOfRangeError, match="index 4"):
+        F.cross_entropy(logits, torch.tensor([0, 1, 4]))
+    with pytest.raises(OutOfRangeError, match="index -1"):
+        F.cross_entropy(logits, torch.tensor([0, 1, -1]))
+    both = F.cross_entropy(logits, torch.tensor([0, -100, 3]), reduction="none").numpy()
+    assert both[1] == 0
+    assert both[0] > 0
+
+
+REFUSED = [
+    (lambda: nn.Embedding(3, 2, max_norm=1.0), "max_norm"),
+    (lambda: nn.Embedding(3, 2, sparse=True), "sparse"),
+    (lambda: nn.LSTM(3, 2, proj_size=1), "proj_size"),
+    (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "add_bias_kv"),
+    (lambda: nn.InstanceNorm1d(3, track_running_stats=True), "track_running_stats"),
+    (lambda: nn.MaxPool2d(2, return_indices=True)(tensor(1, 1, 4, 4)), "return_indices"),
+    (lambda: nn.AvgPool2d(2, divisor_override=3)(tensor(1, 1, 4, 4)), "divisor_override"),
+    (lambda: nn.MSELoss(size_average=True)(tensor(2), tensor(2)), "size_average"),
+    (lambda: F.scaled_dot_product_attention(*[tensor(2, 3, 4)] * 3, enable_gqa=True), "enable_gqa"),
+    (lambda: nn.utils.rnn.pack_padded_sequence(tensor(3, 2, 4), [3, 2]), "pad_sequence"),
+    (lambda: nn.init.sparse_(tensor(2, 2), 0.5), "sparse_"),
+    (lambda: F.pad(tensor(3), (-1, 0)), "slice"),
+    (lambda: F.binary_cross_entropy(tensor(3), tensor(3, 1)), "shape"),
+    (lambda: nn.functional_call(nn.Linear(2, 2), {"other": tensor(2)}, (tensor(2),)), "'other'"),
+    (lambda: F.gelu(tensor(2), approximate="erf"), "approximate"),
+    (lambda: F.interpolate(tensor(1, 1, 4), scale_factor=2, antialias=True), "antialias"),
+]
+
+
+@pytest.mark.parametrize(("call", "told"), REFUSED, ids=[told for _, told in REFUSED])
+def test_what_is_not_supported_is_refused_by_name(call, told):
+    with pytest.raises(GraphError, match=told):
+        call()
+
+
+def test_an_activation_in_place_changes_its_input():
+    x = torch.tensor([-1.0, 2.0])
+    assert nn.ReLU(inplace=True)(x) is x
+    assert x.tolist() == [0, 2]
+    with pytest.raises(InplaceError, match="leaf"):
+        F.relu(torch.tensor([1.0], requires_grad=True), inplace=True)
+
+
+def test_the_gradient_of_a_functional_call_reaches_what_was_given():
+    layer = nn.Linear(4, 2).double()
+    params = {
+        name: torch.tensor(param.detach().numpy().copy()).requires_grad_() for name, param in layer.named_parameters()
+    }
+    nn.functional_call(layer, params, (torch.tensor(X),), strict=True).sum().backward()
+    np.testing.assert_allclose(params["weight"].grad.numpy(), np.tile(X.sum(0), (2, 1)), rtol=1e-12)
+    assert layer.weight.grad is None
+    with pytest.raises(GraphError, match="no value is given for bias"):
+        nn.functional_call(layer, {"weight": params["weight"]}, (torch.tensor(X),), strict=True)

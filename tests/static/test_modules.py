@@ -1,0 +1,170 @@
+"""Modules in the static engine: parameters are read in each call, modes are kept apart, and changes are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+import static
+from dynamic import nn
+from dynamic.nn import functional as F  # noqa: N812
+from graphs.errors import DTypeError, GraphError, ShapeError
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((6, 4), np.float32), RNG.integers(0, 3, 6)
+
+
+def net(*more):
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), *more, nn.Linear(8, 3))
+
+
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def closing_over(model):
+    return lambda x, y: loss_of(model, x, y)
+
+
+def eager(model):
+    with torch.no_grad():
+        return loss_of(model, torch.tensor(X), torch.tensor(Y)).item()
+
+
+@pytest.mark.parametrize("compiled", [static.jit, lambda f: static.compile(f, X, Y)])
+def test_parameters_are_read_in_each_call(compiled):
+    model = net()
+    step = compiled(closing_over(model))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    seen = []
+    for _ in range(3):
+        np.testing.assert_allclose(step(X, Y), eager(model), rtol=1e-6)
+        seen.append(float(step(X, Y)))
+        loss_of(model, torch.tensor(X), torch.tensor(Y)).backward()
+        optimizer.step()
+    assert seen[0] > seen[1] > seen[2]
+
+
+def test_a_tensor_that_is_no_parameter_is_read_too():
+    weight = torch.ones(4, requires_grad=True)
+    step = static.jit(lambda x: x @ weight)
+    np.testing.assert_allclose(step(X), X.sum(1), rtol=1e-5)
+    with torch.no_grad():
+        weight.mul_(3)
+    np.testing.assert_allclose(step(X), 3 * X.sum(1), rtol=1e-5)
+    assert step.stats.compiles == 1
+    weight.data = np.ones(4)
+    with pytest.raises(DTypeError, match=r"read0: compiled for f32\[4\], got float64"):
+        step(X)
+
+
+def test_a_module_itself_is_compiled():
+    model = net(nn.Dropout(0.5)).eval()
+    step = static.jit(model)
+    np.testing.assert_allclose(step(X), model(torch.tensor(X)).detach().numpy(), rtol=1e-6)
+    assert step.__name__ == "Sequential"
+    assert "_kinds" not in vars(step)
+    np.testing.assert_allclose(static.compile(model, X)(X), step(X))
+
+
+def test_gradients_of_a_module_are_those_of_the_dynamic_engine():
+    model = net(nn.LayerNorm(8), nn.ReLU())
+    (value, grads), (expected, tape) = (engine.value_and_grad(loss_of)(model, X, Y) for engine in (static, torch))
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for (name, ours), (_, theirs) in zip(grads.named_parameters(), tape.named_parameters(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-7, err_msg=name)
+    loss_of(model, torch.tensor(X), torch.tensor(Y)).backward()
+    np.testing.assert_allclose(grads[0].weight, model[0].weight.grad.numpy(), rtol=1e-4, atol=1e-7)
+    assert isinstance(model[0].weight, nn.Parameter)  # as it was
+
+
+def test_a_functional_call_is_compiled_with_its_parameters_as_inputs():
+    model = net()
+    params = {name: param.detach().numpy() for name, param in model.named_parameters()}
+
+    def loss(params, x, y):
+        return F.cross_entropy(nn.functional_call(model, params, (x,)), y)
+
+    executable = static.compile(static.value_and_grad(loss), params, X, Y)
+    assert not executable.traced.reads
+    value, grads = executable({name: 0 * values for name, values in params.items()}, X, Y)
+    np.testing.assert_allclose(value, np.log(3), rtol=1e-6)
+    assert grads.keys() == params.keys()
+
+
+def test_each_mode_has_a_graph_of_its_own():
+    model = net(nn.Dropout(0.5))
+    step, compiled = static.jit(closing_over(model)), None
+    for _ in range(2):
+        model.eval()
+        np.testing.assert_allclose(step(X, Y), eager(model), rtol=1e-6)
+        compiled = compiled or static.compile(closing_over(model), X, Y)
+        model.train()
+        assert len({float(step(X, Y)) for _ in range(8)}) == 8  # another mask in each call
+    assert step.stats.compiles == 2
+    assert step.stats.reasons == ["first call", "a module was in another mode"]
+    with pytest.raises(GraphError, match=r"compiled while Dropout\.training was False"):
+        compiled(X, Y)
+    given = static.jit(loss_of)
+    given(model, X, Y), given(model.eval(), X, Y)
+    assert given.stats.compiles == 2
+
+
+def test_dropout_of_a_graph_keeps_as_much_as_that_of_the_tape():
+    layer = nn.Dropout(0.25)
+    found = static.jit(layer.forward)(np.ones((300, 300), np.float32))
+    assert set(np.unique(found)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs(found.mean() - 1) < 0.02
+
+
+def test_batch_norm_runs_in_evaluation_and_says_why_not_in_training():
+    model = net(nn.BatchNorm1d(8))
+    step = static.jit(closing_over(model))
+    with pytest.raises(GraphError, match=r"running statistics cannot change.*eval\(\)"):
+        step(X, Y)
+    assert model[2].num_batches_tracked.item() == 0
+    model.eval()
+    before = step(X, Y)
+    np.testing.assert_allclose(before, eager(model), rtol=1e-6)
+    model[2].running_mean.add_(1)
+    np.testing.assert_allclose(step(X, Y), eager(model), rtol=1e-6)
+    assert step(X, Y) != before
+    free = net(nn.BatchNorm1d(8, track_running_stats=False))
+    np.testing.assert_allclose(static.jit(closing_over(free))(X, Y), eager(free), rtol=1e-6)
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    model = net()
+    executable = static.compile(closing_over(model), X, Y)
+    with pytest.raises(GraphError, match="reads 4 tensors that are no arguments"):
+        executable.save(tmp_path / "graph")
+    padded = static.jit(closing_over(model), shapes="pad", dims=(("B", None), ("B",)), buckets=[8])
+    with pytest.raises(ShapeError, match="reads tensors that are no arguments"):
+        padded(X, Y)
+    with pytest.raises(GraphError, match="inplace=True"):
+        static.jit(lambda x: F.relu(x, inplace=True))(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (nn.LSTM(4, 3, 2, batch_first=True), (2, 5, 4)),
+        (nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (2, 5, 8)),
+        (nn.Conv2d(2, 3, 3, padding=1), (2, 2, 6, 6)),
+        (nn.GroupNorm(2, 4), (3, 4, 5)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_layers_give_the_same_in_both_engines(model, shape):
+    x = RNG.standard_normal(shape, np.float32)
+
+    def loss(model, x):
+        output = model(x)
+        output = output[0] if isinstance(output, tuple) else output
+        return torch.sum(output * output)
+
+    (value, grads), (expected, tape) = (engine.value_and_grad(loss)(model, x) for engine in (static, torch))
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    for ours, theirs in zip(*(one.named_parameters(remove_duplicate=False) for one in (grads, tape)), strict=True):
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-3, atol=1e-5, err_msg=ours[0])
