@@ -43,7 +43,10 @@ class Jitted:
         check: bool,
         backend: str = "numpy",
     ) -> None:
-        functools.update_wrapper(self, f)
+        if hasattr(f, "__name__"):
+            functools.update_wrapper(self, f)
+        else:  # an object that is called, such as a module: its attributes are its own
+            self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
         self._backend = backend

@@ -136,12 +136,13 @@ class Loop(NamedTuple):
         def body(values: list[Any]) -> tuple[list[Any], Any]:
             after, y = self._stepped(given, values)
             leaves = self._like(given, after)
-            return [leaf for leaf, static in zip(leaves, given.static, strict=True) if static is None], y
+            kept = [leaf for leaf, static in zip(leaves, given.static, strict=True) if static is None]
+            return [_numbered(leaf, spec) for leaf, spec in zip(kept, given.specs, strict=True)], y
 
         return given, Subgraph("body", body, [*given.specs, *self.slices])
 
     def _start(self, state: Any) -> Operands:
-        """The state with its Python numbers as arrays, of the dtypes that one step, tried out, gives them.
+        """The state with its Python numbers as arrays, of dtypes that hold them and what one step, tried out, gives.
 
         What is a number after that step too stands for one in every step.
         """
@@ -151,7 +152,7 @@ class Loop(NamedTuple):
         after = self._tried(Operands(state))
         numbers = [promotion.is_scalar(leaf) for leaf in leaves]
         typed = [
-            np.asarray(leaf, dtype_of(new)) if number else leaf
+            np.asarray(leaf, _holding(leaf, new)) if number else leaf
             for leaf, new, number in zip(leaves, after, numbers, strict=True)
         ]
         still = [number and weak.is_weak(new) for number, new in zip(numbers, after, strict=True)]
@@ -186,6 +187,18 @@ class Loop(NamedTuple):
         return leaves
 
 
+def _holding(number: Any, after: Any) -> Any:
+    """A dtype for a Python number and for what a step makes of it: where no step runs the number is the result."""
+    return np.result_type(promotion.scalar_dtype(number, [] if weak.is_weak(after) else [after]), dtype_of(after))
+
+
+def _numbered(leaf: Any, spec: TensorSpec) -> Any:
+    """A Python number of the next state in the dtype that the state has; all else as it is."""
+    if not weak.is_weak(leaf) or not np.can_cast(dtype_of(leaf), spec.dtype, "safe"):
+        return leaf
+    return np.asarray(leaf, spec.dtype) if promotion.is_scalar(leaf) else astype(leaf, spec.dtype)
+
+
 class Tracer:
     """Makes nodes of control flow: what `graphs.ops.control` calls while a graph is being traced."""
 
@@ -196,11 +209,13 @@ class Tracer:
             Subgraph(f"branch{i}", lambda values, f=branch: f(*given.filled(values)), given.specs)  # type: ignore[misc]
             for i, branch in enumerate(branches)
         ]
+        numbers = [all(map(weak.is_weak, values)) for values in zip(*(one.values for one in traced), strict=False)]
         _agree(traced)
         graphs, captured = finished(*traced)
         sources = [*nodes_of([reshape(astype(index, np.int64), ())]), *given.nodes, *captured]
         parts = emit(switch_op, sources, {"branches": tuple(graphs)}, len(traced[0].outputs))
-        return tree.unflatten(traced[0].structure, parts)
+        weakened = [_weak(one) if number else one for one, number in zip(parts, numbers, strict=True)]
+        return tree.unflatten(traced[0].structure, weakened)
 
     def while_loop(self, condition: Body, body: Body, state: Any) -> Any:
         """A while_loop node. Raises ShapeError when the body changes the structure or specs of the state."""
@@ -234,9 +249,11 @@ def _agree(branches: Sequence[Subgraph]) -> None:
                 located(f"switch: branches return {first.structure} and {branch.structure}; return the same from each")
             )
     for i, values in enumerate(zip(*(branch.values for branch in branches), strict=True)):
+        common = np.result_type(*map(dtype_of, values)) if all(map(weak.is_weak, values)) else None
         for branch in branches:
             if promotion.is_scalar(branch.values[i]):
-                branch.outputs[i] = branch.builder.constant(promotion.typed(branch.values[i], values))
+                number = np.asarray(branch.values[i], common) if common else promotion.typed(branch.values[i], values)
+                branch.outputs[i] = branch.builder.constant(number)
     for branch in branches:
         if branch.specs != first.specs:
             raise ShapeError(located(f"switch: branches return {first.specs} and {branch.specs}; make them the same"))

@@ -74,6 +74,9 @@ class Symbol(Surface, TorchNames):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self._unknown("a NumPy array", "use the functions in graphs")
 
+    def __hash__(self) -> int:
+        raise self._unknown("a set, the key of a dict, or `in` one of them", "compare it with == and use graphs.where")
+
     def __format__(self, spec: str) -> str:
         if spec:
             raise self._unknown(f"the format {spec!r}", "print it after the run, as an output")

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dynamic
 import graphs as g
 import static
 from graphs.cost import graph_cost
+from graphs.errors import ControlFlowError, ShapeError
 from tests.helpers.control_flow import LOOPS, ROWS, W, X, Y, captured_two_deep, close, rnn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +31,7 @@ def everything(w: Any, xs: Any) -> Any:
 LOADER = """
 import sys
 import numpy as np
+import pytest
 import static
 
 exe = static.load(sys.argv[1])
@@ -131,3 +134,43 @@ def test_padded_scans_equal_unpadded_ones():
         xs, mask = ROWS[:length], np.ones(length, bool)
         close(step(W, xs, mask), dynamic.value_and_grad(loss)(W, xs, mask))
     assert step.stats.compiles == 2
+
+
+# Numbers in the state of a loop and from a branch, and values as keys
+
+
+@pytest.mark.parametrize("value", [-1.0, 2.0])
+def test_a_loop_without_a_step_gives_the_number_that_it_began_with(value):
+    """Also where a step would make an integer of it."""
+
+    def f(x):
+        return g.while_loop(lambda s: s[0] < x, lambda s: (s[0] + 1, 1), (0, 0.5))[1] * 1.0
+
+    assert float(static.jit(f)(np.array(value))) == f(np.float64(value)) == (0.5 if value < 0 else 1.0)
+
+
+def test_a_number_that_no_dtype_of_the_step_holds_is_refused():
+    def f(x):
+        return g.while_loop(lambda s: s[0] < x, lambda s: (s[0] + 1, g.argmax(g.ones(2))), (0, 0.5))[1]
+
+    with pytest.raises(ShapeError, match="while_loop"):
+        static.jit(f)(np.array(1.0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_numbers_that_branches_return_stay_numbers(dtype):
+    def f(x):
+        return x * g.cond(x > 0, lambda: 0.1, lambda: 0.2) + g.cond(x > 0, lambda: 1, lambda: 2.5)
+
+    for value in (-1.0, 1.0):
+        x = np.array(value, dtype)
+        found = static.jit(f)(x)
+        assert found.dtype == dtype
+        assert found == f(x)
+
+
+@pytest.mark.parametrize("use", [lambda i: i in {0, 1}, lambda i: {i: 1}, {0: 1}.get, hash])
+def test_a_symbol_is_no_key(use):
+    """By its identity it would be in no set, whatever it comes to."""
+    with pytest.raises(ControlFlowError, match=r"argmax: a set, the key of a dict.*test_control_graphs.py"):
+        static.jit(lambda x: g.sum(x) * (2.0 if use(g.argmax(x)) else 3.0))(np.ones(2))

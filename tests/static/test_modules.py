@@ -59,6 +59,15 @@ def test_a_tensor_that_is_no_parameter_is_read_too():
         step(X)
 
 
+def test_a_module_itself_is_compiled():
+    model = net(nn.Dropout(0.5)).eval()
+    step = static.jit(model)
+    np.testing.assert_allclose(step(X), model(torch.tensor(X)).detach().numpy(), rtol=1e-6)
+    assert step.__name__ == "Sequential"
+    assert "_kinds" not in vars(step)
+    np.testing.assert_allclose(static.compile(model, X)(X), step(X))
+
+
 def test_gradients_of_a_module_are_those_of_the_dynamic_engine():
     model = net(nn.LayerNorm(8), nn.ReLU())
     (value, grads), (expected, tape) = (engine.value_and_grad(loss_of)(model, X, Y) for engine in (static, torch))

@@ -21,7 +21,8 @@ from compare.run.job import Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 
-TIMEOUT = 300.0
+TIMEOUT = 120.0
+"""Seconds for a step: what compiles longer is left out."""
 LEAST = 8
 """Probes that must have an answer: there are six prices to fit."""
 
