@@ -68,7 +68,7 @@ class Symbol(Surface, TorchNames):
     def __index__(self) -> NoReturn:
         raise self._unknown(
             "an index or range()",
-            "use graphs.take, loop with graphs.fori_loop, or pass the number as an argument",
+            "use graphs.take, graphs.fori_loop, or pass the number as a static argument",
         )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
