@@ -25,6 +25,7 @@ from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noq
 from dynamic.creation import __all__ as _creation  # isort: skip
 from dynamic.random import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.random import __all__ as _random  # isort: skip
+from dynamic import tapes as _tapes
 from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
@@ -58,6 +59,7 @@ _NEURAL = (
 )  # fmt: skip
 for _name in _NEURAL:
     del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/neural.py
+globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
 _LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "utils")

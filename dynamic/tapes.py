@@ -35,13 +35,17 @@ def _no_step(_f: Callable[..., Any], _args: tuple[Any, ...], _positions: list[in
 watchers: list[Callable[[Any], None]] = []
 """Called with every array that the compiled tape makes; the one in Python runs all kernels by `dispatch.execute`."""
 
+functions: dict[str, Any] = {}
+"""PyTorch's functions that the compiled tape has too, which are called there."""
+
 _fast: Any = _compiled()
 if _fast is None:
     bind, history, walk, step = tape.bind, tape.history, back.walk, _no_step
 else:
     bind, history, walk, step = _fast.bind, _fast.history, _fast.walk, _fast.step
     watchers = _fast.watchers
-    for _name, _method in _fast.operators().items():
+    functions = _fast.functions()
+    for _name, _method in (_fast.operators() | functions).items():
         setattr(Tensor, _name, _method)
 
 dispatch.interpret(Tensor, bind)

@@ -22,7 +22,7 @@ from dynamic.fast import loops
 from dynamic.fast.loops import watchers
 from dynamic.fast.programs import by_rules
 from dynamic.fast.pullbacks import Compiled, pullback
-from dynamic.fast.records import install, operators
+from dynamic.fast.records import functions, install, operators
 from dynamic.node import Edge, Leaf, Node
 from dynamic.options import UnlikeError
 from dynamic.tape import History
@@ -34,7 +34,7 @@ from graphs.ops.linalg import SMALL, matmul
 from graphs.ops.movement import cast
 from graphs.ops.sums import MANY, summed
 
-__all__ = ["bind", "history", "operators", "step", "walk", "watchers"]
+__all__ = ["bind", "functions", "history", "operators", "step", "walk", "watchers"]
 
 
 def _connect() -> None:

@@ -17,6 +17,7 @@ from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from graphs.torch import arithmetic, comparing, pointwise, products
+from graphs.torch import functions as torch_functions
 
 OPERATORS: dict[Op, Any] = {
     elementwise.abs: (pointwise.abs, "__abs__"),
@@ -43,6 +44,16 @@ def operators() -> dict[str, Any]:
     for op, (general, plain, *reflected) in OPERATORS.items():
         found[plain] = record(op, general=general, alike=True)
         found |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
+    return found
+
+
+def functions() -> dict[str, Any]:
+    """PyTorch's functions that are an op of floats of one dtype: the compiled tape takes these, and they all else."""
+    found = {}
+    for general, op in pointwise.same.values():
+        names = [name for name in torch_functions.__all__ if getattr(torch_functions, name) is general]
+        if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
+            found |= dict.fromkeys(names, record(op, general=general, alike=True))
     return found
 
 

@@ -115,7 +115,12 @@ def floating(x: Any) -> Any:
     return x if is_scalar(x) else floats(x)
 
 
+same: dict[str, tuple[Function, Any]] = {}
+"""By the name of a function: the function, and the op that does the same to tensors of floats of one dtype."""
+
+
 def _named(called: Function, op: Function) -> Function:
+    same[op.__name__] = called, op
     called.__name__ = called.__qualname__ = op.__name__
     called.__doc__ = op.__doc__
     return called
