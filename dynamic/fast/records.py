@@ -49,7 +49,7 @@ def operators() -> dict[str, Any]:
 
 def functions() -> dict[str, Any]:
     """PyTorch's functions that are an op of floats of one dtype: the compiled tape takes these, and they all else."""
-    found = {}
+    found: dict[str, Any] = {}
     for general, op in pointwise.same.values():
         names = [name for name in torch_functions.__all__ if getattr(torch_functions, name) is general]
         if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
