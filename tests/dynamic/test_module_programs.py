@@ -83,6 +83,11 @@ def test_optimizers_refuse(call, error, told):
         call(nn.Parameter(torch.ones(2)))
 
 
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
 def test_loaders_make_batches():
     x, y = torch.arange(10).reshape(10, 1), torch.arange(10)
     data = TensorDataset(x, y)
@@ -94,8 +99,11 @@ def test_loaders_make_batches():
     assert sorted(passes[0]) == list(range(10))
     assert passes[0] != passes[1]
     assert [v.tolist() for _, v in DataLoader(Subset(data, [7, 2]), batch_size=None)] == [7, 2]
+    assert [b.tolist() for _, b in DataLoader(data, batch_size=4, num_workers=2)] == batches
     with pytest.raises(GraphError, match="num_workers=2"):
-        DataLoader(data, num_workers=2)
+        DataLoader(Stream(), num_workers=2)
+    with pytest.raises(ValueError, match="0 or more"):
+        DataLoader(data, num_workers=-1)
     with pytest.raises(TypeError, match="workers"):
         DataLoader(data, workers=2)
     with pytest.raises(ValueError, match="exclude"):

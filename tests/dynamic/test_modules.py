@@ -341,7 +341,6 @@ REFUSED = [
     (lambda: nn.InstanceNorm1d(3, track_running_stats=True), "track_running_stats"),
     (lambda: nn.MaxPool2d(2, return_indices=True)(tensor(1, 1, 4, 4)), "return_indices"),
     (lambda: nn.AvgPool2d(2, divisor_override=3)(tensor(1, 1, 4, 4)), "divisor_override"),
-    (lambda: nn.MSELoss(size_average=True)(tensor(2), tensor(2)), "size_average"),
     (lambda: F.scaled_dot_product_attention(*[tensor(2, 3, 4)] * 3, enable_gqa=True), "enable_gqa"),
     (lambda: nn.utils.rnn.pack_padded_sequence(tensor(3, 2, 4), [3, 2]), "pad_sequence"),
     (lambda: nn.init.sparse_(tensor(2, 2), 0.5), "sparse_"),
@@ -377,3 +376,14 @@ def test_the_gradient_of_a_functional_call_reaches_what_was_given():
     assert layer.weight.grad is None
     with pytest.raises(GraphError, match="no value is given for bias"):
         nn.functional_call(layer, {"weight": params["weight"]}, (torch.tensor(X),), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("size_average", "reduce", "reduction"),
+    [(None, None, "sum"), (True, None, "mean"), (False, None, "sum"), (None, False, "none"), (False, True, "sum")],
+)
+def test_the_older_words_for_a_reduction(size_average, reduce, reduction):
+    x, y = tensor(3), tensor(3) * 2
+    old = F.mse_loss(x, y, size_average, reduce, "sum")
+    np.testing.assert_array_equal(old.detach(), F.mse_loss(x, y, reduction=reduction).detach())
+    assert float(nn.L1Loss(size_average=False)(x, y).detach()) == float(F.l1_loss(x, y, reduction="sum").detach())

@@ -21,9 +21,13 @@ __all__ = [
 IGNORED = -100  # the label that costs nothing by default
 
 
-def _old(name: str, size_average: Any, reduce: Any) -> None:
-    if size_average is not None or reduce is not None:
-        raise GraphError(located(f"{name}: size_average and reduce are not supported; use reduction"))
+def _reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
+    """What the two older words, each of which is true if it is None, come to where one is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
 
 
 def mse_loss(
@@ -35,7 +39,7 @@ def mse_loss(
     weight: Array | None = None,
 ) -> Array:
     """The mean of (input - target) ** 2; with weights, divided by their sum."""
-    _old("mse_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     if weight is not None:
         refuse("mse_loss", "multiply the result of reduction='none'", weight=(weight, None))
     if reduction == "mean":  # what most steps call: three ops, no more
@@ -52,7 +56,7 @@ def l1_loss(
     weight: Array | None = None,
 ) -> Array:
     """The mean of |input - target|."""
-    _old("l1_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     refuse("l1_loss", "multiply the result of reduction='none'", weight=(weight, None))
     return ops.l1_loss(input, target, reduction=reduction)
 
@@ -66,7 +70,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Array:
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
-    _old("smooth_l1_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     return ops.smooth_l1_loss(input, target, beta, reduction=reduction)
 
 
@@ -93,7 +97,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Array:
     """-log softmax(input)[target], the classes along axis 1; the target may hold probabilities too."""
-    _old("cross_entropy", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     axis = _classes(input)
     ignored = _ignored("cross_entropy", input, target, ignore_index, axis)
     axis = -1 if axis == len(shape_of(input)) - 1 else axis
@@ -125,7 +129,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """Minus the log probabilities at their labels, the classes along axis 1."""
-    _old("nll_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     axis = _classes(input)
     ignored = _ignored("nll_loss", input, target, ignore_index, axis)
     return ops.nll_loss(input, target, weight, ignore_index=ignored, reduction=reduction, axis=axis)
@@ -140,7 +144,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Array:
     """-target * log(input) - (1 - target) * log(1 - input) for probabilities. Raises GraphError for another shape."""
-    _old("binary_cross_entropy", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     _check_same("binary_cross_entropy", input, target)
     return ops.binary_cross_entropy(input, target, weight, reduction=reduction)
 
@@ -155,7 +159,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Array | None = None,
 ) -> Array:
     """binary_cross_entropy of sigmoid(input), without overflow. Raises GraphError for another shape."""
-    _old("binary_cross_entropy_with_logits", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     _check_same("binary_cross_entropy_with_logits", input, target)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight, reduction=reduction)
 
@@ -176,7 +180,7 @@ def kl_div(
     log_target: bool = False,
 ) -> Array:
     """target * (log(target) - input) for log probabilities."""
-    _old("kl_div", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     return ops.kl_div(input, target, reduction=reduction, log_target=log_target)
 
 
@@ -191,7 +195,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """exp(input) - target * input, or of rates input - target * log(input); `full` adds Stirling's term."""
-    _old("poisson_nll_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     log = input if log_input else ops.log(ops.add(input, eps))
     losses = ops.subtract(ops.exp(input) if log_input else input, ops.multiply(target, log))
     if full:
@@ -224,7 +228,7 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, -target * (input1 - input2) + margin)."""
-    _old("margin_ranking_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     lead = ops.multiply(ops.negative(target), ops.subtract(input1, input2))
     return reduced(_positive(ops.add(lead, margin)), reduction)
 
@@ -243,7 +247,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """input where the target is 1, max(0, margin - input) where it is -1."""
-    _old("hinge_embedding_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     far = ops.where(ops.not_equal(target, 1), _positive(ops.subtract(margin, input)), 0)
     near = ops.where(ops.not_equal(target, -1), input, 0)
     return reduced(ops.add(far, near), reduction)
@@ -253,7 +257,7 @@ def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
     """log(1 + exp(-target * input))."""
-    _old("soft_margin_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     return reduced(ops.softplus(ops.multiply(ops.negative(target), input)), reduction)
 
 
@@ -283,7 +287,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    _old("cosine_embedding_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     product = ops.sum(ops.multiply(input1, input2), axis=-1)
     squares = [ops.add(ops.sum(ops.square(x), axis=-1), 1e-12) for x in (input1, input2)]
     cosine = ops.divide(product, ops.sqrt(ops.multiply(*squares)))
@@ -305,7 +309,7 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, margin + distance to the positive - distance to the negative)."""
-    _old("triplet_margin_loss", size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))

@@ -1,6 +1,7 @@
 """Data sets, and batches of them, in this process, with PyTorch's names."""
 
-from dynamic.utils.data.datasets import (
+from dynamic.utils.data.dataloader import DataLoader, default_collate
+from dynamic.utils.data.dataset import (
     ConcatDataset,
     Dataset,
     IterableDataset,
@@ -8,15 +9,7 @@ from dynamic.utils.data.datasets import (
     TensorDataset,
     random_split,
 )
-from dynamic.utils.data.loading import (
-    BatchSampler,
-    DataLoader,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    default_collate,
-)
+from dynamic.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler
 
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",

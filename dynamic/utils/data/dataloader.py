@@ -1,95 +1,17 @@
-"""Batches of a data set: which examples, and how they become tensors."""
+"""Batches of a data set: how its examples become tensors."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dynamic.nn import draws
 from dynamic.tensor import Tensor
-from dynamic.utils.data.datasets import IterableDataset
+from dynamic.utils.data.dataset import IterableDataset
+from dynamic.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from graphs import ops
 from graphs.errors import GraphError, located
-
-
-class Sampler:
-    """An order of examples: define `__iter__`, and `__len__`."""
-
-    def __init__(self, data_source: Any = None) -> None:
-        self.data_source = data_source
-
-    def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError("a sampler defines __iter__")
-
-
-class SequentialSampler(Sampler):
-    """One after another."""
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
-
-    def __len__(self) -> int:
-        return len(self.data_source)
-
-
-class RandomSampler(Sampler):
-    """Mixed anew in each pass."""
-
-    def __init__(
-        self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None
-    ) -> None:
-        super().__init__(data_source)
-        self.replacement, self.generator = replacement, generator
-        self.num_samples = len(data_source) if num_samples is None else num_samples
-
-    def __iter__(self) -> Iterator[int]:
-        count, wanted = len(self.data_source), self.num_samples
-        if self.replacement:
-            return iter(draws.integers(count, wanted, self.generator).tolist())
-        rounds = [draws.permutation(count, self.generator) for _ in range(math.ceil(wanted / count))] if count else []
-        return iter(np.concatenate(rounds)[:wanted].tolist() if rounds else [])
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-
-class SubsetRandomSampler(Sampler):
-    """These examples, mixed anew in each pass."""
-
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
-        super().__init__()
-        self.indices, self.generator = indices, generator
-
-    def __iter__(self) -> Iterator[int]:
-        return (self.indices[i] for i in draws.permutation(len(self.indices), self.generator).tolist())
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-class BatchSampler(Sampler):
-    """The examples of a sampler in batches."""
-
-    def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
-        super().__init__()
-        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        batch: list[Any] = []
-        for index in self.sampler:
-            batch.append(index)
-            if len(batch) == self.batch_size:
-                yield batch
-                batch = []
-        if batch and not self.drop_last:
-            yield batch
-
-    def __len__(self) -> int:
-        count = len(self.sampler) / self.batch_size
-        return math.floor(count) if self.drop_last else math.ceil(count)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -114,9 +36,10 @@ _ABOUT_WORKERS = ("in_order", "persistent_workers", "pin_memory_device", "prefet
 
 
 class DataLoader:
-    """Batches of a data set, made in this process.
+    """Batches of a data set, made in this process: `num_workers` is taken, and the batches are the same.
 
-    Raises GraphError for worker processes, ValueError for options that exclude each other.
+    Raises ValueError for options that exclude each other, and GraphError for several workers over an IterableDataset,
+    where PyTorch gives the whole of it to each.
     """
 
     def __init__(
@@ -136,8 +59,8 @@ class DataLoader:
         generator: Any = None,
         **more: Any,
     ) -> None:
-        if num_workers:
-            raise GraphError(located(f"DataLoader: num_workers={num_workers}, but batches are made here; leave it out"))
+        if num_workers < 0:
+            raise ValueError(f"num_workers is {num_workers}; give 0 or more")
         unknown = [name for name in more if name not in _ABOUT_WORKERS]
         if unknown:
             raise TypeError(f"DataLoader has no option {', '.join(unknown)}")
@@ -146,6 +69,10 @@ class DataLoader:
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.pin_memory, self.generator = num_workers, pin_memory, generator
         self._is_iterable = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
+        if self._is_iterable and num_workers > 1:
+            raise GraphError(
+                located(f"DataLoader: num_workers={num_workers} would give an IterableDataset to each; leave it out")
+            )
         if sampler is None and not self._is_iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         self.sampler: Iterable[Any] = dataset if self._is_iterable else sampler
