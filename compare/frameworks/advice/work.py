@@ -16,8 +16,8 @@ class RanOp(Struct, frozen=True):
     """An op that a framework ran.
 
     Its sort says whether it only looks at memory in another way, hands a value to Python, which may decide by it, or is
-    a product, which no compiler fuses. `elements` are those that it makes, `moved` the bytes that it reads and writes, and `flops` its multiplications and
-    additions, where it is a product.
+    a product, which no compiler fuses. `elements` are those that it makes, `moved` the bytes that it reads and writes,
+    and `flops` its multiplications and additions, where it is a product.
     """
 
     sort: Sort
