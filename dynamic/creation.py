@@ -36,6 +36,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "get_default_device",
     "get_default_dtype",
     "is_floating_point",
     "is_tensor",
@@ -48,6 +49,7 @@ __all__ = [
     "range",
     "result_type",
     "scalar_tensor",
+    "set_default_device",
     "set_default_dtype",
     "tensor",
     "tril_indices",
@@ -271,6 +273,16 @@ def numel(input: Tensor) -> int:
 def get_default_dtype() -> type[np.float32]:
     """The dtype of Python floats: float32."""
     return np.float32
+
+
+def set_default_device(device: Any) -> None:
+    """The CPU, which it is already. Raises ValueError for any other device."""
+    devices.check(device)
+
+
+def get_default_device() -> devices.device:
+    """The CPU."""
+    return devices.CPU
 
 
 def set_default_dtype(d: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dynamic
+import dynamic as torch
 from tests.peers import torch_table
 
 SHARE = 0.95
@@ -43,3 +44,11 @@ def test_there_is_no_gpu_and_no_other_device() -> None:
     ):
         with pytest.raises(ValueError, match="values are on the CPU"):
             refused()
+
+
+def test_the_default_device_is_the_cpu_and_no_other():
+    torch.set_default_device("cpu")
+    torch.set_default_device(torch.device("cpu"))
+    assert torch.get_default_device() == torch.ones(1).device == torch.device("cpu")
+    with pytest.raises(ValueError, match=r"no device 'cuda'.*write device\('cpu'\)"):
+        torch.set_default_device("cuda")
