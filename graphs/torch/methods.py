@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError
+from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import devices, functions
 from graphs.torch.words import as_dtype, cast, ndim_of, place
@@ -64,7 +64,7 @@ class TorchNames:
             elif hasattr(given, "shape"):
                 dtype = dtype_of(given)
             elif given is not None and (type(given) is not bool or given is args[0]):
-                raise DTypeError(f"to: {given!r} is no dtype, no device and no tensor; give one of these")
+                raise DTypeError(located(f"to: {given!r} is no dtype, no device and no tensor; give one of these"))
         devices.check(device)
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ShapeError
+from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.promotion import promoted, result_dtype
@@ -71,7 +71,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
             source = ops.broadcast_to(ops.astype(ops.asarray(source), dtype_of(input)), shape_of(index))
         return scatter_reduce(input, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
     if not ndim_of(input):
-        raise ShapeError("scatter: a tensor without axes has no places; reshape it to one axis")
+        raise ShapeError(located("scatter: a tensor without axes has no places; reshape it to one axis"))
     key = [
         np.arange(size).reshape([-1 if i == a else 1 for i in range(ndim_of(index))])
         for a, size in enumerate(shape_of(index))
@@ -105,7 +105,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
-        raise ShapeError("index_select: the index has one axis; use gather, or x[index]")
+        raise ShapeError(located("index_select: the index has one axis; use gather, or x[index]"))
     return ops.take(_as_row(input), _as_row(index), axis=place(dim, ndim_of(input)))
 
 
@@ -156,7 +156,7 @@ def _mask(mask: Any) -> Any:
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """With one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
-        raise ShapeError("masked_fill: the value is a number or has no axes; use where")
+        raise ShapeError(located("masked_fill: the value is a number or has no axes; use where"))
     is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
     if is_float and dtype_of(input).kind != "f":
         raise refuse(f"masked_fill of {dtype_of(input)} with a float", "convert one of them")
@@ -239,7 +239,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     """The k largest elements along an axis, or the smallest, in order, and where they stood."""
     axis = place(dim, ndim_of(input))
     if ndim_of(input) and not 0 <= k <= shape_of(input)[axis]:
-        raise ShapeError(f"topk: an axis of {shape_of(input)[axis]} has no {k} largest; take fewer")
+        raise ShapeError(located(f"topk: an axis of {shape_of(input)[axis]} has no {k} largest; take fewer"))
     first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
     found = _sorted(input, dim, largest)
     return Found(found.values[first], found.indices[first])
@@ -250,7 +250,9 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     """The k-th smallest element along an axis, counted from 1."""
     axis = place(dim, ndim_of(input))
     if ndim_of(input) and not 1 <= k <= shape_of(input)[axis]:
-        raise ShapeError(f"kthvalue: an axis of {shape_of(input)[axis]} has no {k}th value; take 1 to its size")
+        raise ShapeError(
+            located(f"kthvalue: an axis of {shape_of(input)[axis]} has no {k}th value; take 1 to its size")
+        )
     return along(
         input, dim, keepdim, lambda x, axis, keepdims: ops.take(ops.argsort(x, axis=axis), np.array([k - 1]), axis=axis)
     )
@@ -280,7 +282,7 @@ def searchsorted(
 ) -> Any:
     """Where elements would go into a sorted vector: before equal ones, or behind them with `right`."""
     if ndim_of(sorted_sequence) != 1:
-        raise ShapeError("searchsorted: the sorted elements are a vector; call it for each row")
+        raise ShapeError(located("searchsorted: the sorted elements are a vector; call it for each row"))
     values = ops.asarray(input) if is_scalar(input) else input
     found = ops.searchsorted(sorted_sequence, values, side="right" if right or side == "right" else "left")
     return cast(found, np.int32 if out_int32 else np.int64)
@@ -296,7 +298,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 def _refuse_rows(dim: int | None) -> None:
     if dim is not None:
-        raise ShapeError("unique along an axis is not there; leave dim out, or sort and compare rows")
+        raise ShapeError(located("unique along an axis is not there; leave dim out, or sort and compare rows"))
 
 
 def unique(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.errors import DTypeError
+from graphs.errors import DTypeError, located
 
 _DIGITS = 4
 _THRESHOLD = 1000
@@ -33,7 +33,7 @@ def format_tensor(array: Array, *, requires_grad: bool = False, grad_fn: str | N
     Raises DTypeError for a dtype that is not a bool, an int or a float.
     """
     if array.dtype.kind not in "biuf":
-        raise DTypeError(f"tensors hold bools, ints or floats, not {array.dtype}")
+        raise DTypeError(located(f"tensors hold bools, ints or floats, not {array.dtype}"))
     return _with_suffixes(_PREFIX + _body(array), _suffixes(array, requires_grad, grad_fn)) + ")"
 
 

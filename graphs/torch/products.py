@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs import linalg as matrices
 from graphs import ops
-from graphs.errors import ShapeError
+from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import reductions
 from graphs.torch.arithmetic import add, mul
@@ -70,9 +70,8 @@ def _check(name: str, *given: tuple[Any, int]) -> None:
     """Raise unless each tensor has so many axes, and all have one dtype."""
     for x, axes in given:
         if ndim_of(x) != axes:
-            raise ShapeError(
-                f"{name}: takes tensors of {', '.join(str(n) for _, n in given)} axes, not {shape_of(x)}; use matmul"
-            )
+            wanted = ", ".join(str(n) for _, n in given)
+            raise ShapeError(located(f"{name}: takes tensors of {wanted} axes, not {shape_of(x)}; use matmul"))
     _one_dtype(name, [x for x, _ in given])
 
 
@@ -98,7 +97,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     """The products of two rows of matrices, one by one. Raises ShapeError unless there are as many."""
     _check("bmm", (input, 3), (mat2, 3))
     if shape_of(input)[0] != shape_of(mat2)[0]:
-        raise ShapeError("bmm: both have as many matrices; use matmul to broadcast")
+        raise ShapeError(located("bmm: both have as many matrices; use matmul to broadcast"))
     return ops.matmul(input, mat2)
 
 
@@ -122,7 +121,7 @@ vdot = dot
 def outer(input: Any, vec2: Any) -> Any:
     """The products of all pairs of two vectors."""
     if ndim_of(input) != 1 or ndim_of(vec2) != 1:
-        raise ShapeError("outer: takes two vectors; use flatten")
+        raise ShapeError(located("outer: takes two vectors; use flatten"))
     return mul(input[:, None], vec2[None, :])
 
 
@@ -206,7 +205,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
     if ndim_of(input) != 2:
-        raise ShapeError("trace: takes a matrix; use diagonal(dim1=-2, dim2=-1).sum(-1)")
+        raise ShapeError(located("trace: takes a matrix; use diagonal(dim1=-2, dim2=-1).sum(-1)"))
     return reductions.sum(ops.diag(input))
 
 
@@ -214,7 +213,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     """The distances between all rows of two matrices, or of rows of matrices."""
     _one_dtype("cdist", (x1, x2))
     if 0 < p < 1:
-        raise ShapeError("cdist: there is no norm of an order between 0 and 1; use p=1 or more")
+        raise ShapeError(located("cdist: there is no norm of an order between 0 and 1; use p=1 or more"))
     apart = ops.subtract(ops.expand_dims(x1, -2), ops.expand_dims(x2, -3))
     return matrices.vector_norm(apart, axis=-1, ord=p)
 
@@ -267,7 +266,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
 def _slope(x: Any, dim: int, step: float) -> Any:
     moved = ops.moveaxis(x, dim, -1)
     if shape_of(moved)[-1] < 2:
-        raise ShapeError("gradient: an axis of one point has no slope; take two or more")
+        raise ShapeError(located("gradient: an axis of one point has no slope; take two or more"))
     inner = ops.divide(ops.subtract(moved[..., 2:], moved[..., :-2]), 2 * step)
     first, last = [ops.divide(ops.subtract(moved[..., b], moved[..., a]), step) for a, b in ((0, 1), (-2, -1))]
     return ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim)

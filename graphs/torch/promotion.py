@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dispatch, ops
-from graphs.errors import DTypeError
+from graphs.errors import DTypeError, located
 from graphs.promotion import SCALARS
 
 DEFAULT = np.dtype(np.float32)
@@ -55,9 +55,11 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **options)
         wanted = functools.reduce(widest, dtypes)
         if len(dtypes) > 1 and not all(x.shape for x in tensors):
-            raise DTypeError(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
+            raise DTypeError(
+                located(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
+            )
         if wanted.kind != "f":
-            raise DTypeError(f"{function.__name__} of {wanted}; convert with .float() first")
+            raise DTypeError(located(f"{function.__name__} of {wanted}; convert with .float() first"))
         converted = [ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for x in args]
         named = {word: ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for word, x in options.items()}
         return function(*converted, **named)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ShapeError
+from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import arithmetic, pointwise
 from graphs.torch.words import as_dtype, cast, floats, ndim_of, place, refuse, shape_of, with_axis, words
@@ -193,7 +193,7 @@ def _extreme(
     if dim is None:
         return reduce(x)
     if not isinstance(dim, int):
-        raise ShapeError(f"{reduce.__name__}: one axis has places, not {dim}; use amax or amin for several")
+        raise ShapeError(located(f"{reduce.__name__}: one axis has places, not {dim}; use amax or amin for several"))
     return along(x, dim, keepdim, find)
 
 

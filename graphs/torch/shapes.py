@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ShapeError
+from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch.words import ndim_of, place, shape_of, sizes, words
 
@@ -55,7 +55,9 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Any:
 def t(input: Any) -> Any:
     """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
     if ndim_of(input) > 2:
-        raise ShapeError(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
+        raise ShapeError(
+            located(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
+        )
     return ops.permute_dims(input)
 
 
@@ -90,7 +92,7 @@ def reshape(input: Any, *shape: Any) -> Any:
 def view(input: Any, *shape: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
-        raise ShapeError("view as another dtype is not there; use .to(dtype) to convert")
+        raise ShapeError(located("view as another dtype is not there; use .to(dtype) to convert"))
     return reshape(input, *shape)
 
 
@@ -110,7 +112,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     shape, ndim = shape_of(input), ndim_of(input)
     first, last = place(start_dim, ndim), place(end_dim, ndim)
     if first > last:
-        raise ShapeError(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them")
+        raise ShapeError(located(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them"))
     if not ndim:
         return ops.reshape(input, (1,))
     return ops.reshape(input, (*shape[:first], _product(shape[first : last + 1]), *shape[last + 1 :]))
@@ -158,7 +160,9 @@ def expand(input: Any, *size: Any) -> Any:
     wanted, have = sizes(size), shape_of(input)
     missing = len(wanted) - len(have)
     if missing < 0:
-        raise ShapeError(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
+        raise ShapeError(
+            located(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
+        )
     kept = [have[i - missing] if i >= missing and isinstance(w, int) and w == -1 else w for i, w in enumerate(wanted)]
     return ops.broadcast_to(input, kept)
 
@@ -188,7 +192,7 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     """Copies side by side, so many along each axis; new axes come first."""
     times = sizes(sizes_)
     if len(times) < ndim_of(input):
-        raise ShapeError(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis")
+        raise ShapeError(located(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
     return ops.tile(input, times)
 
 
@@ -228,7 +232,7 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     size = shape_of(input)[axis]
     first = int(start) + size if int(start) < 0 else int(start)
     if not 0 <= first <= first + length <= size:
-        raise ShapeError(f"narrow: {length} elements from {start} do not lie in an axis of {size}; take fewer")
+        raise ShapeError(located(f"narrow: {length} elements from {start} do not lie in an axis of {size}; take fewer"))
     return _part(input, axis, first, first + length)
 
 
@@ -246,7 +250,7 @@ def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     if isinstance(split_size, int):
         split_size = [min(split_size, size - start) for start in range(0, size, split_size or 1)] or [0]
     if sum(split_size) != size:
-        raise ShapeError(f"split: sizes {list(split_size)} do not add up to {size}; change one")
+        raise ShapeError(located(f"split: sizes {list(split_size)} do not add up to {size}; change one"))
     ends = list(itertools.accumulate(split_size))
     return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
 
@@ -289,7 +293,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 
 def _equal_parts(x: Any, given: Any, axis: int) -> tuple[Any, ...]:
     if isinstance(given, int) and shape_of(x)[axis] % given:
-        raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {given} equal parts; use tensor_split")
+        raise ShapeError(located(f"an axis of {shape_of(x)[axis]} has no {given} equal parts; use tensor_split"))
     return tensor_split(x, given, axis)
 
 

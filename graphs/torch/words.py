@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError, ShapeError
+from graphs.errors import DTypeError, ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 
@@ -71,7 +71,7 @@ def place(dim: Any, ndim: int) -> int:
     """A number of an axis from 0 on. Raises ShapeError outside; a tensor without axes has 0 and -1."""
     most = max(ndim, 1)
     if not -most <= dim < most:
-        raise ShapeError(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}")
+        raise ShapeError(located(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}"))
     return int(dim) % most
 
 
@@ -96,4 +96,4 @@ def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **opti
 
 def refuse(what: str, remedy: str) -> DTypeError:
     """An error for dtypes that PyTorch refuses."""
-    return DTypeError(f"{what}; {remedy}")
+    return DTypeError(located(f"{what}; {remedy}"))

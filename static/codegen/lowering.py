@@ -67,21 +67,9 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGr
 
 
 def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
-    in_arena = list(schedule.place) if use_arena else []
-    writer = Writer(graph, schedule, set(in_arena))
-    source = writer.write()
-    return LoweredGraph(
-        graph,
-        schedule,
-        tuple(in_arena),
-        writer.compiled(source),
-        source,
-        tuple(writer.slots),
-        tuple(writer.lines),
-        frozenset(writer.fixed),
-        frozenset(writer.fresh),
-        {inner: _lowered(node, inner, schedule, use_arena) for node in graph.nodes for inner in node.subgraphs},
-    )
+    writer = Writer(graph, schedule, set(schedule.place if use_arena else ()))
+    inner = {one: _lowered(node, one, schedule, use_arena) for node in graph.nodes for one in node.subgraphs}
+    return writer.lowered(inner)
 
 
 def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph | Blocks:
@@ -137,6 +125,22 @@ class Writer:
         inputs = [f"i{self.number[node]}" for node in self.graph.inputs]
         parameters = ", ".join(inputs + [f"{name}=None" for name, *_ in self.slots])
         return f"def run({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+
+    def lowered(self, inner: Mapping[Graph, Any]) -> LoweredGraph:
+        """The lowered graph, with the programs of the subgraphs of its nodes."""
+        source = self.write()
+        return LoweredGraph(
+            self.graph,
+            self.schedule,
+            tuple(node for node in self.schedule.place if node in self.in_arena),
+            self.compiled(source),
+            source,
+            tuple(self.slots),
+            tuple(self.lines),
+            frozenset(self.fixed),
+            frozenset(self.fresh),
+            inner,
+        )
 
     def compiled(self, source: str) -> CodeType:
         """The code of the function that this source defines."""

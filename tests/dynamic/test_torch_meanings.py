@@ -100,7 +100,9 @@ def test_what_pytorch_refuses_is_refused() -> None:
     for refused in (ints.mean, ints.std, lambda: ints.softmax(1), lambda: ints.masked_fill(ints > 1, 0.5)):
         with pytest.raises(DTypeError):
             refused()
-    with pytest.raises(DTypeError, match=r"matmul of int64 and float32; convert with \.to\(dtype\)"):
+    with pytest.raises(
+        DTypeError, match=r"matmul of int64 and float32 \(test_torch_meanings.py:\d+\); convert with \.to\(dtype\)"
+    ):
         ints @ torch.ones(2, 2)
     with pytest.raises(ShapeError, match="use matmul"):
         torch.mm(torch.ones(2), torch.ones(2, 2))

@@ -47,6 +47,16 @@ def test_modules_are_counted_too():
     assert work.flops == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
 
 
+def test_values_that_python_decides_by_are_reads():
+    framework = named("torch")
+    if framework.missing:
+        pytest.skip(framework.missing)
+    framework.start(0)
+    step = framework.build("torch-eager", lambda w: w.sum() * (2 if w.sum() > 0 else 1) * w[0].item(), 0)
+    work = counted(framework.ran(step, framework.arrays((np.ones(3, np.float32),))))
+    assert work.reads == 2
+
+
 def test_what_has_no_counter_is_refused():
     framework = named("autograd")
     from compare.errors import UnsupportedError

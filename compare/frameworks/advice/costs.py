@@ -21,7 +21,7 @@ from compare.frameworks.advice.schema import Timed
 from compare.frameworks.advice.work import Work
 from compare.records import machines
 
-VERSION = 1
+VERSION = 2
 LEAST_SPREAD = 0.1
 """Of the logarithm of a ratio: what even a perfect model does not know of a machine."""
 
@@ -31,17 +31,17 @@ Prices = tuple[float, ...]
 
 def eager_terms(work: Work) -> Sequence[float]:
     """A call, each op by its sort, and the bytes and flops of all."""
-    return 1, work.others, work.views, work.products, work.moved, work.flops
+    return 1, work.others + work.reads, work.views, work.products, work.moved, work.flops
 
 
 def compiled_terms(work: Work) -> Sequence[float]:
-    """A call, each kernel that fusing leaves, the elements that fused kernels make, and flops."""
-    return 1, work.products, work.stretches, work.elements, work.flops
+    """A call, each kernel that fusing leaves, what fused kernels make, flops, and each value that ends a graph."""
+    return 1, work.products, work.stretches, work.elements, work.flops, work.reads
 
 
 def first_terms(work: Work) -> Sequence[float]:
-    """A compilation, each op that it looks at, and each kernel that it makes."""
-    return 1, work.ops, work.products + work.stretches
+    """A compilation, each op that it looks at, each kernel that it makes, and each graph more."""
+    return 1, work.ops, work.products + work.stretches, work.reads
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,11 @@ class Prediction:
             f"a call runs {counted} in both passes; products take {work.flops / 1e6:,.3g} million flops",
             f"the first call should take {text.seconds(self.times.first)} with nothing compiled yet: {self._pays()}",
         ]
+        if work.reads:
+            found.append(
+                f"Python reads {text.counted(work.reads, 'value')} in a call, as an `if` or item() does: the graph "
+                "breaks at each, and another way through it is compiled again"
+            )
         if self.shapes > 1:
             found.append(
                 f"the calls have {self.shapes} shapes: each may be compiled again, which is in no figure here; "
@@ -78,7 +83,7 @@ class Prediction:
             )
         return [
             *found,
-            "nothing was compiled: the function ran once a call, op by op; its graph may break, unseen here",
+            "nothing was compiled: the function ran once a call, op by op",
         ]
 
     def _pays(self) -> str:

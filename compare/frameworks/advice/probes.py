@@ -51,6 +51,14 @@ def recurrent(params: Params, xs: Any) -> Any:
     return graphs.mean(graphs.square(h))
 
 
+def branching(params: Params, x: Any) -> Any:
+    """A value that Python decides by, after each product."""
+    for w in params["layers"]:
+        x = graphs.tanh(x @ w)
+        x = x * 2 if graphs.sum(x) < 1e6 else x / 2
+    return graphs.mean(graphs.square(x))
+
+
 def attention(params: Params, x: Any) -> Any:
     """Products of what has been turned, with a softmax between."""
     q, k, v = (x @ params[name] for name in "qkv")
@@ -82,6 +90,9 @@ def _probes() -> dict[str, Probe]:
     def attending(length: int, width: int) -> Probe:
         return Probe(attention, ({name: array(width, width) for name in "qkv"}, array(length, width)))
 
+    def branched(count: int, batch: int, width: int) -> Probe:
+        return Probe(branching, ({"layers": [array(width, width) for _ in range(count)]}, array(batch, width)))
+
     return {
         "chain of 6, 64 floats": chained(6, 64),
         "chain of 24, 1,024 floats": chained(24, 1024),
@@ -94,6 +105,8 @@ def _probes() -> dict[str, Probe]:
         "rows of 1,024": rowed(3, 256, 1024),
         "8 steps of 32": recurred(8, 8, 32),
         "24 steps of 64": recurred(24, 16, 64),
+        "2 branches, layers of 32": branched(2, 16, 32),
+        "5 branches, layers of 128": branched(5, 64, 128),
         "attention over 64": attending(64, 64),
         "attention over 256": attending(256, 256),
     }  # fmt: skip

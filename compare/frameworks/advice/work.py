@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
 
-Sort = Literal["view", "product", "other"]
+Sort = Literal["view", "read", "product", "other"]
 
 
 class RanOp(Struct, frozen=True):
-    """An op that a framework ran: whether it only looks at memory in another way, or is one that no compiler fuses.
+    """An op that a framework ran.
 
-    `elements` are those that it makes, `moved` the bytes that it reads and writes, and `flops` its multiplications and
-    additions, where it is a product.
+    Its sort says whether it only looks at memory in another way, hands a value to Python, which may decide by it, or is
+    a product, which no compiler fuses. `elements` are those that it makes, `moved` the bytes that it reads and writes,
+    and `flops` its multiplications and additions, where it is a product.
     """
 
     sort: Sort
@@ -27,10 +29,12 @@ class RanOp(Struct, frozen=True):
 class Work(Struct, frozen=True):
     """Counts of a step, both passes: ops by sort, and what they make, read and compute.
 
-    `stretches` are the runs of ops without a product between them, which a compiler may make one kernel of.
+    `stretches` are the runs of ops without a product between them, which a compiler may make one kernel of. `reads` are
+    the values that Python was given: a graph ends there.
     """
 
     views: int = 0
+    reads: int = 0
     products: int = 0
     others: int = 0
     stretches: int = 0
@@ -49,9 +53,11 @@ def counted(ran: Iterable[RanOp]) -> Work:
     found = list(ran)
     kernels = [one for one in found if one.sort != "view"]
     others = [one for one in kernels if one.sort == "other"]
+    count = Counter(one.sort for one in found)
     return Work(
-        views=len(found) - len(kernels),
-        products=len(kernels) - len(others),
+        views=count["view"],
+        reads=count["read"],
+        products=count["product"],
         others=len(others),
         stretches=sum(sort == "other" for sort, _ in groupby(kernels, lambda one: one.sort)),
         elements=sum(one.elements for one in others),

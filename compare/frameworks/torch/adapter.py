@@ -184,9 +184,9 @@ class Torch(Framework):
 
     def traced(self, error: BaseException) -> bool:
         """What Dynamo and the compilers behind it raise, and what Dynamo says more of."""
-        import torch._dynamo.exc as dynamo
+        from torch._dynamo.exc import TorchDynamoException
 
-        return isinstance(error, dynamo.TorchDynamoException) or "from user code" in str(error)
+        return isinstance(error, TorchDynamoException) or "from user code" in str(error)
 
     def refuses(self, error: BaseException) -> bool:
         """What Dynamo and export say they do not take."""

@@ -28,10 +28,13 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
 
 
 def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
+    import torch
     from torch.utils.flop_counter import flop_registry
 
     if op.is_view:
         return RanOp("view")
+    if op.overloadpacket is torch.ops.aten._local_scalar_dense:  # what item(), bool() and float() come to
+        return RanOp("read")
     made = _tensors(out)
     elements, moved = sum(one.numel() for one in made), _bytes(made) + _bytes(_tensors(args))
     count = flop_registry.get(op.overloadpacket)

@@ -25,9 +25,9 @@ def _reduction(reduction: str, size_average: bool | None, reduce: bool | None) -
     """What the two older words, each of which is true if it is None, come to where one is given."""
     if size_average is None and reduce is None:
         return reduction
-    if reduce is False:
+    if reduce is not None and not reduce:
         return "none"
-    return "sum" if size_average is False else "mean"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def mse_loss(

@@ -53,23 +53,9 @@ def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
 
 def _program(graph: Graph, planned: Schedule, use_arena: bool) -> LoweredGraph:
     planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
-    in_arena = list(planned.place) if use_arena else []
     holders = [node for node in graph.nodes if node.op is not fused]
     inner = {one: _program(one, planned.inner[one], use_arena) for node in holders for one in node.subgraphs}
-    lines = _Writer(graph, planned, set(in_arena), inner)
-    source = lines.write()
-    return LoweredGraph(
-        graph,
-        planned,
-        tuple(in_arena),
-        lines.compiled(source),
-        source,
-        tuple(lines.slots),
-        tuple(lines.lines),
-        frozenset(lines.fixed),
-        frozenset(lines.fresh),
-        inner,
-    )
+    return _Writer(graph, planned, set(planned.place if use_arena else ()), inner).lowered(inner)
 
 
 def natives(program: LoweredGraph) -> list[Node]:
