@@ -9,6 +9,7 @@ import numpy as np
 
 from graphs.captured import Guards
 from graphs.dims import Dim
+from graphs.errors import GraphError
 from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
@@ -30,11 +31,19 @@ class Builder:
         self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
+        self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self._constants: dict[Any, Node] = {}
         self._originals: list[Any] = []
+
+    def refuse(self, error: GraphError) -> None:
+        """Note in the outermost graph what cannot be traced, so that no `except` of the user's hides it."""
+        if self.parent is not None:
+            self.parent.refuse(error)
+        elif self.refusal is None:
+            self.refusal = error
 
     def input(self, name: str, spec: TensorSpec) -> Node:
         """A new input."""

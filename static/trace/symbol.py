@@ -19,7 +19,8 @@ from graphs.torch.methods import TorchNames
 class Symbol(Surface, TorchNames):
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
-    Asking for the data raises ControlFlowError, naming the user's line and what to write instead.
+    Asking for the data raises ControlFlowError, naming the user's line and what to write instead. A function that
+    catches it is refused with it when its trace ends: the path that it took does not depend on values.
     A weak symbol stands for a Python number: `static/trace/weak.py`.
     """
 
@@ -89,9 +90,11 @@ class Symbol(Surface, TorchNames):
     tolist = numpy = item
 
     def _unknown(self, use: str, instead: str) -> ControlFlowError:
-        return ControlFlowError(
+        error = ControlFlowError(
             located(
                 f"{self.node.op.name}: {use} needs the value of {self.node.spec}, which is unknown while the graph is "
                 f"traced; {instead}, or run this function in the dynamic engine"
             )
         )
+        self.builder.refuse(error)
+        return error

@@ -73,6 +73,8 @@ def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
     ]
     with tracing(builder):
         result = f(*tree.unflatten(structure, symbols))
+    if builder.refusal is not None:  # raised before, and caught by what is traced
+        raise builder.refusal
     outputs, out_structure = tree.flatten(result)
     nodes = [node_of(builder, output, ()) for output in outputs]
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)

@@ -183,6 +183,15 @@ def swallowed(x):
         return x * 2
 
 
+CALLS = []
+
+
+def alternating(x):
+    """As `swallowed` on INPUTS, by how often it was called and not by values."""
+    CALLS.append(x)
+    return x * (2 if len(CALLS) % 2 else 3)
+
+
 INPUTS = ((floats(1, 2),), (floats(-1, -2),), (floats(3, 4),))
 
 
@@ -218,9 +227,15 @@ def test_a_rewriting_that_is_wrong_does_not_count():
 
 
 def test_a_trace_right_on_the_first_path_alone_is_wrong():
-    found = measured(Program(swallowed, signed_graph, INPUTS))
+    found = measured(Program(alternating, signed_graph, INPUTS, reset=CALLS.clear))
     assert (found.dynamic, found.static, found.trace) == (True, "rewritten", "wrong")
     assert found.trace_reason.startswith("input 1: off by")
+
+
+def test_a_program_that_catches_its_refusal_is_refused():
+    found = measured(Program(swallowed, signed_graph, INPUTS))
+    assert (found.dynamic, found.static, found.trace) == (True, "rewritten", "refused")
+    assert "float() needs the value" in found.trace_reason
 
 
 def test_a_gradient_that_the_tape_does_not_see_counts_against_dynamic():

@@ -174,3 +174,31 @@ def test_a_symbol_is_no_key(use):
     """By its identity it would be in no set, whatever it comes to."""
     with pytest.raises(ControlFlowError, match=r"argmax: a set, the key of a dict.*test_control_graphs.py"):
         static.jit(lambda x: g.sum(x) * (2.0 if use(g.argmax(x)) else 3.0))(np.ones(2))
+
+
+def caught(x: Any) -> Any:
+    try:
+        y = x * 2 if g.sum(x) > 0 else x
+    except Exception:  # noqa: BLE001  (what a user may write)
+        y = x * 5
+    return g.sum(y)
+
+
+def caught_in_a_branch(x: Any) -> Any:
+    return g.cond(x[0] > 0, lambda: caught(x), lambda: g.sum(x))
+
+
+@pytest.mark.parametrize("function", [caught, caught_in_a_branch])
+@pytest.mark.parametrize("transform", [lambda f: f, static.value_and_grad])
+def test_a_function_that_catches_a_refusal_is_refused(function, transform):
+    """Its handler would be compiled for every value, where the dynamic engine runs it for none."""
+    assert dynamic.value_and_grad(caught)(np.ones(2))[0] == 4.0
+    with pytest.raises(ControlFlowError, match=r"greater: a Python `if`.*test_control_graphs.py"):
+        static.jit(transform(function))(np.ones(2))
+
+
+def test_a_refusal_of_one_trace_is_none_of_the_next():
+    jitted = static.jit(lambda x, asks: caught(x) if asks else g.sum(x))
+    with pytest.raises(ControlFlowError):
+        jitted(np.ones(2), True)
+    assert jitted(np.ones(2), False) == 2.0
