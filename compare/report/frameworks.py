@@ -61,10 +61,10 @@ def _reasons(found: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _cells(found: Sequence[Outside]) -> Table:
     headers = (
         "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "eager / arm",
-        "compiles", "peak", "why",
+        "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
     rows = tuple(_cell(one.framework.title, arm) for one in found for arm in one.arms)
-    return Table(headers, rows, "llllrrrrrrl")
+    return Table(headers, rows, "llllrrrrrrrl")
 
 
 def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
@@ -84,6 +84,7 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
         text.ratio(ratio.estimate) + bounds if ratio else "",
         str(arm.compiles),
         text.size(arm.peak) if arm.peak else "",
+        "" if arm.held is None else text.size(arm.held),
         arm.reason,
     )
 

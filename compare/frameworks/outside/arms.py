@@ -17,7 +17,8 @@ from compare.stats import Interval
 class ArmOfCell:
     """An arm on a workload; seconds of the first call without and with compiled code of earlier processes, and steady.
 
-    `faster` is the eager arm's time over this one's, once warm.
+    `faster` is the eager arm's time over this one's, once warm. `peak` are the bytes of a step, `held` those between
+    steps; None where nobody counts.
     """
 
     cell: Cell
@@ -30,6 +31,7 @@ class ArmOfCell:
     faster: Interval | None
     compiles: int
     peak: int | None
+    held: int | None
 
 
 def arms(framework: Framework, records: Records) -> Iterator[ArmOfCell]:
@@ -59,6 +61,7 @@ def _arm(cell: Cell, arm: str, eager: str, records: Sequence[FrameworkCell]) -> 
         faster=timed.ratio(eager, arm, _blocks) if arm != eager else None,
         compiles=max(row.compiles for row in rows),
         peak=next((row.peak for row in rows if row.peak), None),
+        held=next((row.held for row in rows if row.held is not None), None),
     )
 
 
