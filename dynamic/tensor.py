@@ -254,10 +254,12 @@ class Tensor(TorchNames, Changing, Surface):
 
     # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
 
-    __add__ = __radd__ = arithmetic.add
+    __add__ = arithmetic.add
+    __radd__ = swapped(arithmetic.add)
     __sub__ = arithmetic.sub
     __rsub__ = arithmetic.rsub
-    __mul__ = __rmul__ = arithmetic.mul
+    __mul__ = arithmetic.mul
+    __rmul__ = swapped(arithmetic.mul)
     __truediv__ = arithmetic.true_divide
     __rtruediv__ = swapped(arithmetic.true_divide)
     __floordiv__ = arithmetic.floor_divide
