@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
-from static.convert.stage.conversion import Conversion, Function
+from static.convert.stage.conversion import Conversion, MetFunction
 from static.convert.stage.places import Region, forget_frozen
 from static.trace.tracing import converts
 
 
-class Report(NamedTuple):
+class ConversionReport(NamedTuple):
     """The functions that a trace has met."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[MetFunction, ...]
 
     def __str__(self) -> str:
         rows = [
@@ -29,7 +29,7 @@ class Report(NamedTuple):
         return "\n".join(f"{name:{widths[0]}}  {place:{widths[1]}}  {what}" for name, place, what in rows)
 
 
-_reports: weakref.WeakKeyDictionary[Any, Report] = weakref.WeakKeyDictionary()
+_reports: weakref.WeakKeyDictionary[Any, ConversionReport] = weakref.WeakKeyDictionary()
 
 
 def converting(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,7 +46,7 @@ def converting(f: Callable[..., Any]) -> Callable[..., Any]:
                 return _ended(region, lambda: call(f)(*args))
         finally:
             forget_frozen()
-            _reports[f] = Report(tuple(one.functions.values()))
+            _reports[f] = ConversionReport(tuple(one.functions.values()))
 
     return traced
 
@@ -66,7 +66,7 @@ def _ended(region: Region, run: Callable[[], Any]) -> Any:
     return result
 
 
-def why(f: Any) -> Report:
+def why(f: Any) -> ConversionReport:
     """What the last trace of a function with `convert=True` has converted, and what it has left, with the reasons.
 
     Takes the function, or what `jit` made of it. Raises ValueError where nothing has been traced.

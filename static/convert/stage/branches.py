@@ -12,8 +12,8 @@ from graphs.ir import CONSTANT, INPUT, Node
 from graphs.ops.control import switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
-from static.convert.stage.columns import Column
-from static.convert.stage.places import Place, Region, born, freeze, write
+from static.convert.stage.columns import Merged
+from static.convert.stage.places import WritePlace, Region, born, freeze, write
 from static.convert.stage.trees import Leaf, StructureError, combined
 from static.convert.stage.unknown import Differing, Partly, Unset, is_symbol, plain, read, refuse, truth, weak
 from static.trace.control import Subgraph, building, emit, finished, nodes_of
@@ -39,7 +39,7 @@ class Path(NamedTuple):
     graph: Subgraph
     values: list[Any]
     region: Region
-    writes: dict[Any, tuple[Place, Any]]
+    writes: dict[Any, tuple[WritePlace, Any]]
 
 
 def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
 
 def _traced(name: str, block: Callable[[], list[Any]]) -> Path:
     values: list[Any] = []
-    writes: dict[Any, tuple[Place, Any]] = {}
+    writes: dict[Any, tuple[WritePlace, Any]] = {}
     region = Region()
 
     def body(_: list[Any]) -> None:
@@ -141,7 +141,7 @@ def reached(block: Callable[[], Any]) -> Any:
         )
 
 
-def _left(path: Path, place: Place) -> Any:
+def _left(path: Path, place: WritePlace) -> Any:
     """What a place holds at the end of a path."""
     return path.writes[place.key][1] if place.key in path.writes else place.get()
 
@@ -152,7 +152,7 @@ class _Merge:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
         self._values: list[tuple[str, Sequence[Any], Differing | None]] = []
-        self._columns: list[Column] = []
+        self._columns: list[Merged] = []
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         """One more value, given for each path."""
@@ -167,7 +167,7 @@ class _Merge:
         self._values.append((name, values, failed))
 
     def _column(self, name: str, values: Sequence[Any]) -> None:
-        self._columns.append(Column(name, values))
+        self._columns.append(Merged(name, values))
 
     def results(self, test: Symbol) -> list[Any]:
         """What each value is after the switch."""

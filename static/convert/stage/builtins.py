@@ -14,7 +14,7 @@ from graphs.ops.elementwise import round as round_op
 from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
 from static.convert.stage.branches import any_of, both, choose
-from static.convert.stage.loops import Count
+from static.convert.stage.loops import CountedRange
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
 
@@ -89,7 +89,7 @@ def _range(*args: Any) -> Any:
     if not any(map(is_symbol, args)):
         return range(*args)
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    return Count(start, stop, step)
+    return CountedRange(start, stop, step)
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:

@@ -16,7 +16,7 @@ from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
-from static.convert.stage.places import Place, Region, freeze, write
+from static.convert.stage.places import WritePlace, Region, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
     Differing,
@@ -38,7 +38,7 @@ ROUNDS = 12
 """Traces of a body after which it is given up: each one writes to objects that the one before did not know."""
 
 Path = tuple[int, ...]
-Writes = dict[Hashable, tuple[Place, Any]]
+Writes = dict[Hashable, tuple[WritePlace, Any]]
 
 
 class Slot(NamedTuple):
@@ -57,7 +57,7 @@ class Carried:
     def __init__(self, variables: Variables) -> None:
         self._variables = variables
         self._before = variables.get()
-        self._places: list[Place] = []
+        self._places: list[WritePlace] = []
         self._slots: dict[Path, Slot] = {}
         self._rebound: set[Path] = set()  # containers that a round replaces by others
         self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example

@@ -17,7 +17,7 @@ from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import Stand, described, is_number
 
 
-class Column:
+class Merged:
     """One result: `values` by branch, some of which may stand for what is not set."""
 
     def __init__(self, name: str, values: Sequence[Any]) -> None:

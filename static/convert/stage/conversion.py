@@ -14,7 +14,7 @@ _PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
-class Function(NamedTuple):
+class MetFunction(NamedTuple):
     """A function that was called: its name, its place, and why it was not converted (empty where it was)."""
 
     name: str
@@ -27,7 +27,7 @@ class Conversion(Block):
 
     def __init__(self, own: str) -> None:
         self.own = own
-        self.functions: dict[tuple[str, str], Function] = {}
+        self.functions: dict[tuple[str, str], MetFunction] = {}
 
     def __enter__(self) -> None:
         enter(_thread.running, self.hold(), self)
@@ -66,5 +66,5 @@ def note(f: FunctionType, reason: str = "") -> None:
     one = running()
     if one is not None:
         code = f.__code__
-        found = Function(f.__qualname__, f"{code.co_filename}:{code.co_firstlineno}", reason)
+        found = MetFunction(f.__qualname__, f"{code.co_filename}:{code.co_firstlineno}", reason)
         one.functions[found[:2]] = found

@@ -19,7 +19,7 @@ UNROLLED = 256
 """Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
 
 
-class Count:
+class CountedRange:
     """`range` of numbers that only the run knows."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
@@ -51,7 +51,7 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
     """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
-    if isinstance(items, Count):
+    if isinstance(items, CountedRange):
         counted(items.start, items, goes_on, body, variables)
         return
     if is_symbol(items) and items.shape and is_symbolic(items.shape[0]):
@@ -64,7 +64,7 @@ def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: 
             body(item)
             continue
         if rounds.left > UNROLLED and isinstance(items, range):
-            counted(item, Count(item, items.stop, items.step), goes_on, body, variables)
+            counted(item, CountedRange(item, items.stop, items.step), goes_on, body, variables)
             return
         branch(going, lambda item=item: body(item), _nothing, variables, variables.names)  # type: ignore[misc]
 
@@ -98,7 +98,7 @@ class _Rounds:
             yield item
 
 
-def counted(start: Any, count: Count, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
+def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
     """A loop over a range as a loop of the graph, which carries the number."""
     held = [start]
 

@@ -20,7 +20,7 @@ from static.convert.stage.unknown import refuse
 MUTABLE = (list, dict, set, deque, bytearray, np.ndarray)
 
 
-class Place(Protocol):
+class WritePlace(Protocol):
     """Something that can be written to. Two with one `key` are the same; `label` names it in messages."""
 
     @property
@@ -103,7 +103,7 @@ def holder(get: Any, name: str) -> Any:
 class Write(NamedTuple):
     """A place, and what it held before the first write to it."""
 
-    place: Place
+    place: WritePlace
     before: Any
 
 
@@ -119,7 +119,7 @@ class Region(Block):
         enter(_thread.regions, self.hold(), self)
         return self
 
-    def note(self, place: Place) -> None:
+    def note(self, place: WritePlace) -> None:
         """Remember what a place holds, once."""
         if place.key not in self._writes:
             self._writes[place.key] = Write(place, place.get())
@@ -136,7 +136,7 @@ class Region(Block):
         """The places that hold something else than before."""
         return [write for write in self._writes.values() if not _is_same(write.place.get(), write.before)]
 
-    def undo(self) -> dict[Hashable, tuple[Place, Any]]:
+    def undo(self) -> dict[Hashable, tuple[WritePlace, Any]]:
         """Put back what the places held. Returns those that had changed, with what they held at the end."""
         found = {write.place.key: (write.place, write.place.get()) for write in self.changed()}
         for write in reversed(self._writes.values()):
@@ -202,7 +202,7 @@ def forget_frozen() -> None:
     _thread.frozen.clear()
 
 
-def journal(place: Place) -> None:
+def journal(place: WritePlace) -> None:
     """Note what a place holds in each stretch that it is older than, before it is written to."""
     if id(place.owner) in _thread.frozen:
         refuse(f"{place.label} changes, and only the run knows which container that is; change it in each branch")
@@ -212,7 +212,7 @@ def journal(place: Place) -> None:
         region.note(place)
 
 
-def write(place: Place, value: Any) -> None:
+def write(place: WritePlace, value: Any) -> None:
     """Write to a place."""
     journal(place)
     place.put(value)

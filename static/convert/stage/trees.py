@@ -73,7 +73,7 @@ def is_leaf(value: Any) -> bool:
     return is_tensor(value) or is_number(value)
 
 
-class Parts(NamedTuple):
+class Pieces(NamedTuple):
     """A container taken apart: `like` is equal for two that are alike, `make` builds one of other items."""
 
     like: Any
@@ -82,19 +82,19 @@ class Parts(NamedTuple):
     make: Callable[[list[Any]], Any]
 
 
-def taken_apart(value: Any) -> Parts | None:
+def taken_apart(value: Any) -> Pieces | None:
     """What a container is made of, or None for what is none, or is one that stays whole."""
     kind = type(value)
     if isinstance(value, tuple):
         make = getattr(kind, "_make", kind)
-        return Parts((kind, len(value)), list(value), _numbered(value), make)
+        return Pieces((kind, len(value)), list(value), _numbered(value), make)
     if kind in (list, deque):
-        return Parts((kind, len(value)), list(value), _numbered(value), kind)
+        return Pieces((kind, len(value)), list(value), _numbered(value), kind)
     if isinstance(value, dict):
-        return Parts((kind, _keys(value)), list(value.values()), [f"[{key!r}]" for key in value], _dict_like(value))
+        return Pieces((kind, _keys(value)), list(value.values()), [f"[{key!r}]" for key in value], _dict_like(value))
     if is_plain_object(value):
         held = vars(value)
-        return Parts((kind, tuple(held)), list(held.values()), [f".{name}" for name in held], _object_like(value))
+        return Pieces((kind, tuple(held)), list(held.values()), [f".{name}" for name in held], _object_like(value))
     return None
 
 

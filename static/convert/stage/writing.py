@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, stack
-from static.convert.stage.columns import Column, typed
+from static.convert.stage.columns import Merged, typed
 from static.convert.stage.places import (
     MUTABLE,
     Attribute,
@@ -64,7 +64,7 @@ def item(container: Any, key: Any) -> Any:
 def _picked(items: Any, key: Symbol) -> Any:
     if not items or not all(map(is_leaf, items)):
         refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
-    found = stack([typed(value, Column("an item of the list", items).spec) for value in items])
+    found = stack([typed(value, Merged("an item of the list", items).spec) for value in items])
     one = found[_from_front(key, len(items))]
     return weak(one) if all(map(is_number, items)) else one
 
