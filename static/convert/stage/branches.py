@@ -13,7 +13,7 @@ from graphs.ops.control import switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
 from static.convert.stage.columns import Merged
-from static.convert.stage.places import WritePlace, Region, born, freeze, write
+from static.convert.stage.places import Region, WritePlace, born, freeze, write
 from static.convert.stage.trees import Leaf, StructureError, combined
 from static.convert.stage.unknown import Differing, Partly, Unset, is_symbol, plain, read, refuse, truth, weak
 from static.trace.control import Subgraph, building, emit, finished, nodes_of

@@ -16,7 +16,7 @@ from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
-from static.convert.stage.places import WritePlace, Region, freeze, write
+from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
     Differing,

@@ -18,7 +18,7 @@ def known(test: Any) -> Any:
 
 def iterated(items: Any) -> Any:
     """What a comprehension loops over."""
-    if isinstance(items, loops.Count):
+    if isinstance(items, loops.CountedRange):
         refuse("only the run knows how many items a comprehension has; use a for loop, or graphs.fori_loop")
     return items
 
