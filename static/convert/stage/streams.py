@@ -11,7 +11,7 @@ from typing import Any
 
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
 from static.convert.stage.loops import CountedRange, for_loop
-from static.convert.stage.places import Contents, Variable, born, check_not_frozen, journal
+from static.convert.stage.places import Held, Variable, born, check_not_frozen, journal
 from static.convert.stage.unknown import is_symbol, negated, read, refuse
 
 Consumer = Callable[[Any], Any]
@@ -105,23 +105,6 @@ class Generated(Streamed):
     def each(self, consume: Consumer, goes_on: Block) -> None:
         """Hand over what it yields."""
         self._run(consume, goes_on)
-
-
-class Held:
-    """A variable of ours, which a loop of the graph can carry."""
-
-    def __init__(self, value: Any) -> None:
-        self._cell = born([value])
-
-    @property
-    def value(self) -> Any:
-        """What it holds now."""
-        return self._cell[0]
-
-    def set(self, value: Any) -> None:
-        """Let it hold something else."""
-        journal(Contents(self._cell))
-        self._cell[0] = value
 
 
 def stream(source: Any, element: Consumer, test: Consumer | None) -> Streamed:
