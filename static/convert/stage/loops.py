@@ -9,7 +9,7 @@ from graphs.dims import is_symbolic
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
-from static.convert.stage.places import Held, Region, check_not_frozen, freeze, is_ours
+from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import nodes_of, scan_node, while_node
@@ -60,7 +60,7 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
 
 def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
     """A loop whose test writes to something, as one whose body makes the test of the next round."""
-    going = Held(test())
+    going = HeldValue(test())
 
     def round_and_test() -> None:
         body()
