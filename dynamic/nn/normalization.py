@@ -101,7 +101,7 @@ class BatchNorm2d(_BatchNorm):
 class _OfLastAxes(_Affine):
     """A norm over the last axes together."""
 
-    def _over(self, normalized_shape: Any, eps: float | None, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
+    def _over(self, normalized_shape: Any, eps: Any, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, affine
         self._scaled(self.normalized_shape, affine, bias, *made)
