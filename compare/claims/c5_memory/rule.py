@@ -127,7 +127,7 @@ def _share(contest: Contest, name: str) -> float:
 def _regime(contest: Contest) -> Regime:
     cell, arm, ratio = contest
     # counts are exact, so a cell has a value and no interval
-    return Regime(f"{cell.name}: {arm}", "supported" if ratio > MORE else "refuted", ratio)
+    return Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm)
 
 
 def _counts(ratios: list[float]) -> str:

@@ -75,7 +75,7 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
         arm = cell.least(read)
         interval = cell.ratio(DYNAMIC, arm, read, comparisons=len(tasks)) if arm else None
         if interval:
-            found.append((cell, judged(f"{cell.name}: {phase}, against {arm}", interval)))
+            found.append((cell, judged(f"{cell.name}: {phase}", interval, f"against {arm}")))
     return found
 
 
