@@ -23,7 +23,7 @@ from static.codegen.sizes import resolve
 TURNS = 2  # states lie in two places in turn, so that every second step lies alike
 
 
-class _Held:
+class _HeldGraph:
     """A graph that a node holds, as work. Inputs that `last` are the same each time that it runs."""
 
     def __init__(self, worker: Worker, node: Node, graph: Graph, last: Collection[Node], *, again: bool = True) -> None:
@@ -68,7 +68,7 @@ class _Scan:
         self.carry, self.xs, self.length = attrs["carry"], attrs["xs"], attrs["length"]
         self.reverse, self.save = attrs["reverse"], attrs["save"]
         self.graph: Graph = node.attrs["body"]
-        self.body = _Held(worker, node, self.graph, set(self.graph.inputs[self.carry + self.xs :]))
+        self.body = _HeldGraph(worker, node, self.graph, set(self.graph.inputs[self.carry + self.xs :]))
         self.given = _operands(worker, node, start)
         self.parts = _parts(worker, node, start)
         stacked = [(number, laid) for number, laid in self.parts if number >= self.carry]
@@ -121,7 +121,7 @@ class _While:
         self.parts = _parts(worker, node, start)
         self.states = _in_turn(worker, node, self.given[: self.carry])
         graphs: Sequence[Graph] = (node.attrs["condition"], node.attrs["body"])
-        self.condition, self.body = (_Held(worker, node, one, set(one.inputs[self.carry :])) for one in graphs)
+        self.condition, self.body = (_HeldGraph(worker, node, one, set(one.inputs[self.carry :])) for one in graphs)
 
     def add(self) -> None:
         """Add the first state, and the loop."""
@@ -151,7 +151,7 @@ class _Switch:
         self.worker.work.append((Flow("switch", lists, dtype_of(self.index.dtype)), [self.index.place]))
 
     def _branch(self, graph: Graph) -> Work:
-        held = _Held(self.worker, self.node, graph, set(graph.inputs), again=False)
+        held = _HeldGraph(self.worker, self.node, graph, set(graph.inputs), again=False)
         first = dict(reversed(self.parts))
         work, _ = held.run(self.given, [first.get(number) for number in range(len(graph.outputs))])
         for number, laid in self.parts:

@@ -86,7 +86,7 @@ CONTEXT = 5  # numbers: whether to stop, the operations since the last look, and
 WHILE, SWITCH = "loop_while", "switch"
 
 
-class Table:
+class CallTable:
     """A segment's work as numbers that machine code reads.
 
     `row` has an address for each place, `patches` say which of them are of this call, `calls` are pairs of a function

@@ -61,7 +61,7 @@ def make(
     """
     functions = _functions()
     context = np.array([0, 0, *functions.signals], np.int64)
-    listed = flow.Table(work, address, drivers, context)
+    listed = flow.CallTable(work, address, drivers, context)
     shapes = [np.array(one.shape or (0,), np.intp) for one in made]
     specs = [n for one, s in zip(made, shapes, strict=True) for n in (len(one.shape), s.ctypes.data, id(one.dtype), 0)]
     patches = listed.patches
