@@ -1,7 +1,7 @@
 """The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
 
 Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
-disagree, 5 nothing was measured, 130 stopped by Ctrl-C, 143 by SIGTERM.
+disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations

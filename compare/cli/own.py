@@ -16,7 +16,10 @@ from compare.run.device import DEVICES, Device
 
 if TYPE_CHECKING:
     from compare.frameworks.own.result import Result as FrameworkResult
+    from compare.gate.ending import Gate
     from compare.own import Result
+
+MODES = "dynamic,static"
 
 
 @click.command()
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 @options.default("--processes", type=click.IntRange(0), default=5, help="Fresh workers; 0 for none.")
 @options.default("--seconds", type=Seconds(0.01), default=2.5, help="Of timing, per process.")
 @options.SEED
+@click.option("--fail-if", multiple=True, metavar="RULE", help="Exit 6 where it holds: 'static > 1.05'. Repeatable.")
+@click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
+@click.option("--summary", type=options.FILE, help="Write a summary here in Markdown.")
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
     """Compare a function of your own in both engines, or in the modes of a framework: eager and compiled.
@@ -47,6 +53,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     if out is not None:
         empty(out)
     framework, limit, device = (asked.pop(name) for name in ("framework", "limit", "device"))
+    gate = _gate(framework, asked)
     if device != "cpu" and not framework:
         raise click.UsageError(f"--device {device} is for a --framework; graphduel's engines run on the CPU")
     with options.stoppable(ctx, "nothing was written"):
@@ -56,7 +63,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
-    ctx.exit(found.exit_code)
+    ctx.exit(found.exit_code if gate is None else _gated(gate, found))
 
 
 @click.command()
@@ -80,6 +87,32 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
     echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
+def _gate(framework: str | None, asked: dict[str, Any]) -> Gate | None:
+    """The gate that the options ask for, which are taken from `asked`, if they ask for one."""
+    rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
+    if not (rules or junit or summary):
+        return None
+    if framework:
+        raise click.UsageError("--fail-if, --junit and --summary are for graphduel's engines, not for a --framework")
+    from compare.gate.ending import gate
+
+    return gate(rules, junit, summary, _names(asked["modes"] or MODES), asked["processes"])
+
+
+def _gated(gate: Gate, result: Any) -> int:
+    """The exit code, after the rules were judged and the files written."""
+    from compare.gate.ending import exit_code
+
+    judgements = gate.judge(result)
+    for judgement in judgements:
+        echo(str(judgement))
+    return exit_code(result.exit_code, judgements)
+
+
+def _names(modes: str) -> list[str]:
+    return modes.replace(" ", "").split(",")
+
+
 def _in_framework(
     framework: str, function: str, limit: float, device: Device, *, inputs: str | None, modes: str | None, **asked: Any
 ) -> FrameworkResult:
@@ -88,7 +121,7 @@ def _in_framework(
 
     if asked["gradient"] is not None or asked["allow_effects"]:
         raise click.UsageError("--gradient and --allow-effects are for graphduel's engines, and not for a --framework")
-    names = modes.replace(" ", "").split(",") if modes else ()
+    names = _names(modes) if modes else ()
     chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit, "device": device}
     question = run.asked_of(framework, function, inputs or "", names, **chosen)
     if asked["processes"]:
@@ -101,15 +134,13 @@ def _measured(function: str, *, inputs: str | None, modes: str | None, **asked: 
     from compare import own
     from compare.run import progress
 
-    modes = modes or "dynamic,static"
-
+    modes = modes or MODES
     allowed = ["--allow-effects"] if asked["allow_effects"] else []
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
     command = shlex.join(["graphduel", "compare", function, *given])
     with explained(function):
         f, calls = called(function, inputs)
-        names = modes.replace(" ", "").split(",")
-        return own.compare(f, calls, names, **asked, command=command, reporter=progress.reporter())
+        return own.compare(f, calls, _names(modes), **asked, command=command, reporter=progress.reporter())
 
 
 def called(function: str, inputs: str | None) -> tuple[Any, Any]:

@@ -54,10 +54,10 @@ def measure(job: Job) -> Parity:
     return check(job, workload.case(str(job.size)), job.arms or workload.arms)
 
 
-def check(job: Job, case: Case, names: Sequence[str]) -> Parity:
-    """How each arm compares, whether all that ran agree, and whether tape and graph are the same."""
+def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES) -> Parity:
+    """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same."""
     tolerance = TOLERANCES[_dtype(case)]
-    expected = expectations(case)
+    expected = expectations(case, most)
     rows = {arm: check_arm(arm, case, expected, tolerance) for arm in names}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
@@ -81,11 +81,11 @@ def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: flo
     return ParityArm("disagree", reason, _finite(output), _finite(gradient), tolerance)
 
 
-def expectations(case: Case) -> list[Expected]:
+def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     dynamic = arms.build("dynamic", case)
     found = []
-    for index in sample(case.lengths, MOST_EXAMPLES):
+    for index in sample(case.lengths, most):
         tree: Any = (case.params, case.examples[index])
         params, example = cast(Any, optree.tree_map(_float64, tree))
         exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))

@@ -1,0 +1,86 @@
+"""Two checks of a step on its inputs: it compiles once, and both engines agree about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import static
+from compare.errors import InputsError
+from compare.instruments.parity import measure
+from compare.instruments.parity.schema import Parity
+from compare.own.bundle import SIZE
+from compare.own.case import arms_of, case_of, checked
+from compare.report import text
+from compare.run.job import Job
+from static.call.cache import Stats
+
+DYNAMIC = "dynamic"
+
+
+def name_of(step: Any) -> str:
+    """What a step is called in a message."""
+    name = step.graph.name if isinstance(step, static.Executable) else getattr(step, "__name__", type(step).__name__)
+    return str(name)
+
+
+def jitted(step: Any, **options: Any) -> static.Jitted:
+    """The step as `static.jit` compiles it; one that is jitted already, as it is.
+
+    Raises InputsError for options beside a jitted step, for an executable, and for what cannot be called.
+    """
+    if isinstance(step, static.Jitted):
+        if options:
+            raise InputsError(f"{name_of(step)} is jitted already; give {text.listed(list(options))} to static.jit")
+        return step
+    if isinstance(step, static.Executable):
+        raise InputsError(f"{name_of(step)} is compiled already and never compiles again; give the function")
+    if not callable(step):
+        raise InputsError(f"a step is a function or what static.jit returns, not a {type(step).__name__}")
+    return static.jit(step, **options)
+
+
+def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) -> Stats:
+    """The stats of the step after a pass over the inputs, each the tuple of a call's arguments.
+
+    A function is compiled by `static.jit` with these options. A step that is jitted already counts every compile that
+    it has ever made. Raises AssertionError with the reason of each compile unless there was one, and InputsError.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    calls, run = checked(inputs), jitted(step, **options)
+    for call in calls:
+        run(*call)
+    if run.stats.compiles != 1:
+        reasons = "".join(f"\n  {place}: {reason}" for place, reason in enumerate(run.stats.reasons, 1))
+        raise AssertionError(
+            f"{name_of(step)}: compiled {text.counted(run.stats.compiles, 'time')} for "
+            f"{text.counted(len(calls), 'input')}, expected once; the reason of each:{reasons}"
+        )
+    return run.stats
+
+
+def parity(
+    step: Callable[..., Any],
+    inputs: Sequence[tuple[Any, ...]],
+    *,
+    modes: Sequence[str] = ("static",),
+    gradient: bool | None = None,
+    dims: Sequence[Any] | None = None,
+) -> Parity:
+    """The parity record of the step on every input: each mode against the dynamic engine and a float64 reference.
+
+    The value is compared, and with `gradient` the gradients in argument 0: None compares them where the step is a loss,
+    as in `compare.compare`. Raises AssertionError that names each mode that disagrees, fails or refuses, and
+    InputsError for a step, inputs or modes that cannot be used.
+    """
+    __tracebackhide__ = True
+    if isinstance(step, static.Executable):
+        raise InputsError(f"{name_of(step)} is compiled already and has no dynamic side; give the function")
+    f = step.f if isinstance(step, static.Jitted) else step
+    arms = tuple(dict.fromkeys((DYNAMIC, *arms_of(modes))))
+    case = case_of(f, inputs, gradient, dims)
+    record = measure.check(Job("parity", name_of(step), SIZE, arms=arms), case, arms, most=len(case.examples))
+    wrong = [f"\n  {arm}: {row.status}: {row.reason}" for arm, row in record.arms.items() if row.status != "ok"]
+    if wrong:
+        raise AssertionError(f"{name_of(step)}: the engines do not agree:{''.join(wrong)}")
+    return record

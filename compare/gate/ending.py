@@ -1,0 +1,60 @@
+"""How `graphduel compare` ends as a gate: its rules judged, its files written, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.errors import InputsError, NothingMeasuredError
+from compare.gate import outputs
+from compare.gate.rules import Judgement, Rule, parsed
+from compare.own.case import arms_of
+from compare.own.result import Result
+from compare.records import files
+from compare.stats import LEAST
+
+RULE_HOLDS = 6
+"""The exit code where a rule holds."""
+_INCONCLUSIVE = 3
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The rules of a comparison, and the files to write: JUnit's XML, and Markdown."""
+
+    rules: tuple[Rule, ...] = ()
+    junit: Path | None = None
+    summary: Path | None = None
+
+    def judge(self, result: Result) -> tuple[Judgement, ...]:
+        """The judgement of each rule, after the files were written, each in one step."""
+        found = tuple(rule.judge(result.records) for rule in self.rules)
+        if self.junit is not None:
+            files.write_atomic(self.junit, outputs.junit(result, found))
+        if self.summary is not None:
+            files.write_atomic(self.summary, outputs.markdown(result, found).encode())
+        return found
+
+
+def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, modes: Sequence[str], processes: int) -> Gate:
+    """The gate that was asked for. Raises InputsError for a rule that cannot be read, or never could be judged."""
+    arms = arms_of(modes)
+    found = tuple(parsed(rule, arms) for rule in rules)
+    if found and 0 < processes < LEAST:
+        raise InputsError(f"--fail-if needs an interval, and so --processes 0 or at least {LEAST}, not {processes}")
+    return Gate(found, junit, summary)
+
+
+def exit_code(measured: int, judgements: Sequence[Judgement]) -> int:
+    """The exit code of a comparison that alone would end with `measured`.
+
+    What went wrong in measuring comes first, then 5 for a rule whose modes were not measured, then `RULE_HOLDS`. That
+    times cannot be told apart, which is 3, fails no gate that has rules.
+    """
+    if not judgements or measured not in (0, _INCONCLUSIVE):
+        return measured
+    outcomes = {judgement.outcome for judgement in judgements}
+    if "not measured" in outcomes:
+        return NothingMeasuredError.exit_code
+    return RULE_HOLDS if "holds" in outcomes else 0

@@ -1,0 +1,90 @@
+"""The files of the gate: JUnit's XML, which CI systems show as tests, and a Markdown summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree as ET
+
+from compare.gate.rules import Judgement
+from compare.instruments.parity.schema import Parity, ParityArm
+from compare.own import show
+from compare.own.result import Result
+from compare.records.record import of
+from compare.records.runs import Failure
+
+SUITE = "graphduel compare"
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_KINDS = {"disagree": "failure", "failed": "error", "unsupported": "skipped"}
+_RULES = {"holds": "failure", "not measured": "error"}
+
+Entry = tuple[str, str, str]
+"""The name of a test, the element that says how it ended ("" if it passed), and the words."""
+
+
+def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
+    """A test for the parity of each mode, for each failed measurement and for each rule."""
+    entries = [*_parity(result), *_failures(result), *_rules(judgements)]
+    kinds = [kind for _, kind, _ in entries]
+    suite = ET.Element("testsuite", name=SUITE, tests=str(len(entries)))
+    for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(kinds.count(kind)))
+    for name, kind, words in entries:
+        test = ET.SubElement(suite, "testcase", classname=_xml(result.name), name=_xml(name))
+        if kind:
+            ET.SubElement(test, kind, message=_xml(words))
+        elif words:
+            ET.SubElement(test, "system-out").text = _xml(words)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
+    """The verdict in a sentence, the table of modes, the rules, and what was refused or failed."""
+    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(show.COLUMNS, show.rows(result))]
+    if judgements:
+        rows = [(f"`{judgement.rule.written}`", judgement.outcome, judgement.measured) for judgement in judgements]
+        parts.append(_table(("fails if", "outcome", "measured"), rows))
+    notes = [f"* {_text(note)}" for note in show.notes_of(result)]
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
+
+
+def _parity(result: Result) -> list[Entry]:
+    rows = [item for record in of(result.records, Parity) for item in record.arms.items()]
+    return [(f"parity of {mode}", _KINDS.get(row.status, ""), _said(row)) for mode, row in rows]
+
+
+def _said(row: ParityArm) -> str:
+    if row.reason is not None:
+        return row.reason
+    return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"
+
+
+def _failures(result: Result) -> list[Entry]:
+    return [("measurement", "error", str(failure.error)) for failure in of(result.records, Failure)]
+
+
+def _rules(judgements: Iterable[Judgement]) -> list[Entry]:
+    return [
+        (f"--fail-if {one.rule.written}", _RULES.get(one.outcome, ""), f"{one.outcome}: {one.measured}")
+        for one in judgements
+    ]
+
+
+def _xml(words: str) -> str:
+    """The words without characters that XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(words: str) -> str:
+    return words if words.startswith(("`", "---")) else _text(words)
+
+
+def _text(words: str) -> str:
+    """Words in one line that Markdown shows as they are."""
+    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(words.split()))

@@ -1,0 +1,34 @@
+"""The pytest plugin: a fixture for each check. What a check needs is imported when a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Check = Callable[..., Any]
+
+
+@pytest.fixture
+def assert_compiles_once() -> Check:
+    """`assert_compiles_once(step, inputs, **options)`: static.jit compiles the step once for all inputs."""
+    from compare.gate.checks import compiles_once
+
+    return compiles_once
+
+
+@pytest.fixture
+def assert_parity() -> Check:
+    """`assert_parity(step, inputs, modes=("static",))`: value, and gradient of a loss, as in the dynamic engine."""
+    from compare.gate.checks import parity
+
+    return parity
+
+
+@pytest.fixture
+def assert_not_slower() -> Check:
+    """`assert_not_slower(a, b, inputs, by=1.05)`: kernel calls, compiles and planned bytes; time if asked."""
+    from compare.gate.slower import not_slower
+
+    return not_slower

@@ -1,0 +1,105 @@
+"""The rules of `--fail-if`: `static > 1.05` holds where static takes more than 1.05 times as long as dynamic.
+
+    RULE = MODE [ "/" MODE ] ( ">" | ">=" | "<" | "<=" ) NUMBER
+
+The ratio is that of the steady times of two modes; the second is dynamic if it is not named. A rule holds only where
+the whole 95% interval of the ratio lies on its side, so that noise alone fails no build.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compare.claims.evidence import cells, steady
+from compare.errors import InputsError
+from compare.instruments.time.schema import Time
+from compare.own.case import KNOWN, arms_of
+from compare.own.claims import ratio_of
+from compare.records.record import Records
+from compare.report import text
+from compare.stats import Interval
+
+ALLOWED = "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05'"
+
+Outcome = Literal["holds", "does not hold", "unclear", "not measured"]
+
+_RULE = re.compile(r"([\w-]+)\s*(?:/\s*([\w-]+))?\s*(>=|<=|>|<)\s*([0-9]+(?:\.[0-9]+)?)", re.ASCII)
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule as it was written, and its parts: `top / bottom` compared with a number."""
+
+    written: str
+    top: str
+    bottom: str
+    comparison: str
+    number: float
+
+    def judge(self, records: Records) -> Judgement:
+        """What the records of one function say about the rule."""
+        found = cells(records, Time)
+        ratio = ratio_of(found[0], self.top, self.bottom, steady) if found else None
+        return Judgement(self, self._outcome(ratio), ratio)
+
+    def _outcome(self, ratio: Interval | None) -> Outcome:
+        if ratio is None:
+            return "not measured"
+        compared = _COMPARISONS[self.comparison]
+        ends = {compared(ratio.low, self.number), compared(ratio.high, self.number)}
+        if len(ends) == 2 or not ratio.known:
+            return "unclear"
+        return "holds" if ends.pop() else "does not hold"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A rule, whether it holds, and the ratio with its interval."""
+
+    rule: Rule
+    outcome: Outcome
+    ratio: Interval | None
+
+    @property
+    def measured(self) -> str:
+        """`static-exact / dynamic is 0.45x [0.44, 0.46]`."""
+        pair = f"{self.rule.top} / {self.rule.bottom}"
+        if self.ratio is None:
+            return f"{pair} was not measured"
+        return f"{pair} is {text.ratio(self.ratio.estimate)} {text.interval(self.ratio.low, self.ratio.high)}"
+
+    def __str__(self) -> str:
+        return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
+
+
+def parsed(written: str, modes: Sequence[str]) -> Rule:
+    """The rule as written, over modes that are measured. Raises InputsError saying what is allowed."""
+    found = _RULE.fullmatch(written.strip())
+    if found is None:
+        raise InputsError(f"--fail-if {written!r} cannot be read; {ALLOWED}")
+    top, bottom = (_mode(name, written, modes) for name in (found[1], found[2] or "dynamic"))
+    if top == bottom:
+        raise InputsError(f"--fail-if {written!r} compares {top} with itself; {ALLOWED}")
+    number = float(found[4])
+    if not number:
+        raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
+    return Rule(written.strip(), top, bottom, found[3], number)
+
+
+def _mode(name: str, written: str, modes: Sequence[str]) -> str:
+    """The mode that a name stands for. Raises InputsError for one that is unknown or is not measured."""
+    if name not in ("static", *KNOWN):
+        raise InputsError(
+            f"--fail-if {written!r}: no mode is called {name!r}; the modes are static, {', '.join(KNOWN)}"
+        )
+    (mode,) = arms_of((name,))
+    if mode not in modes:
+        raise InputsError(f"--fail-if {written!r}: {mode} is not measured; add it to --modes {','.join(modes)}")
+    return mode

@@ -1,0 +1,98 @@
+"""Rules of `--fail-if`: how they are read, judged, and turned into exit codes."""
+
+import pytest
+
+from compare.errors import InputsError
+from compare.gate import rules
+from compare.gate.ending import exit_code, gate
+from compare.gate.rules import Judgement, Rule, parsed
+from compare.stats import Interval
+
+MODES = ("dynamic", "static-exact", "static-symbolic")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("static > 1.05", ("static-exact", "dynamic", ">", 1.05)),
+        ("  static>1 ", ("static-exact", "dynamic", ">", 1.0)),
+        ("static-symbolic/static >= 2", ("static-symbolic", "static-exact", ">=", 2.0)),
+        ("dynamic / static < 1.5", ("dynamic", "static-exact", "<", 1.5)),
+        ("static-exact<=0.9", ("static-exact", "dynamic", "<=", 0.9)),
+    ],
+)
+def test_a_rule_is_read(written, expected):
+    rule = parsed(written, MODES)
+    assert (rule.top, rule.bottom, rule.comparison, rule.number) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "static", "static > ", "> 1.05", "static > nan", "static > 1e3", "static == 1", "static > 1 or static < 2",
+     "static > -1", "a / b / c > 1", "__import__('os') > 1", "static > 1; 2", "static > 1\u0661"],
+)  # fmt: skip
+def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
+    with pytest.raises(InputsError, match="cannot be read; write MODE > NUMBER or MODE / MODE > NUMBER") as caught:
+        parsed(written, MODES)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("statc > 1", "no mode is called 'statc'; the modes are static, dynamic, static-exact"),
+        ("static-pad > 1", "static-pad is not measured; add it to --modes dynamic,static-exact,static-symbolic"),
+        ("dynamic > 1", "compares dynamic with itself"),
+        ("static > 0.0", "compares with 0, which no ratio reaches"),
+    ],
+)
+def test_a_rule_over_other_modes_is_refused(written, message):
+    with pytest.raises(InputsError, match=message):
+        parsed(written, MODES)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_too_few_processes_for_an_interval_are_refused(processes):
+    with pytest.raises(InputsError, match="at least 3, not"):
+        gate(("static > 1",), None, None, ("dynamic", "static"), processes)
+    assert gate((), None, None, ("dynamic", "static"), processes).rules == ()
+    assert len(gate(("static > 1",), None, None, ("dynamic", "static"), 0).rules) == 1
+
+
+RATIOS = [
+    (">", Interval(1.2, 1.1, 1.3), "holds"),
+    (">", Interval(1.1, 1.0, 1.2), "unclear"),
+    (">", Interval(1.0, 0.9, 1.04), "does not hold"),
+    (">=", Interval(1.05, 1.05, 1.05), "holds"),
+    (">", Interval(1.05, 1.05, 1.05), "does not hold"),
+    ("<", Interval(0.9, 0.8, 1.0), "holds"),
+    ("<", Interval(1.0, 0.9, 1.1), "unclear"),
+    ("<=", Interval(1.2, 1.1, 1.3), "does not hold"),
+    (">", Interval(9.0), "unclear"),
+    (">", None, "not measured"),
+]
+
+
+@pytest.mark.parametrize(("comparison", "ratio", "outcome"), RATIOS)
+def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, monkeypatch):
+    monkeypatch.setattr(rules, "cells", lambda *_: ["cell"])
+    monkeypatch.setattr(rules, "ratio_of", lambda *_: ratio)
+    assert Rule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
+
+
+def test_a_rule_over_no_records_is_not_measured():
+    found = Rule("static > 1", "static-exact", "dynamic", ">", 1.0).judge([])
+    assert str(found) == "--fail-if 'static > 1': not measured: static-exact / dynamic was not measured"
+
+
+@pytest.mark.parametrize(
+    ("measured", "outcomes", "code"),
+    [
+        (0, [], 0), (3, [], 3), (0, ["does not hold"], 0), (3, ["does not hold"], 0), (3, ["unclear"], 0),
+        (0, ["holds"], 6), (3, ["unclear", "holds"], 6), (0, ["holds", "not measured"], 5),
+        (4, ["holds"], 4), (1, ["holds"], 1), (5, ["not measured"], 5),
+    ],
+)  # fmt: skip
+def test_exit_codes(measured, outcomes, code):
+    rule = Rule("static > 1", "static-exact", "dynamic", ">", 1.0)
+    assert exit_code(measured, [Judgement(rule, outcome, None) for outcome in outcomes]) == code
