@@ -373,3 +373,19 @@ def a_copy_is_another_list(x):
     if g.sum(x) > 0:
         other[0] = x[2]
     return kept[0] + 2 * other[0]
+
+
+@right
+def an_augmented_tensor_changes_its_other_name(x):
+    y = x * 1.0
+    z = y
+    z += 1
+    return g.sum(y) * 2 if y[0] > 0 else g.sum(y)
+
+
+@right
+def an_item_augmented_changes_its_other_name(x):
+    kept = [x[0] * 1.0]
+    first = kept[0]
+    kept[0] += x[1]
+    return first if g.sum(x) > 0 else first * 2
