@@ -18,13 +18,15 @@ from compare.claims.c1_control_flow.rule import EASY_EDIT, MIN_PROGRAMS
 from compare.run.job import Budget
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
-from tests.helpers.corpus_values import VALUES
+from tests.helpers.corpus_values import VALUES as CORPUS_VALUES
+from tests.helpers.published_values import VALUES as PUBLISHED_VALUES
 from tests.helpers.records import plain, typed
 from tests.helpers.together import together
 
 PROGRAMS = programs()
 GRAPHS = [program for program in PROGRAMS if program.graph is not None]
-APPROXIMATE = {"adaptive_integral": 1e-4}
+VALUES = CORPUS_VALUES | PUBLISHED_VALUES
+APPROXIMATE = {"adaptive_integral": 1e-4, "step_doubling": 1e-3}
 """What a program computes to a tolerance of its own."""
 SILENT = {"running_mean", "stochastic_depth", "warm_up"}
 """Programs that a trace specialises to its first input, without an error."""
