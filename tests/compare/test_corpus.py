@@ -78,7 +78,7 @@ def test_python_gives_the_values_found_another_way(program):
 
 @each()
 def test_the_dynamic_engine_gives_the_values_and_the_gradients_of_differences(program):
-    measure.check_dynamic(program, measure.reference(program))
+    measure.check_dynamic(program, measure.reference(program, program.inputs))
 
 
 @each(GRAPHS)

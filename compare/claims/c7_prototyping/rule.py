@@ -72,7 +72,7 @@ def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
 def _programs(records: Records) -> Iterator[Regime]:
     """The code of programs with control flow, of those that a fixed graph can say at all."""
     programs = sorted((p for r in of(records, Programs) for p in r.programs), key=repr)
-    ratios = [[p.graph_tokens / p.tokens] for p in programs if p.graph_tokens]
+    ratios = [[p.taken_tokens / p.tokens] for p in programs if p.taken_tokens]
     if len(ratios) > 1:
         yield judged("tokens of model code, programs with control flow", geometric_mean_interval(ratios))
 
