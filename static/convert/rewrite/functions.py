@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 
 from static.convert.rewrite import nodes
+from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
-from static.convert.rewrite.nodes import OPERATORS, assign, at, copied, function, load, operator, thunk
-from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, stored
+from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, thunk
+from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, stored
 from static.convert.rewrite.source import NotConvertedError, definition
-from static.convert.rewrite.statements import GIVEN, Around, Statements
+from static.convert.rewrite.statements import Around, Statements
 
 KEPT = 4096  # functions whose rewritten code is kept
 _FACTORY, _NAME = "<factory>", "<rewritten>"
@@ -19,8 +21,6 @@ _FACTORY, _NAME = "<factory>", "<rewritten>"
 
 def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
     """The function with its statements rewritten. `enclosing` are guarded variables of the functions around it."""
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in scope(node.body)):
-        raise NotConvertedError("it is a generator or a coroutine")
     doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
     statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
     parameters = bound_by(node.args)
@@ -92,6 +92,8 @@ class Rewritten:
 def compiled(code: CodeType) -> CodeType:
     """The code of a function, rewritten. Raises NotConvertedError."""
     node = _as_function(copied(definition(code)), code)
+    if code.co_flags & inspect.CO_GENERATOR:
+        turned_inside_out(node)
     new = rewritten(node, frozenset(code.co_freevars))
     new.name = _NAME  # its own name is that of the original, which recursion calls
     outer: list[ast.stmt] = [assign(name, ast.Constant(None)) for name in (*code.co_freevars, OPERATORS)]

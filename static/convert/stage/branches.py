@@ -13,11 +13,25 @@ from graphs.ops.control import switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
 from static.convert.stage.columns import Merged
-from static.convert.stage.places import Region, WritePlace, born, freeze, write
+from static.convert.stage.facts import assuming
+from static.convert.stage.places import Region, Variable, WritePlace, born, freeze, write
 from static.convert.stage.trees import Leaf, StructureError, combined
-from static.convert.stage.unknown import Differing, Partly, Unset, is_symbol, plain, read, refuse, truth, weak
+from static.convert.stage.unknown import (
+    Differing,
+    Partly,
+    Unset,
+    is_number,
+    is_symbol,
+    plain,
+    read,
+    refuse,
+    settled,
+    truth,
+    weak,
+)
 from static.trace.control import Subgraph, building, emit, finished, nodes_of
 from static.trace.symbol import Symbol
+from static.trace.tracing import static_key
 
 Block = Callable[[], Any]
 
@@ -98,7 +112,7 @@ def any_of(first: Any, second: Block) -> Any:
 
 def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequence[str]) -> list[Any]:
     """The values of the block that the test picks (0 if it is false); places that blocks write to are written."""
-    paths = [_traced(f"branch{i}", block) for i, block in enumerate(blocks)]
+    paths = [_traced(f"branch{i}", block, assuming(test, bool(i))) for i, block in enumerate(blocks)]
     places = list({key: place for path in paths for key, (place, _) in path.writes.items()}.values())
     merge = _Merge(paths)
     for i, name in enumerate(names):
@@ -107,19 +121,19 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
         merge.add(place.label, [_left(path, place) for path in paths])
     found = merge.results(test)
     for place, value in zip(places, found[len(names) :], strict=True):
-        write(place, read(value))
+        write(place, value if isinstance(place, Variable) else read(value))
     return found[: len(names)]
 
 
-def _traced(name: str, block: Callable[[], list[Any]]) -> Path:
+def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> Path:
     values: list[Any] = []
     writes: dict[Any, tuple[WritePlace, Any]] = {}
     region = Region()
 
     def body(_: list[Any]) -> None:
-        with region:
+        with region, assumption:
             try:
-                values.extend(reached(block))
+                values.extend(map(settled, reached(block)))
             finally:
                 writes.update(region.undo())
 
@@ -147,12 +161,12 @@ def _left(path: Path, place: WritePlace) -> Any:
 
 
 class _Merge:
-    """The values of the paths of a switch brought together: what differs becomes a result of it."""
+    """The values of the paths of a switch brought together: what differs becomes a result of it, once for all alike."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
         self._values: list[tuple[str, Sequence[Any], Differing | None]] = []
-        self._columns: list[Merged] = []
+        self._columns: dict[Any, Merged] = {}
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         """One more value, given for each path."""
@@ -161,29 +175,34 @@ class _Merge:
         try:
             if failed is None:
                 combined(name, [plain(value) for value in values], self._column, lambda *_: None)
+                if _missing(values):
+                    combined(name, [_is_set(value) for value in values], self._column, lambda *_: None)
         except StructureError as error:
-            del self._columns[known:]
+            for key in list(self._columns)[known:]:
+                del self._columns[key]
             failed = Differing(f"{error}; give it one structure, shape and dtype on every path")
         self._values.append((name, values, failed))
 
     def _column(self, name: str, values: Sequence[Any]) -> None:
-        self._columns.append(Merged(name, values))
+        key = _key(values)
+        if key not in self._columns:
+            self._columns[key] = Merged(name, values)
 
     def results(self, test: Symbol) -> list[Any]:
         """What each value is after the switch."""
-        results = iter(self._switched(test))
+        results = dict(zip(self._columns, self._switched(test), strict=True))
 
-        def result(*_: Any) -> Symbol:
-            return next(results)
+        def leaf(_: str, values: Sequence[Any]) -> Symbol:
+            return results[_key(values)]
 
-        return [self._result(name, values, failed, result) for name, values, failed in self._values]
+        return [failed or self._result(name, values, leaf) for name, values, failed in self._values]
 
-    def _result(self, name: str, values: Sequence[Any], failed: Differing | None, leaf: Leaf) -> Any:
-        if failed is not None:
-            return failed
+    def _result(self, name: str, values: Sequence[Any], leaf: Leaf) -> Any:
         value = combined(name, [plain(value) for value in values], leaf, self._joined)
-        partly = [one.name for one in values if isinstance(one, (Unset, Partly)) and one.name]
-        return value if not partly or isinstance(value, Unset) else Partly(partly[0], value)
+        missing = _missing(values)
+        if not missing or isinstance(value, Unset):
+            return value
+        return Partly(missing[0], value, combined(name, [_is_set(one) for one in values], leaf, self._joined))
 
     def _joined(self, new: Any, values: Sequence[Any]) -> None:
         """A container made of several: no one may change it, or them, unless each came to be on its path."""
@@ -199,11 +218,32 @@ class _Merge:
     def _switched(self, test: Symbol) -> list[Symbol]:
         if not self._columns:
             return []
+        columns = list(self._columns.values())
         for i, path in enumerate(self._paths):
-            path.graph.give(lambda i=i: [column.typed(i) for column in self._columns])  # type: ignore[misc]
+            path.graph.give(lambda i=i: [column.typed(i) for column in columns])  # type: ignore[misc]
         graphs = [path.graph for path in self._paths]
-        parts = _selected(test, graphs) or _switch(test, graphs, len(self._columns))
-        return [weak(part) if column.weak else part for part, column in zip(parts, self._columns, strict=True)]
+        parts = _selected(test, graphs) or _switch(test, graphs, len(columns))
+        return [weak(part) if column.weak else part for part, column in zip(parts, columns, strict=True)]
+
+
+def _missing(values: Sequence[Any]) -> list[str]:
+    """The name of a variable that some paths do not set."""
+    return [value.name for value in values if isinstance(value, (Unset, Partly)) and value.name]
+
+
+def _is_set(value: Any) -> Any:
+    """Whether a variable is set on a path: a bool, or what tells it at run time."""
+    return value.known if isinstance(value, Partly) else not isinstance(value, Unset)
+
+
+def _key(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What tells the values of a result from those of another."""
+    return tuple(
+        [
+            (id(value.node), value.weak) if is_symbol(value) else static_key(value) if is_number(value) else id(value)
+            for value in values
+        ]
+    )
 
 
 def _switch(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:

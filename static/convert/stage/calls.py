@@ -19,6 +19,7 @@ from static.convert.rewrite.source import NotConvertedError
 from static.convert.stage import conversion
 from static.convert.stage.builtins import REPLACED, item_of
 from static.convert.stage.places import MUTABLE, born, is_conditional, is_ours, journal_container, made
+from static.convert.stage.streams import Generated, Streamed, first
 from static.convert.stage.trees import is_made_by_object
 from static.convert.stage.unknown import is_symbol, refuse
 from static.convert.stage.writing import delete_attribute, set_attribute
@@ -67,7 +68,11 @@ def call(f: Any) -> Callable[..., Any]:
     replaced = _replaced(f)
     if replaced is not None:
         return replaced
+    if f is next:
+        return _next
     if isinstance(f, FunctionType):
+        if f.__code__.co_flags & inspect.CO_GENERATOR:
+            return functools.partial(_generated, f)
         new = convertible(f)
         return new if new is not f or f in _done else functools.partial(_outside, f)
     if isinstance(f, MethodType) and isinstance(f.__func__, FunctionType):
@@ -90,6 +95,22 @@ def _replaced(f: Any) -> Callable[..., Any] | None:
         return REPLACED.get(f) or _WRITES.get(f)
     except TypeError:  # it has no hash
         return None
+
+
+def _next(items: Any, *default: Any) -> Any:
+    if isinstance(items, Streamed) and is_ours(items):
+        return first(items, *default)
+    return _outside(next, items, *default)
+
+
+def _generated(f: FunctionType, /, *args: Any, **options: Any) -> Any:
+    """A call of a generator function."""
+    new = convertible(f)
+    if new is f:
+        return _outside(f, *args, **options)
+    return born(
+        Generated(lambda consume, goes_on: new(consume, goes_on, *args, **options), lambda: f(*args, **options))
+    )
 
 
 def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:

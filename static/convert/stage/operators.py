@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from static.convert.stage import branches, calls, comparing, loops, places, unknown, writing
+from static.convert.stage import branches, calls, comparing, loops, places, streams, unknown, writing
 from static.convert.stage.builtins import shown
 from static.convert.stage.unknown import is_symbol, refuse
 
@@ -33,6 +33,11 @@ def asserted(test: Any, message: Any) -> None:
         raise AssertionError(message())
 
 
+def consumed(function: Any, *args: Any) -> Any:
+    """A call of what takes the items of a generator, or tells whether it wants more."""
+    return function(*args)
+
+
 vars(calls.OPERATORS).update(
     any_of=branches.any_of,
     asserted=asserted,
@@ -43,12 +48,13 @@ vars(calls.OPERATORS).update(
     call=calls.call,
     chain=comparing.chain,
     choose=branches.choose,
+    consumed=consumed,
     contained=comparing.contained,
     converted=calls.converted,
     delete_attribute=writing.delete_attribute,
     delete_item=writing.delete_item,
     equal=comparing.equal,
-    for_loop=loops.for_loop,
+    for_loop=streams.for_each,
     greater=comparing.greater,
     greater_equal=comparing.greater_equal,
     item=writing.item,
@@ -70,6 +76,7 @@ vars(calls.OPERATORS).update(
     set_item=writing.set_item,
     shown=shown,
     slice=slice,
+    stream=streams.stream,
     unset=unknown.unset,
     variables=branches.Variables,
     while_loop=loops.while_loop,

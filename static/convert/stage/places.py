@@ -100,6 +100,27 @@ def holder(get: Any, name: str) -> Any:
     return cells[free.index(name)] if name in free else function.__globals__
 
 
+class Variable:
+    """One of the variables of a block, written to by code that is handed the block."""
+
+    def __init__(self, variables: Any, number: int) -> None:
+        self._variables, self._number = variables, number
+        name = variables.names[number]
+        self.owner = holder(variables.get, name)
+        self.key = ("variable", id(self.owner), name)
+        self.label = repr(name)
+
+    def get(self) -> Any:
+        """Its value."""
+        return self._variables.get()[self._number]
+
+    def put(self, value: Any) -> None:
+        """Set it."""
+        values = list(self._variables.get())
+        values[self._number] = value
+        self._variables.put(values)
+
+
 class Write(NamedTuple):
     """A place, and what it held before the first write to it."""
 
