@@ -317,7 +317,8 @@ def test_the_verdict_is_computed_from_the_record(record):
     alone = [r for r in rows if r["static"] != "unchanged" and (r["edit"] is None or r["edit"] > EASY_EDIT)]
     hard = [r for r in alone if r["convert"] != "right"]
     assert found["effect"]["value"] == pytest.approx(len(hard) / len(rows))
-    assert regime(found, ALONE)["value"] == pytest.approx(len(alone) / len(rows)) > found["effect"]["value"]
+    assert regime(found, ALONE)["value"] == pytest.approx(len(alone) / len(rows))
+    assert len(alone) > len(hard)
     low, high = found["interval"]
     assert found["verdict"] == ("supported" if low > 0.5 else "refuted" if high < 0.1 else "depends")
     assert {regime["name"] for regime in found["regimes"]} == {*FAMILIES, ALONE}
@@ -377,13 +378,14 @@ def test_a_program_that_is_right_when_converted_is_not_hard_and_the_old_figure_s
         row("short", "rewritten", edit=0.05, convert="failed", inputs=20),
     ]
     found = verdict("C1", lines_of(*rows))
+    print(found["reasons"])
     assert found["effect"]["value"] == pytest.approx(2 / 5)
     assert regime(found, ALONE)["value"] == pytest.approx(4 / 5)
     assert said(
         found, "40% are hard for static with their control flow converted; 80% are hard for static traced alone"
     )
     assert said(found, "converted 2 of 5 run unchanged, on 20 or more inputs each")
-    for words in ("and wrong: silent", "no refusal: short", "a call: in the median 3.00 times, at most 3.00 times"):
+    for words in ("and wrong: silent", "is no refusal: short", "a call: in the median 3.00 times, at most 3.00 times"):
         assert said(found, words)
     assert said(found, "to compile: in the median 2.00 times")
 
