@@ -162,7 +162,7 @@ def a_filter(x):
     return sum(filter(lambda value: value > 0, x), x[0] * 0)
 
 
-@refused
+@right
 def a_takewhile(x):
     return sum(itertools.takewhile(lambda value: value > 0, x), x[0] * 0)
 
@@ -255,7 +255,7 @@ def a_comprehension_that_filters_is_stacked(x):
     return g.sum(g.stack([value for value in x if value > -5]))
 
 
-@right
+@refused
 def a_comprehension_that_filters_is_summed(x):
     return sum([value for value in x if value > 0], g.sum(x) * 0)
 

@@ -375,7 +375,7 @@ def a_copy_is_another_list(x):
     return kept[0] + 2 * other[0]
 
 
-@right
+@refused
 def an_augmented_tensor_changes_its_other_name(x):
     y = x * 1.0
     z = y
@@ -383,7 +383,7 @@ def an_augmented_tensor_changes_its_other_name(x):
     return g.sum(y) * 2 if y[0] > 0 else g.sum(y)
 
 
-@right
+@refused
 def an_item_augmented_changes_its_other_name(x):
     kept = [x[0] * 1.0]
     first = kept[0]

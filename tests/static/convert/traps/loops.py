@@ -361,7 +361,7 @@ def a_generator_that_values_do_not_end(x):
     return total
 
 
-@refused
+@right
 def a_generator_that_a_value_ends(x):
     def shrinking(value):
         while value > 0.1:
