@@ -9,14 +9,13 @@ from tests.static.convert.outcome import Outcome
 
 
 def smaller(text: str, attempt: Callable[[str], Outcome], status: str) -> str:
-    """The program without every statement that can go, one after the other, until none can."""
+    """The program without every statement that can go, round after round, until none can."""
     before = ""
     while text != before:
-        before = text
-        for candidate in _candidates(text):
-            if _ends(candidate, attempt) == status:
-                text = candidate
-                break
+        before, place = text, 0
+        while shorter := _without(text, place):
+            kept = next((one for one in shorter if _ends(one, attempt) == status), None)
+            text, place = (kept, place) if kept else (text, place + 1)
     return text
 
 
@@ -27,26 +26,27 @@ def _ends(text: str, attempt: Callable[[str], Outcome]) -> str:
         return ""
 
 
-def _candidates(text: str) -> Iterator[str]:
-    """The program with one statement less, or with one statement replaced by what stands in it."""
-    count = sum(1 for _ in _places(ast.parse(text)))
-    for number in range(count):
-        for inner in (False, True):
-            tree = ast.parse(text)
-            block, at = list(_places(tree))[number]
-            kept = [part for name in ("body", "orelse") for part in getattr(block[at], name, [])] if inner else []
-            if inner and not kept:
-                continue
-            block[at : at + 1] = kept or ([] if len(block) > 1 else [ast.Pass()])
-            shorter = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-            if len(shorter) < len(text):
-                yield shorter
+def _without(text: str, place: int) -> list[str]:
+    """The program without one of its statements, and with what stands in it in its place; empty after the last."""
+    found = [_cut(text, place, inner) for inner in (False, True)]
+    return [one for one in found if one]
+
+
+def _cut(text: str, place: int, inner: bool) -> str:
+    tree = ast.parse(text)
+    places = list(_places(tree))
+    if place >= len(places):
+        return ""
+    block, at = places[place]
+    within = [part for name in ("body", "orelse") for part in getattr(block[at], name, [])]
+    block[at : at + 1] = (within if inner else []) or ([] if len(block) > 1 else [ast.Pass()])
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
 def _places(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], int]]:
-    """Every statement, as the block it stands in and its place there."""
+    """Every statement that is more than `pass`, as the block it stands in and its place there; outer ones first."""
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
-                yield from ((block, at) for at in range(len(block)))
+                yield from ((block, at) for at in range(len(block)) if not isinstance(block[at], ast.Pass))
