@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import graphs as g
 from tests.helpers.together import check_each
 from tests.static.convert.outcome import outcome
 from tests.static.convert.table import TRAPS
@@ -27,18 +26,6 @@ def test_a_trap_ends_as_the_table_says(file):
         assert found.status == trap.ends, found.why
 
     check_each([trap for trap in TRAPS if trap.function.__module__ == file.__name__], check, lambda trap: trap.name)
-
-
-def an_int_longer_than_64_bits(x):
-    n, s = 1, g.sum(x * x) + 3
-    while s > 1:
-        n, s = n * 1_000_003, s * 0.6
-    return g.sum(x) * (n % 7)
-
-
-def test_an_int_that_a_loop_of_the_graph_makes_longer_than_64_bits_wraps():
-    """The one trap without a refusal; docs/limits.md says so."""
-    assert outcome(an_int_longer_than_64_bits, inputs()).status == "wrong"
 
 
 def test_the_table_has_ninety_traps_and_no_name_twice():

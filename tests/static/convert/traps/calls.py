@@ -367,8 +367,8 @@ def len_of_an_array(x):
 
 @right
 def a_class_made_inside(x):
-    class Held:
+    class Positive:
         def __init__(self, value):
             self.value = value if value > 0 else -value
 
-    return Held(x[0]).value + Held(x[1]).value
+    return Positive(x[0]).value + Positive(x[1]).value

@@ -57,6 +57,14 @@ def int_and_float_of_two_branches(x):
     return g.sum(x) * n
 
 
+@refused
+def an_int_longer_than_64_bits(x):
+    n, s = 1, g.sum(x * x) + 3
+    while s > 1:
+        n, s = n * 1_000_003, s * 0.6
+    return g.sum(x) * (n % 7)
+
+
 @right
 def a_bool_is_counted(x):
     n = 0
