@@ -295,7 +295,7 @@ def a_flag_ends_a_while(x):
     return s
 
 
-@right
+@refused
 def fibonacci_by_a_value(x):
     a, b = 0, 1
     while b < g.sum(x * x):
