@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from compare.frameworks.limit import within
 from tests.static.convert.outcome import Outcome
+
+SECONDS = 3.0
 
 
 def smaller(text: str, attempt: Callable[[str], Outcome], status: str) -> str:
@@ -21,7 +24,8 @@ def smaller(text: str, attempt: Callable[[str], Outcome], status: str) -> str:
 
 def _ends(text: str, attempt: Callable[[str], Outcome]) -> str:
     try:
-        return attempt(text).status
+        with within(SECONDS):  # a loop whose counter is gone does not end
+            return attempt(text).status
     except Exception:  # noqa: BLE001  (what is left is no program)
         return ""
 
