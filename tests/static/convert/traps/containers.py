@@ -389,3 +389,12 @@ def an_item_augmented_changes_its_other_name(x):
     first = kept[0]
     kept[0] += x[1]
     return first if g.sum(x) > 0 else first * 2
+
+
+@refused
+def a_merged_item_augmented_changes_its_source(x):
+    named, row = {"k": x[2] * 1.0}, [x[0] * 1.0]
+    if x[1] <= 0:
+        row[0] = named["k"]
+    row[0] += g.sin(x[1])
+    return row[0] + 2 * named["k"]

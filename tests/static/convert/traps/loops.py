@@ -369,3 +369,19 @@ def a_generator_that_a_value_ends(x):
             value = value / 2
 
     return sum(shrinking(g.sum(x * x)), x[0] * 0)
+
+
+@refused
+def a_test_that_writes_what_the_body_writes(x):
+    calls = 0
+
+    def counted(value):
+        nonlocal calls
+        calls = calls + 1
+        return value * calls
+
+    i, a = 0, x[0]
+    while counted(x[0]) > x[1] and i < 3:
+        i += 1
+        a = counted(x[2])
+    return a + calls
