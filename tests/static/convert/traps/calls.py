@@ -271,7 +271,7 @@ def a_nested_comprehension(x):
     return sum(a * b if a > b else a for a in x for b in x[:2])
 
 
-@refused
+@right
 def and_or_of_values_of_two_kinds(x):
     y = x[0] > 0 and x[1] or x[2]
     return y * 2

@@ -307,7 +307,7 @@ def sorted_by_a_key_in_reverse(x):
     return ranked[0] * 2 + ranked[1]
 
 
-@refused
+@right
 def a_heap_of_values(x):
     heap = [x[0], x[1], x[2]]
     heapq.heapify(heap)

@@ -371,7 +371,7 @@ def a_generator_that_a_value_ends(x):
     return sum(shrinking(g.sum(x * x)), x[0] * 0)
 
 
-@refused
+@right
 def a_test_that_writes_what_the_body_writes(x):
     calls = 0
 
