@@ -30,7 +30,7 @@ APPROXIMATE = {"adaptive_integral": 1e-4, "step_doubling": 1e-3}
 """What a program computes to a tolerance of its own."""
 SILENT = {"running_mean", "stochastic_depth", "warm_up"}
 """Programs that a trace specialises to its first input, without an error; a conversion refuses them."""
-CONVERTED = 70
+CONVERTED = 80
 """At least so many of the programs are right when their control flow is converted."""
 
 
