@@ -103,11 +103,11 @@ def runs_graph(x: Array, codes: Array) -> Array:
 
     def step(state: Array, given: Array) -> Array:
         total, run = state
-        value, new = given
+        value, new = given[0], given[1] > 0
         return (graphs.where(new, total + run * run, total), graphs.where(new, value, run + value)), ()
 
-    new = graphs.concat([np.array([True]), codes[1:] != codes[:-1]])
-    total, run = graphs.scan(step, (x[0] * 0, x[0] * 0), (x, new))[0]
+    new = graphs.where(graphs.concat([np.array([True]), codes[1:] != codes[:-1]]), 1.0, 0.0)
+    total, run = graphs.scan(step, (x[0] * 0, x[0] * 0), graphs.stack([x, new], axis=1))[0]
     return total + run * run
 
 

@@ -38,12 +38,11 @@ def metropolis_graph(start: Array, moves: Array, draws: Array) -> Array:
     """A scan, in which a move is selected."""
 
     def step(x: Array, given: Array) -> Array:
-        move, draw = given
-        after = x + move
-        x = graphs.where(draw < graphs.exp((x * x - after * after) / 2), after, x)
+        after = x + given[0]
+        x = graphs.where(given[1] < graphs.exp((x * x - after * after) / 2), after, x)
         return x, x * x
 
-    return graphs.mean(graphs.scan(step, start, (moves, draws))[1])
+    return graphs.mean(graphs.scan(step, start, graphs.stack([moves, draws], axis=1))[1])
 
 
 def drawn(weights: Array, draws: Array) -> Array:
