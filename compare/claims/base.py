@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from compare.records.record import Kind, Record, Records
-from compare.stats import LEAST, Interval
+from compare.stats import LEAST, WIDEST, Interval
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
 
-NO_INTERVAL = f"an interval needs {LEAST} processes or more"
+NO_INTERVAL = f"an interval needs {LEAST} processes or more, and ends at most {WIDEST:g} times apart"
 """Why there is none."""
 
 

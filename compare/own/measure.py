@@ -34,6 +34,7 @@ from compare.run.worker import failure
 from compare.workloads.base import Case
 
 TIMEOUT = 900.0
+HERE = "one process, built anew each time"
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
@@ -142,7 +143,7 @@ def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) ->
         "preset": OWN,
         "seed": what.seed,
         "only": None,
-        "where": "fresh workers" if what.source else "one process, built anew each time",
+        "where": "fresh workers" if what.source else HERE,
         "function": what.workload,
         "inputs": len(case.examples),
         "gradient": case.argnum is not None,
