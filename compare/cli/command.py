@@ -213,10 +213,10 @@ def doctor(ctx: click.Context) -> None:
 
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
-    from compare.claims import tape
+    from compare.claims import conditions
     from compare.report import tables
 
-    echo(tape.sentence(records) + "\n")
+    echo("\n".join(conditions.sentences(records)) + "\n")
     tables.verdicts(verdicts)
     echo(f"\nReport: {directory / 'report.html'}")
 

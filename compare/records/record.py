@@ -67,7 +67,10 @@ class Blas(Struct):
 
 
 class Environment(Struct):
-    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell."""
+    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell.
+
+    `power` is "mains" or "battery"; null also where there is no battery.
+    """
 
     cpu: str | None = None
     cores: int | None = None
@@ -89,6 +92,7 @@ class Environment(Struct):
     tape: Literal["compiled", "python"] | None = None
     gpu: str | None = None
     load: float | None = None
+    power: str | None = None
 
 
 class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):

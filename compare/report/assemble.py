@@ -33,15 +33,15 @@ def assemble(
     summary: Summary,
     found: Sequence[PageVerdict],
     pictures: Sequence[Picture],
-    tape: str,
+    conditions: str,
     frameworks: Frameworks | None = None,
 ) -> Page:
-    """The page of the run directory `name`; `tape` says which tape ran."""
+    """The page of the run directory `name`; `conditions` says under which it was measured."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
     return Page(
         title=_TITLE,
-        subtitle=f"{_subtitle(name, run)} {tape}",
+        subtitle=f"{_subtitle(name, run)} {conditions}",
         headline=(verdicts.headline(found), _speed(summary.ratios)),
         verdicts=tuple(found),
         pictures=tuple(pictures),

@@ -66,6 +66,7 @@ def environment() -> Environment:
         gc=GC_POLICY,
         tape="compiled" if tapes.is_compiled() else "python",
         load=load(),
+        power=power(),
     )
 
 
@@ -104,6 +105,19 @@ def limit_memory(most: int) -> None:
 def load() -> float | None:
     """The processes that ran or waited, a mean over the last minute; None where the system does not tell."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def power() -> str | None:
+    """What feeds the machine, "mains" or "battery"; None where it has no battery, or does not tell."""
+    import psutil
+
+    try:
+        battery = psutil.sensors_battery()
+    except (AttributeError, OSError, NotImplementedError):  # not everywhere
+        return None
+    if battery is None or battery.power_plugged is None:
+        return None
+    return "mains" if battery.power_plugged else "battery"
 
 
 def affinity() -> list[int] | None:

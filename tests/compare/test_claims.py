@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.claims import CLAIMS, get, tape
+from compare.claims import CLAIMS, conditions, get, tape
 from compare.claims.base import Regime, combine, exceeds, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
 from tests.helpers.claim_records import (
     BASE,
+    cell,
     edits,
     faults,
     grid,
@@ -203,3 +204,36 @@ def test_which_tape_ran_is_told_in_one_sentence():
     )
     mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
     assert tape.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
+
+
+def test_the_conditions_of_a_run_are_said_in_words():
+    control = cell("big_matmul", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, processes=4)
+    there = {
+        "tape": "compiled", "load": 2.5, "logical_cores": 4, "affinity": [3], "power": "battery",
+        "governor": "powersave", "blas": {"loaded": [{"num_threads": 1}]},
+    }  # fmt: skip
+    tape_said, load, threads, tie = conditions.sentences(
+        typed([{**record, "environment": there} for record in control])
+    )
+    assert tape_said == "The tape ran compiled."
+    assert load == (
+        "The load was 2.50 to 2.50 on 4 logical cores, in the median 2.50. "
+        "One worker makes a load of 1: other work was running beside it."
+    )
+    assert threads == ("Each worker had 1 core and 1 thread of BLAS; power from battery, clock governed by powersave.")
+    assert tie.startswith("On the control big_matmul (small) dynamic takes 1.0")
+    assert "of static's time, and its blocks vary by " in tie
+
+
+def test_what_the_system_does_not_tell_is_not_said():
+    silent = conditions.sentences(typed([{**START, "environment": {}}]))
+    assert silent == (
+        "These results do not say which tape ran.",
+        (
+            "Each worker had cores that the system does not tell and an unknown number of threads of BLAS; its power "
+            "state is not told by the system."
+        ),
+        "The control big_matmul was not measured, so that nothing tells how noisy the machine was.",
+    )
+    own = {**START, "settings": {"function": "f"}}
+    assert len(conditions.sentences(typed([{**own, "environment": {}}]))) == 2
