@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from math import ceil
 
-from compare.claims import crossover
+from compare.claims import crossover, regimes
 from compare.claims.base import (
     NO_INTERVAL,
     SMALLEST_EFFECT,
@@ -19,9 +20,10 @@ from compare.claims.base import (
 from compare.claims.break_even import break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.instruments.crossover.schema import Crossover
+from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import Records, grouped
+from compare.records.record import Cell, Records, grouped
 from compare.stats import Interval, geometric_mean_interval
 
 CONTROL = "big_matmul"
@@ -47,21 +49,53 @@ def find(records: Records) -> Finding:
     if len({cell.workload for cell, _ in often}) < MIN_WORKLOADS:
         few = f"both engines were measured on fewer than {MIN_WORKLOADS} workloads beside the control"
         return Finding("inconclusive", (few, tie, *left))
-    heads = _phase("steady state", often), _phase("one-off run", once)
+    where = regimes.places(records)
+    sizes = regimes.by_size(often, _cell, where)
+    found, why_open = regimes.settled(_verdict(often, once), sizes)
+    effect, mean = _headline(sizes.get(regimes.REALISTIC, []))
     return Finding(
-        "inconclusive" if control == "refuted" else _verdict(often, once),
+        "inconclusive" if control == "refuted" else found,
         (
+            *why_open,
             _counts("steady state", often),
+            *(_counts(f"steady state, {name}", group) for name, group in sizes.items()),
             _counts("one-off run", once),
             tie,
             *crossover.time_reasons(crossover.times(records)),
             *map(_break_even, tasks),
             *left,
         ),
-        Effect("seconds in steady state, dynamic / static, geometric mean", heads[0].value or 1.0, "ratio"),
-        heads[0].interval,
-        (*heads, *(regime for _, regime in (*often, *once))),
-    )
+        effect,
+        mean,
+        (*_groups("steady state", often, where), *_groups("one-off run", once, where),
+         *(regime for _, regime in (*often, *once))),
+    )  # fmt: skip
+
+
+def _cell(contest: Contest) -> Cell:
+    return contest[0].cell
+
+
+def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.Place]) -> Iterator[Regime]:
+    """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
+    yield _phase(phase, contests)
+    groups = (regimes.by_size(contests, _cell, where), regimes.by_depth(contests, _cell, where))
+    for name, group in (pair for one in (*groups, regimes.by_kind(contests, _cell)) for pair in one.items()):
+        yield _phase(f"{phase}, {name}", group)
+
+
+def _headline(contests: list[Contest]) -> tuple[Effect | None, Interval | None]:
+    """The one number for the claim, of realistic steps alone; none where there are none."""
+    if not contests:
+        return None, None
+    mean = geometric_mean_interval(_ratios(contests))
+    name = f"seconds in steady state, dynamic / static, geometric mean over workloads, {regimes.REALISTIC}"
+    return Effect(name, mean.estimate, "ratio"), mean
+
+
+def _ratios(contests: list[Contest]) -> list[list[float]]:
+    groups = grouped(contests, lambda contest: contest[0].workload).values()
+    return [[regime.value or 1.0 for _, regime in group] for group in groups]
 
 
 def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
@@ -81,11 +115,9 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
 def _phase(name: str, contests: list[Contest]) -> Regime:
     if not contests:
         return Regime(name, "inconclusive")
-    groups = grouped(contests, lambda contest: contest[0].workload).values()
-    ratios = [[regime.value or 1.0 for _, regime in group] for group in groups]
-    mean = geometric_mean_interval(ratios) if len(ratios) > 1 else None
+    mean = geometric_mean_interval(_ratios(contests))
     verdict = _somewhere([regime for _, regime in contests])
-    return Regime(name, verdict, mean.estimate if mean else None, mean)
+    return Regime(name, verdict, mean.estimate, mean if mean.known else None)
 
 
 def _counts(phase: str, contests: list[Contest]) -> str:
@@ -163,12 +195,14 @@ CLAIM = Claim(
     rule=f"A cell is slower if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
     f"slower if below, and faster if below 1/{1 + SMALLEST_EFFECT}. Over all cells, in steady state and in "
     "one-off runs: supported if some are slower and none faster, depends if some are slower and others "
-    "faster, refuted if each is shown to be not slower, inconclusive otherwise. The control "
+    "faster, refuted if each is shown to be not slower, inconclusive otherwise. Supported or refuted only where each "
+    "regime of size was timed: steps under 64 KiB, to 1 MiB, and more, by the bytes that a step of the dynamic engine "
+    "reaches. The headline is the mean of steps of 1 MiB and more. The control "
     f"{CONTROL} must tie within {TIE:.0%}: inconclusive if it does not, flagged if that is not known. Its size was "
     "raised once, after a first run had shown 5% of cache effects at smaller ones. "
     f"Inconclusive under {MIN_WORKLOADS} other workloads.",
     find=find,
-    reads=(Time, Crossover, Parity),
+    reads=(Time, Memory, Crossover, Parity),
     tape="alone",
     figures=("compare.claims.c6_speed.figure",),
     literature=(
