@@ -19,11 +19,13 @@ from compare.instruments.memory.schema import Memory
 from compare.records.record import Cell, Records, of
 
 KIB, MIB = 2**10, 2**20
+TINY = 64 * KIB
+"""Steps of fewer bytes are all overhead: no headline is taken from them."""
 T = TypeVar("T")
 
 SIZES: Mapping[str, tuple[float, float]] = {
-    "steps under 64 KiB": (0, 64 * KIB),
-    "steps of 64 KiB to 1 MiB": (64 * KIB, MIB),
+    "steps under 64 KiB": (0, TINY),
+    "steps of 64 KiB to 1 MiB": (TINY, MIB),
     "steps of 1 MiB and more": (MIB, inf),
 }
 """Bytes that a step reaches: at least the first number, and less than the second."""
