@@ -23,7 +23,7 @@ from compare.own import bundle
 from compare.own.origin import origin_of
 from compare.records.record import OfArms, Record
 from compare.records.runs import Bare, Failure, Setting, error_of
-from compare.run import environment
+from compare.run import environment, layout
 from compare.run.gate import sorted_out
 from compare.run.job import Job
 from compare.run.processes import run_job
@@ -104,6 +104,7 @@ class _Here:
         if job.kind == "environment":
             return Bare(environment=environment.environment())
         try:
+            layout.moved(job)
             with _pinned():
                 return self._time(job) if job.kind == "time" else self._memory(job)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)

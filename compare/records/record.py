@@ -69,7 +69,8 @@ class Blas(Struct):
 class Environment(Struct):
     """What it takes to judge a number (`compare.run.environment`); null where the system does not tell.
 
-    `power` is "mains" or "battery"; null also where there is no battery.
+    `power` is "mains" or "battery"; null also where there is no battery. `layout` are the bytes by which a worker's
+    heap and environment were moved (`compare.run.layout`).
     """
 
     cpu: str | None = None
@@ -93,6 +94,7 @@ class Environment(Struct):
     gpu: str | None = None
     load: float | None = None
     power: str | None = None
+    layout: tuple[int, int] | None = None
 
 
 class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):

@@ -17,6 +17,7 @@ import numpy as np
 
 from compare.records.record import Blas, Environment
 from compare.records.runs import Bare
+from compare.run import start
 from compare.run.job import Job
 
 THREAD_VARIABLES = (
@@ -67,6 +68,7 @@ def environment() -> Environment:
         tape="compiled" if tapes.is_compiled() else "python",
         load=load(),
         power=power(),
+        layout=start.layout(),
     )
 
 

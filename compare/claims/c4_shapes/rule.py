@@ -94,7 +94,7 @@ def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell,
 
 def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.Place]) -> Regime | None:
     """The first epoch of the cell with the largest steps, if they are known to be no smaller than a few KiB."""
-    largest = max(reversed(best), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
+    largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
     tiny = largest in where and where[largest].bytes < regimes.TINY
     return None if tiny else best[largest][0]
 
