@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from compare.claims.literature import Cited, told
 from compare.records.record import Kind, Record, Records
 from compare.stats import LEAST, WIDEST, Interval
 
@@ -60,6 +61,11 @@ class Verdict:
         """Those of the finding, and why some conditions have no verdict."""
         return (*self.finding.reasons, *_without_interval(self.finding))
 
+    @property
+    def literature(self) -> tuple[str, ...]:
+        """Each figure of the literature, and whether the regimes of the finding agree with it."""
+        return told(self.claim.literature, self.finding.regimes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""
         claim, finding = self.claim, self.finding
@@ -79,7 +85,7 @@ class Verdict:
             "measured": claim.measured,
             "rule": claim.rule,
             "reasons": list(self.reasons),
-            "literature": list(claim.literature),
+            "literature": list(self.literature),
             "not_tested": list(claim.not_tested),
         }
 
@@ -107,7 +113,7 @@ class Claim:
     outside: str = ""
     tape: Literal["alone", "partly", "not"] = "not"
     figures: tuple[str, ...] = ()
-    literature: tuple[str, ...] = ()
+    literature: tuple[Cited | str, ...] = ()
     not_tested: tuple[str, ...] = ()
 
     def judge(self, records: Records) -> Verdict:

@@ -245,7 +245,7 @@ def _claim(claim: Any) -> list[tuple[str, str]]:
         ("Its opposite", claim.opposite),
         ("Measured", claim.measured),
         ("The rule", claim.rule),
-        *(("Literature", source) for source in claim.literature),
+        *(("Literature", str(source)) for source in claim.literature),
         *(("Not tested", gap) for gap in claim.not_tested),
     ]
 

@@ -61,7 +61,7 @@ def printed(judged: Verdict) -> PageVerdict:
         strongest=tuple(_strongest(finding.regimes, unit)),
         reasons=judged.reasons,
         not_tested=claim.not_tested,
-        literature=claim.literature,
+        literature=judged.literature,
     )
 
 
