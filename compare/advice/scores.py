@@ -21,7 +21,7 @@ STATED = (0.5, 0.75, 0.95, 1.0)
 """The ends of the groups in which stated probabilities are compared with what happened."""
 
 
-class Predicted(Protocol):
+class Forecast(Protocol):
     """A prediction beside what was measured: ratios are dynamic over static, `ops` those on the tape of a step."""
 
     @property
@@ -36,7 +36,7 @@ class Predicted(Protocol):
     def ops(self) -> int: ...  # noqa: D102
 
 
-def scores(rows: Sequence[Predicted]) -> dict[str, Any]:
+def scores(rows: Sequence[Forecast]) -> dict[str, Any]:
     """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = grouped(decided, regime)
@@ -51,27 +51,27 @@ def scores(rows: Sequence[Predicted]) -> dict[str, Any]:
     }
 
 
-def regime(row: Predicted) -> str:
+def regime(row: Forecast) -> str:
     """What a row's name says after its slash: the size of a workload, the size and depth of a program."""
     return row.name.partition("/")[2]
 
 
-def probability(row: Predicted) -> float:
+def probability(row: Forecast) -> float:
     """The stated probability that static is faster."""
     return row.confidence if row.predicted > 1 else 1 - row.confidence
 
 
-def _sided(row: Predicted) -> bool:
+def _sided(row: Forecast) -> bool:
     return (row.predicted > 1) == (row.ratio > 1)
 
 
-def _hits(rows: Sequence[Predicted], right: Callable[[Predicted], bool]) -> dict[str, Any]:
+def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[str, Any]:
     hits = sum(map(right, rows))
     rate = proportion_interval(hits, len(rows)) if rows else None
     return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
 
 
-def _trivial(rows: Sequence[Predicted]) -> dict[str, int]:
+def _trivial(rows: Sequence[Forecast]) -> dict[str, int]:
     """What those hit who look at nothing, or at the number of ops alone, by the best bound in hindsight."""
     static = sum(row.ratio > 1 for row in rows)
     bounds = {row.ops for row in rows}
@@ -84,7 +84,7 @@ def _trivial(rows: Sequence[Predicted]) -> dict[str, int]:
     }
 
 
-def _stated(rows: Sequence[Predicted]) -> list[dict[str, float]]:
+def _stated(rows: Sequence[Forecast]) -> list[dict[str, float]]:
     """For each group of stated probabilities: how many, their mean, and the share that came true."""
     found = []
     for low, high in pairwise(STATED):

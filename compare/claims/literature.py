@@ -17,7 +17,7 @@ SMALLEST = 0.05
 """As in `compare.claims.base`, which reads this module: ratios nearer to 1 are a tie."""
 
 
-class Measured(Protocol):
+class Comparable(Protocol):
     """A regime: its name, and the ratio found there."""
 
     @property
@@ -46,11 +46,11 @@ class Cited:
     def __str__(self) -> str:
         return f"{self.figure} ({self.source}); measured on {self.condition}"
 
-    def told(self, regimes: Sequence[Measured]) -> str:
+    def told(self, regimes: Sequence[Comparable]) -> str:
         """The figure, and whether regimes of this run agree with it."""
         return f"{self}. {self._agrees(regimes)}"
 
-    def _agrees(self, regimes: Sequence[Measured]) -> str:
+    def _agrees(self, regimes: Sequence[Comparable]) -> str:
         if self.apart:
             return f"This run cannot say: {self.apart}"
         near = next((one for one in regimes if self.beside in one.name and one.value is not None), None)
@@ -71,6 +71,6 @@ class Cited:
         return "cannot tell" if side == "unclear" else "does not agree"
 
 
-def told(literature: Sequence[Cited | str], regimes: Sequence[Measured]) -> tuple[str, ...]:
+def told(literature: Sequence[Cited | str], regimes: Sequence[Comparable]) -> tuple[str, ...]:
     """Each figure beside what a run has found; what is no figure, as it is."""
     return tuple(one.told(regimes) if isinstance(one, Cited) else one for one in literature)

@@ -44,31 +44,31 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class StepCounts:
     """The bytes that a step of a cell reaches, and the ops on its tape, 0 where nobody counts them."""
 
     bytes: int
     ops: int
 
 
-def places(records: Records) -> dict[Cell, Place]:
+def places(records: Records) -> dict[Cell, StepCounts]:
     """Where each cell belongs whose bytes were counted, by the dynamic engine."""
     right = admitted(records)
-    found: dict[Cell, Place] = {}
+    found: dict[Cell, StepCounts] = {}
     for record in of(records, Memory):
         row = record.arms.get(DYNAMIC)
         if row is not None and row.status == "ok" and (record.cell, DYNAMIC) in right:
-            known = found.get(record.cell, Place(0, 0))
-            found[record.cell] = Place(max(known.bytes, row.peak), max(known.ops, row.nodes))
+            known = found.get(record.cell, StepCounts(0, 0))
+            found[record.cell] = StepCounts(max(known.bytes, row.peak), max(known.ops, row.nodes))
     return found
 
 
-def by_size(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, Place]) -> dict[str, list[T]]:
+def by_size(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of size that has any, smallest first."""
     return _grouped(((item, where[cell(item)].bytes) for item in items if cell(item) in where), SIZES)
 
 
-def by_depth(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, Place]) -> dict[str, list[T]]:
+def by_depth(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of depth that has any."""
     return _grouped(((item, where[cell(item)].ops) for item in items if cell(item) in where), DEPTHS)
 

@@ -63,7 +63,7 @@ def _subtitle(name: str, run: Run | None) -> str:
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
 
 
-def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.Place]) -> str:
+def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
     """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
     best: dict[Cell, Ratio] = {}
     for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):

@@ -123,7 +123,7 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=30, more_seconds=10, timeout=90,
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=26, more_seconds=8, timeout=90,
         tables=Tables(
             (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
             "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,

@@ -41,7 +41,7 @@ def test_every_workload_but_the_control_is_of_one_kind():
 
 def test_a_cell_is_placed_by_what_the_dynamic_engine_reaches_and_only_if_it_was_right():
     records = typed(memory_records("one", 70_000, 10))
-    assert regimes.places(records) == {Cell("one", "small"): regimes.Place(70_000, 0)}
+    assert regimes.places(records) == {Cell("one", "small"): regimes.StepCounts(70_000, 0)}
     assert regimes.places(records[1:]) == {}
     (cell,) = regimes.by_size([Cell("one", "small")], lambda cell: cell, regimes.places(records))
     assert cell == "steps of 64 KiB to 1 MiB"

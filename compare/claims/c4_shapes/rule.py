@@ -79,7 +79,7 @@ def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence])
     yield from length_table.refused(records)
 
 
-def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.Place]) -> LengthCosts:
+def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
     best = {cell.cell: [_best(cell, *phase, count) for phase in PHASES] for cell in varying}
@@ -93,7 +93,7 @@ def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell,
     )
 
 
-def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.Place]) -> Regime | None:
+def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepCounts]) -> Regime | None:
     """The first epoch of the cell with the largest steps, if they are known to be no smaller than a few KiB."""
     largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
     tiny = largest in where and where[largest].bytes < regimes.TINY

@@ -77,7 +77,7 @@ def _cell(contest: Contest) -> Cell:
     return contest[0].cell
 
 
-def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.Place]) -> Iterator[Regime]:
+def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
     """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
     yield _phase(phase, contests)
     groups = (regimes.by_size(contests, _cell, where), regimes.by_depth(contests, _cell, where))
