@@ -61,7 +61,7 @@ def graphduel() -> None:
     """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
 
 
-CELLS = options.quick("quick", "Small sizes only, or every size.")
+CELLS = options.quick("quick", "Each regime thinly, or every size.")
 PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
