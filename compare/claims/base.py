@@ -12,6 +12,8 @@ from compare.stats import LEAST, WIDEST, Interval
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
+OPEN = ("inconclusive", "not measured yet")
+"""The labels of claims that nothing was settled about."""
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
 
