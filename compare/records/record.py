@@ -175,12 +175,14 @@ class Kind(NamedTuple):
     """A kind of record, as the claim or instrument that it belongs to registers it.
 
     `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
-    `by_arm` each arm has a process of its own.
+    `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs may run side by side on the cores that
+    there are.
     """
 
     type: type[Record]
     measure: str = ""
     by_arm: bool = False
+    timed: bool = True
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from compare.frameworks.outside import stage as outside
 from compare.instruments.parity.schema import Parity
 from compare.records import journal, results
 from compare.records.journal import Journal
+from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record, of
 from compare.records.runs import Failure, Run, error_of
 from compare.run import gate, jobs
@@ -32,10 +33,8 @@ from compare.run.settings import OWN, Settings
 if TYPE_CHECKING:
     from compare.claims import Verdict
 
-UNTIMED = ("gradients", "fault", "parity")
-"""Checks and gates that no clock is read for: they run side by side, on the cores that there are, as counts do."""
-MOST_COUNTED = 4
-"""As many of them at once."""
+MOST_AT_ONCE = 4
+"""As many jobs run side by side where no clock is read: gates, some checks, and what is counted."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +142,15 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     parts: tuple[list[Any], ...] = (checks, gates, chosen, timings, tables, counts, closer)
     runner.reporter.pace.total = sum(map(len, parts))
     runner.header(settings.to_dict())
-    runner.jobs((job, {}) for job in checks if job.kind not in UNTIMED)
-    with runner.side_by_side(MOST_COUNTED) as several:
-        several.jobs((job, {}) for job in (*checks, *gates) if job.kind in UNTIMED)
+    runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
+    with runner.side_by_side(MOST_AT_ONCE) as several:
+        several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
     runner.jobs(gate.admitted(records, cell, job) for cell, job in timings)
     runner.jobs((job, {}) for job in tables)
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
         runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
-    with runner.side_by_side(MOST_COUNTED) as several:
+    with runner.side_by_side(MOST_AT_ONCE) as several:
         several.jobs(gate.admitted(records, cell, jobs.memory_job(cell, settings)) for cell in chosen)
         several.jobs((job, {}) for job in counts)
     runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
