@@ -1,6 +1,8 @@
 """C6: every branch of the rule, the control, the break-even, and arms that do not count."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compare.claims.base import NO_INTERVAL
 from tests.helpers.claim_records import BASE, cell, duel, memory, parity, race, regime, said, verdict
@@ -144,3 +146,18 @@ def test_an_arm_that_was_never_steady_is_named():
     next(r for r in records if r["kind"] == "time" and r["workload"] == "task1")["arms"]["dynamic"]["steady"] = False
     assert said(verdict("C6", records), "task1 (small), dynamic: no steady state was reached in 1 of 3 processes")
     assert not said(verdict("C6", race(1.5, 1.2, 1.0)), "no steady state")
+
+
+@given(
+    st.lists(st.sampled_from([0.5, 0.999, 1.02, 1.5, 3.0]), min_size=3, max_size=7), st.sampled_from([0.05, 0.3, 0.7])
+)
+def test_noise_never_settles_a_claim_and_never_turns_it(steadies, noise):
+    for build in (0.0, 0.1):
+        clean, noisy = (verdict("C6", race(*steadies, build=build, noise=n))["verdict"] for n in (1e-9, noise))
+        assert noisy in (clean, "inconclusive")
+
+
+def test_a_cell_that_may_be_faster_leaves_it_open():
+    wide = duel("task9", 1.001, build=0.0, noise=0.9)  # of equal seconds the noise would be the same, and cancel
+    assert verdict("C6", [*race(1.5, 1.5, 1.5, build=0.0), *duel("task9", 1.0, build=0.0)])["verdict"] == "supported"
+    assert verdict("C6", [*race(1.5, 1.5, 1.5, build=0.0), *wide])["verdict"] == "inconclusive"

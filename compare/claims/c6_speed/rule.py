@@ -131,12 +131,20 @@ def _faster(regime: Regime) -> bool:
     return regime.interval is not None and regime.interval.side(SMALLEST_EFFECT) == "below"
 
 
+def _may_be_faster(regime: Regime) -> bool:
+    return regime.interval is None or regime.interval.low < 1 / (1 + SMALLEST_EFFECT)
+
+
 def _somewhere(regimes: list[Regime]) -> Label:
-    """Slower in some and faster in none, slower in some and faster in others, or slower in none."""
+    """Slower in some and faster in none, slower in some and faster in others, or slower in none.
+
+    A cell whose interval is so wide that dynamic may be faster there leaves it open: noise then never settles more.
+    """
     slower = any(regime.verdict == "supported" for regime in regimes)
-    faster = any(map(_faster, regimes))
+    if slower and any(map(_faster, regimes)):
+        return "depends"
     if slower:
-        return "depends" if faster else "supported"
+        return "inconclusive" if any(map(_may_be_faster, regimes)) else "supported"
     return "refuted" if all(regime.verdict == "refuted" for regime in regimes) else "inconclusive"
 
 
@@ -195,7 +203,7 @@ CLAIM = Claim(
     "tensor size and depth, for chains of elementwise ops and of matrix products; it is reported, not judged.",
     rule=f"A cell is slower if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
     f"slower if below, and faster if below 1/{1 + SMALLEST_EFFECT}. Over all cells, in steady state and in "
-    "one-off runs: supported if some are slower and none faster, depends if some are slower and others "
+    "one-off runs: supported if some are slower and none may be faster, depends if some are slower and others "
     "faster, refuted if each is shown to be not slower, inconclusive otherwise. Supported or refuted only where each "
     "regime of size was timed: steps under 64 KiB, to 1 MiB, and more, by the bytes that a step of the dynamic engine "
     "reaches. The headline is the mean of steps of 1 MiB and more. The control "
