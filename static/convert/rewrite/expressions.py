@@ -122,9 +122,9 @@ class Expressions(ast.NodeTransformer):
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else at(operator("made", node), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Lists are added and repeated to new ones."""
-        self.generic_visit(node)
-        return at(operator("made", node), node) if isinstance(node.op, (ast.Add, ast.Mult)) else node
+        """An operator between two values."""
+        name = ast.Constant(type(node.op).__name__)
+        return at(operator("arithmetic", name, self(node.left), self(node.right)), node)
 
     # Scopes --------------------------------------------------------------------------------------------------
 

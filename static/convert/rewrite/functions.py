@@ -44,7 +44,9 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
         out.append(ast.Nonlocal(sorted(around.outer - around.globals)))
     unset = sorted(around.merged - parameters - around.outer)
     out += [assign(name, operator("unset", ast.Constant(name))) for name in unset]
-    out += [ast.Expr(operator("owned", thunk(load(name)))) for name in sorted(around.lent)]
+    owned = sorted((around.merged | around.lent) - around.outer)
+    if owned:
+        out.append(ast.Expr(operator("owned", thunk(ast.Tuple([load(name) for name in owned], ast.Load())))))
     for name in sorted(around.outer & written):
         put = f"<set {name}>"
         body = [*around.shared([name]), assign(name, load(GIVEN))]
@@ -113,10 +115,19 @@ def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.Func
         body: Sequence[ast.stmt] = [at(ast.Return(node.body), node)]
         node = ast.copy_location(function("<lambda>", node.args, body), node)
     node.decorator_list = []
+    _name_supers(node)
     _mangle(node, code.co_qualname.rpartition(".")[0].rpartition(".")[2].lstrip("_"))
     node.args.defaults = [at(ast.Constant(None), node) for _ in node.args.defaults]
     node.args.kw_defaults = [default and at(ast.Constant(None), node) for default in node.args.kw_defaults]
     return node
+
+
+def _name_supers(node: ast.FunctionDef) -> None:
+    """Give `super()` its arguments, which Python finds in a frame that a rewritten call does not have."""
+    first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), "")
+    for n in ast.walk(node):
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "super" and not n.args:
+            n.args = [at(load("__class__"), n), at(load(first), n)]
 
 
 def _mangle(node: ast.FunctionDef, owner: str) -> None:

@@ -14,6 +14,7 @@ from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
 from static.convert.stage.columns import Merged
 from static.convert.stage.facts import assuming
+from static.convert.stage.overwriting import Overwriting, still_overwritten
 from static.convert.stage.places import Region, Variable, WritePlace, born, freeze, write
 from static.convert.stage.trees import Leaf, StructureError, combined
 from static.convert.stage.unknown import (
@@ -117,12 +118,19 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     merge = _Merge(paths)
     for i, name in enumerate(names):
         merge.add(name, [path.values[i] for path in paths])
+    overwritten = [(place, value) for path in paths for place, value in path.writes.values() if _is_in_place(place)]
+    places = [place for place in places if not _is_in_place(place)]
     for place in places:
         merge.add(place.label, [_left(path, place) for path in paths])
     found = merge.results(test)
     for place, value in zip(places, found[len(names) :], strict=True):
         write(place, value if isinstance(place, Variable) else read(value))
+    still_overwritten(overwritten)
     return found[: len(names)]
+
+
+def _is_in_place(place: WritePlace) -> bool:
+    return isinstance(place, Overwriting)
 
 
 def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> Path:
@@ -223,12 +231,20 @@ class _Merge:
             path.graph.give(lambda i=i: [column.typed(i) for column in columns])  # type: ignore[misc]
         graphs = [path.graph for path in self._paths]
         parts = _selected(test, graphs) or _switch(test, graphs, len(columns))
-        return [weak(part) if column.weak else part for part, column in zip(parts, columns, strict=True)]
+        return [
+            test if _is_the_test(column) else weak(part) if column.weak else part
+            for part, column in zip(parts, columns, strict=True)
+        ]
 
 
 def _missing(values: Sequence[Any]) -> list[str]:
     """The name of a variable that some paths do not set."""
     return [value.name for value in values if isinstance(value, (Unset, Partly)) and value.name]
+
+
+def _is_the_test(column: Merged) -> bool:
+    """Whether a result is True where the test holds, and else False."""
+    return column.values[0] is False and column.values[1] is True
 
 
 def _is_set(value: Any) -> Any:

@@ -16,6 +16,8 @@ from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
+from static.convert.stage.places import is_conditional
+from static.convert.stage.sorting import ordered
 from static.convert.stage.streams import TakenWhile, any_one, every_one, total
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
@@ -95,6 +97,8 @@ def _type(value: Any, *rest: Any) -> Any:
 def _print(*values: Any, **options: Any) -> None:
     """Print; what only the run knows is printed by the run."""
     if not any(map(is_symbol, values)):
+        if is_conditional():
+            refuse("print(): only the run knows whether it is reached, and the text is known; use graphs.print")
         builtins.print(*values, **options)  # noqa: T201  (the user's own)
         return
     words = ""
@@ -146,6 +150,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     all: _all,
     range: _range,
     sum: total,
+    sorted: ordered,
     itertools.takewhile: TakenWhile,
     isinstance: _isinstance,
     type: _type,

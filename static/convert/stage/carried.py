@@ -16,6 +16,7 @@ from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
+from static.convert.stage.overwriting import Overwriting, overwrite, still_overwritten
 from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
@@ -62,6 +63,8 @@ class Carried:
         self._rebound: set[Path] = set()  # containers that a round replaces by others
         self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
         self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
+        self._overwritten: Writes = {}  # tensors that a round changes in place
+        self._given: dict[Path, Symbol] = {}
         self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
 
     def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
@@ -91,7 +94,7 @@ class Carried:
 
         def run(symbols: Sequence[Symbol]) -> Any:
             going, _, _, writes = self._inside(symbols, asked)
-            if len(writes) > len(self._places):
+            if any(key not in {place.key for place in self._places} for key in writes):
                 refuse("the test of a loop that only the run ends writes to something; write to it in the body")
             return going
 
@@ -106,6 +109,7 @@ class Carried:
 
     def finish(self, results: Sequence[Symbol]) -> None:
         """Set the variables and the places to what they are after the loop."""
+        self._overwrite()
         values = self._filled(results)
         for pair in self._made:
             for container in pair:
@@ -114,6 +118,18 @@ class Carried:
         self._variables.put(values[:count])
         for place, value in zip(self._places, values[count:], strict=True):
             write(place, value)
+
+    def _overwrite(self) -> None:
+        """What a round has changed in place is changed after the loop, the state that came into it as well."""
+        starts: dict[Path, Any] = {}
+        for i, value in enumerate(self._values()):
+            self._gather((i,), value, starts)
+        changed = {place.owner for place, _ in self._overwritten.values()}
+        still_overwritten(self._overwritten.values())
+        for path, symbol in self._given.items():
+            start = starts.get(path)
+            if symbol.node in changed and is_symbol(start) and not start.weak:
+                overwrite(start)
 
     # Tracing -------------------------------------------------------------------------------------------------
 
@@ -157,7 +173,10 @@ class Carried:
         """Carry what else was written to."""
         known = {place.key for place in self._places}
         replaced = {id(new): label for _, new in self._made for label in [type(new).__name__]}
-        for key, (place, _) in writes.items():
+        for key, (place, value) in writes.items():
+            if isinstance(place, Overwriting):
+                self._overwritten[key] = place, value
+                continue
             if id(place.owner) in replaced:
                 raise StructureError(f"a {replaced[id(place.owner)]} is changed in place, and replaced by another")
             if key not in known:
@@ -170,7 +189,7 @@ class Carried:
         """The values of the state with these symbols for its leaves."""
         pairs = zip(self._slots.items(), symbols, strict=True)
         leaves = {path: weak(symbol) if slot.weak else symbol for (path, slot), symbol in pairs}
-        self._made = []
+        self._made, self._given = [], leaves
         return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
 
     def _fill(self, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Any:

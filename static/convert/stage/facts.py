@@ -6,8 +6,10 @@ import threading
 from collections.abc import Iterator
 
 from graphs.blocks import Block, Table, enter
-from graphs.ir import Node
+from graphs.ir import CONSTANT, Node
+from graphs.ops.control import part, switch_op
 from graphs.ops.elementwise import logical_and, logical_not, logical_or, where
+from graphs.ops.movement import astype
 from static.trace.symbol import Symbol
 
 Fact = tuple[Node, bool]
@@ -53,3 +55,22 @@ def _following(node: Node, value: bool) -> Iterator[Fact]:
         if (value and otherwise is test) or (not value and then is test):
             yield from _following(test, value)
             yield from _following(then if value else otherwise, value)
+    elif node.op is part and node.inputs[0].op is switch_op:
+        taken = _taken(node.inputs[0], node.attrs["number"], value)
+        if taken is not None:
+            yield from _following(*taken)
+
+
+def _taken(switch: Node, number: int, value: bool) -> Fact | None:
+    """What a result of a switch tells of its test: a branch that cannot give this value has not been taken."""
+    test = switch.inputs[0].inputs[0] if switch.inputs[0].op is astype else switch.inputs[0]
+    for taken, branch in enumerate(switch.attrs["branches"]):
+        output = branch.outputs[number]
+        if output.op is CONSTANT:
+            given: bool | None = bool(output.attrs["value"])
+        else:
+            inside = output in branch.inputs and switch.inputs[1 + branch.inputs.index(output)] is test
+            given = bool(taken) if inside else None
+        if given is not None and given != value:
+            return test, not taken
+    return None

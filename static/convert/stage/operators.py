@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from static.convert.stage import branches, calls, comparing, loops, places, streams, unknown, writing
+from static.convert.stage import arithmetic, branches, calls, comparing, loops, places, streams, unknown, writing
 from static.convert.stage.builtins import shown
 from static.convert.stage.unknown import is_symbol, refuse
 
@@ -42,7 +42,8 @@ vars(calls.OPERATORS).update(
     any_of=branches.any_of,
     asserted=asserted,
     attribute=writing.attribute,
-    augmented=writing.augmented,
+    arithmetic=arithmetic.arithmetic,
+    augmented=arithmetic.augmented,
     both=branches.both,
     branch=branches.branch,
     call=calls.call,
@@ -72,7 +73,7 @@ vars(calls.OPERATORS).update(
     read=unknown.read,
     returned=unknown.returned,
     same=comparing.same,
-    set_attribute=writing.set_attribute,
+    set_attribute=calls.set_attribute,
     set_item=writing.set_item,
     shown=shown,
     slice=slice,

@@ -223,10 +223,16 @@ def forget_frozen() -> None:
     _thread.frozen.clear()
 
 
+def check_not_frozen(value: Any) -> None:
+    """Raise ControlFlowError for something that must not change any more."""
+    if id(value) in _thread.frozen:
+        kind = type(value).__name__
+        refuse(f"a {kind} changes, and only the run knows which one that is, or where it stands; change it before")
+
+
 def journal(place: WritePlace) -> None:
     """Note what a place holds in each stretch that it is older than, before it is written to."""
-    if id(place.owner) in _thread.frozen:
-        refuse(f"{place.label} changes, and only the run knows which container that is; change it in each branch")
+    check_not_frozen(place.owner)
     for region in regions():
         if region.has_made(place.owner):
             break

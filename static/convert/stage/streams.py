@@ -11,7 +11,7 @@ from typing import Any
 
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
 from static.convert.stage.loops import CountedRange, for_loop
-from static.convert.stage.places import Contents, Variable, born, journal
+from static.convert.stage.places import Contents, Variable, born, check_not_frozen, journal
 from static.convert.stage.unknown import is_symbol, negated, read, refuse
 
 Consumer = Callable[[Any], Any]
@@ -146,6 +146,7 @@ def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None
 def total(items: Any, start: Any = 0) -> Any:
     """`sum(items, start)`."""
     if not isinstance(items, Streamed):
+        check_not_frozen(items)
         return sum(items, start)
     found = Held(start)
     items.each(lambda item: found.set(found.value + item), _always)
