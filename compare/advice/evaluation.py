@@ -135,7 +135,7 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     blocks = paired_rounds(calls, BUDGET, Random(name), time.thread_time_ns).steady()
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
     ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
-    if predicted is None or found.static is None:
+    if predicted is None or found.static is None or found.dynamic is None:
         raise ValueError(f"static was predicted to refuse it: {found.refused}")
     count = len(case.examples)
     return PredictionRow(

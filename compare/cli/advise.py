@@ -54,7 +54,8 @@ def advise(
     minutes and once on a machine, and the function is run op by op, once for each call, and not compiled.
 
     A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
-    it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
+    it, on shapes alone: it is never run. Where the static engine refuses it, as where it branches on values, that is
+    the advice.
     """
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
