@@ -149,14 +149,21 @@ def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
     _check_effects(f, args)
-    for value in (getattr(f, "__self__", None), *args, *options.values()):
-        check_not_frozen(value)
-        journal_container(value)
+    if not _is_of_the_engines(f):
+        for value in (getattr(f, "__self__", None), *args, *options.values()):
+            check_not_frozen(value)
+            journal_container(value)
     given = [convertible(arg) for arg in args]
     named = {name: convertible(value) for name, value in options.items()}
     with _forwards(f):
         result = f(*given, **named)
     return _noted(f, result)
+
+
+def _is_of_the_engines(f: Any) -> bool:
+    """Whether a function is one of ours, which changes no container."""
+    module = getattr(f, "__module__", None) or type(f).__module__
+    return module.partition(".")[0] in ("graphs", "static", "dynamic")
 
 
 def _noted(f: Any, result: Any) -> Any:

@@ -16,6 +16,7 @@ from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
+from static.convert.stage.growth import fast
 from static.convert.stage.overwriting import Overwriting, overwrite, still_overwritten
 from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
@@ -77,10 +78,25 @@ class Carried:
             traced = self._traced(body, items)
             if self._known() == known:
                 traced.give(lambda: [typed(self._after[path], slot.spec) for path, slot in self._slots.items()])
+                self._check_ints(traced)
                 return traced
         return refuse(
             "a loop that only the run ends writes to objects that it makes in every round; make them before it"
         )
+
+    def _check_ints(self, traced: Subgraph) -> None:
+        """Raise ControlFlowError for a Python int that may outgrow the 64 bits which it has in a graph."""
+        slots = list(self._slots.items())
+        ints = [slot.weak and slot.spec.dtype.kind == "i" for _, slot in slots]
+        for number in fast(traced.outputs, dict(zip(traced.inputs[: len(ints)], ints, strict=True))):
+            label = self._labels()[slots[number][0][0]]
+            refuse(
+                f"{label} is a Python int that a loop multiplies, and may outgrow the 64 bits that it has in a graph; "
+                "start it as np.int64(...), which wraps, or as a float"
+            )
+
+    def _labels(self) -> list[str]:
+        return [*map(repr, self._variables.names), *(place.label for place in self._places)]
 
     def _known(self) -> tuple[Any, ...]:
         return dict(self._slots), set(self._rebound), set(self._late), len(self._places)
@@ -145,8 +161,7 @@ class Carried:
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
             count = len(self._slots)
             _, given, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
-            labels = [*map(repr, self._variables.names), *(place.label for place in self._places)]
-            for i, label in enumerate(labels):
+            for i, label in enumerate(self._labels()):
                 self._learn((i,), label, given[i], after[i])
             self._add_places(writes)
             return ()

@@ -47,8 +47,10 @@ class Contents:
 
     def put(self, value: Any) -> None:
         """Let it hold this."""
-        if isinstance(self.owner, (list, bytearray, np.ndarray)):
+        if isinstance(self.owner, (list, bytearray)):
             self.owner[:] = value
+        elif isinstance(self.owner, np.ndarray):
+            self.owner[...] = value
         elif isinstance(self.owner, deque):
             self.owner.clear()
             self.owner.extend(value)
