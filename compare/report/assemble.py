@@ -72,7 +72,7 @@ def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) ->
         return "No steady-state time of dynamic and of a static arm can be compared in this run."
     large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
     of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
-    of_all = f"over {len(best)} cells (workload and size): {_won(best.values())}"
+    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
     return f"Once warm, the best static arm against dynamic, {of_large}{of_all}."
 
 

@@ -11,7 +11,7 @@ from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
-from static.convert.stage.overwriting import Overwriting
+from static.convert.stage.overwriting import Overwriting, forget_shared
 from static.convert.stage.places import Region, forget_frozen
 from static.trace.tracing import converts
 
@@ -47,6 +47,7 @@ def converting(f: Callable[..., Any]) -> Callable[..., Any]:
                 return _ended(region, lambda: call(f)(*args))
         finally:
             forget_frozen()
+            forget_shared()
             _reports[f] = ConversionReport(tuple(one.functions.values()))
 
     return traced

@@ -23,6 +23,7 @@ from compare.instruments.crossover.schema import CrossoverMemory
 from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.parity.schema import Parity
 from compare.records.record import Cell, Records, grouped
+from compare.report import text
 from compare.stats import Interval, geometric_mean_interval
 
 MIN_WORKLOADS = 3
@@ -152,12 +153,13 @@ def _share(contest: Contest, name: str) -> float:
 def _regime(contest: Contest) -> Regime:
     cell, arm, ratio = contest
     # counts are exact, so a cell has a value and no interval
-    return Regime(f"{cell.name}: {arm}", "supported" if ratio > MORE else "refuted", ratio)
+    return Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm)
 
 
 def _counts(name: str, contests: list[Contest]) -> str:
     more, less = (sum(map(beyond, (ratio for *_, ratio in contests))) for beyond in (MORE.__lt__, LESS.__gt__))
-    return f"{name}: static holds more in {more} of {len(contests)} cells, less in {less}, as much in the rest"
+    of, equal = text.counted(len(contests), "cell"), len(contests) - more - less
+    return f"{name}: static holds more in {more} of {of}, less in {less}, equally much in {equal}"
 
 
 CLAIM = Claim(

@@ -29,8 +29,9 @@ _OF_FRAMES = frozenset(["super", "locals", "globals", "vars", "eval", "exec", "d
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one function. `guarded` are its variables that may hold what cannot be read."""
 
-    def __init__(self, guarded: Names) -> None:
+    def __init__(self, guarded: Names, tried: bool = False) -> None:
         self._guarded = guarded
+        self.tried = tried  # whether a handler of exceptions is around
 
     def __call__(self, node: ast.expr) -> ast.expr:
         """The rewritten expression."""
@@ -102,7 +103,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """An item that is read: only the run may know which."""
         if isinstance(node.ctx, ast.Load):
-            return at(operator("item", self(node.value), self.index(node.slice)), node)
+            return at(operator("tried_item" if self.tried else "item", self(node.value), self.index(node.slice)), node)
         self.generic_visit(node)
         return node
 
@@ -158,7 +159,7 @@ class Expressions(ast.NodeTransformer):
 
     def _comprehension(self, node: ast.expr) -> ast.expr:
         """A comprehension; its first iterable belongs to the scope around it."""
-        inner = Expressions(self._guarded - bound_by(node))
+        inner = Expressions(self._guarded - bound_by(node), self.tried)
         if isinstance(node, ast.GeneratorExp) and _is_simple(node):
             return at(self._stream(node, inner), node)
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]

@@ -160,7 +160,9 @@ class Statements:
             statement.body = self.block(statement.body, after)
             return [statement]
         every = after | loaded(statement)  # an exception may end any part of it
+        outside, self._expressions.tried = self._expressions.tried, bool(statement.handlers)
         statement.body = self.block(statement.body, every)
+        self._expressions.tried = outside
         statement.orelse = self.block(statement.orelse, every)
         statement.finalbody = self.block(statement.finalbody, every)
         for handler in statement.handlers:

@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, INPUT, Node
-from graphs.ops.control import switch_op
-from graphs.ops.elementwise import where
-from graphs.ops.movement import astype
-from static.convert.stage.columns import Merged
 from static.convert.stage.facts import assuming
+from static.convert.stage.merging import Merge, Path
 from static.convert.stage.overwriting import Overwriting, still_overwritten
-from static.convert.stage.places import Region, Variable, WritePlace, born, freeze, write
-from static.convert.stage.trees import Leaf, StructureError, combined
+from static.convert.stage.places import Region, Variable, WritePlace, write
 from static.convert.stage.unknown import (
-    Differing,
-    Partly,
-    Unset,
-    is_number,
     is_symbol,
-    plain,
     read,
     refuse,
     settled,
     truth,
-    weak,
 )
-from static.trace.control import Subgraph, building, emit, finished, nodes_of
+from static.trace.control import Subgraph
 from static.trace.symbol import Symbol
-from static.trace.tracing import static_key
 
 Block = Callable[[], Any]
 
@@ -46,15 +32,6 @@ class Variables(NamedTuple):
 
 
 NOTHING = Variables((), tuple, lambda _: None)
-
-
-class Path(NamedTuple):
-    """What one branch comes to: its graph, the values it leaves, the places it has written to."""
-
-    graph: Subgraph
-    values: list[Any]
-    region: Region
-    writes: dict[Any, tuple[WritePlace, Any]]
 
 
 def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live: Sequence[str]) -> None:
@@ -96,7 +73,9 @@ def both(first: Any, second: Block) -> Any:
     """`first and second()`."""
     if not is_symbol(first):
         return first and second()
-    (value,) = decided(truth(first), [lambda: [first], lambda: [second()]], ["the value of `and`"])
+    test = truth(first)
+    first = test if first.dtype == test.dtype else first
+    (value,) = decided(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
     return read(value)
 
 
@@ -104,7 +83,9 @@ def any_of(first: Any, second: Block) -> Any:
     """`first or second()`."""
     if not is_symbol(first):
         return first or second()
-    (value,) = decided(truth(first), [lambda: [second()], lambda: [first]], ["the value of `or`"])
+    test = truth(first)
+    first = test if first.dtype == test.dtype else first
+    (value,) = decided(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])
     return read(value)
 
 
@@ -115,7 +96,7 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     """The values of the block that the test picks (0 if it is false); places that blocks write to are written."""
     paths = [_traced(f"branch{i}", block, assuming(test, bool(i))) for i, block in enumerate(blocks)]
     places = list({key: place for path in paths for key, (place, _) in path.writes.items()}.values())
-    merge = _Merge(paths)
+    merge = Merge(paths)
     for i, name in enumerate(names):
         merge.add(name, [path.values[i] for path in paths])
     overwritten = [(place, value) for path in paths for place, value in path.writes.values() if _is_in_place(place)]
@@ -166,124 +147,3 @@ def reached(block: Callable[[], Any]) -> Any:
 def _left(path: Path, place: WritePlace) -> Any:
     """What a place holds at the end of a path."""
     return path.writes[place.key][1] if place.key in path.writes else place.get()
-
-
-class _Merge:
-    """The values of the paths of a switch brought together: what differs becomes a result of it, once for all alike."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
-        self._values: list[tuple[str, Sequence[Any], Differing | None]] = []
-        self._columns: dict[Any, Merged] = {}
-
-    def add(self, name: str, values: Sequence[Any]) -> None:
-        """One more value, given for each path."""
-        known = len(self._columns)
-        failed = next((value for value in values if isinstance(value, Differing)), None)
-        try:
-            if failed is None:
-                combined(name, [plain(value) for value in values], self._column, lambda *_: None)
-                if _missing(values):
-                    combined(name, [_is_set(value) for value in values], self._column, lambda *_: None)
-        except StructureError as error:
-            for key in list(self._columns)[known:]:
-                del self._columns[key]
-            failed = Differing(f"{error}; give it one structure, shape and dtype on every path")
-        self._values.append((name, values, failed))
-
-    def _column(self, name: str, values: Sequence[Any]) -> None:
-        key = _key(values)
-        if key not in self._columns:
-            self._columns[key] = Merged(name, values)
-
-    def results(self, test: Symbol) -> list[Any]:
-        """What each value is after the switch."""
-        results = dict(zip(self._columns, self._switched(test), strict=True))
-
-        def leaf(_: str, values: Sequence[Any]) -> Symbol:
-            return results[_key(values)]
-
-        return [failed or self._result(name, values, leaf) for name, values, failed in self._values]
-
-    def _result(self, name: str, values: Sequence[Any], leaf: Leaf) -> Any:
-        value = combined(name, [plain(value) for value in values], leaf, self._joined)
-        missing = _missing(values)
-        if not missing or isinstance(value, Unset):
-            return value
-        return Partly(missing[0], value, combined(name, [_is_set(one) for one in values], leaf, self._joined))
-
-    def _joined(self, new: Any, values: Sequence[Any]) -> None:
-        """A container made of several: no one may change it, or them, unless each came to be on its path."""
-        pairs = [pair for pair in zip(self._paths, values, strict=True) if not isinstance(pair[1], Unset)]
-        if isinstance(new, tuple):
-            return
-        if all(path.region.has_made(value) for path, value in pairs):
-            born(new)
-        else:
-            for container in (new, *(value for _, value in pairs)):
-                freeze(container)
-
-    def _switched(self, test: Symbol) -> list[Symbol]:
-        if not self._columns:
-            return []
-        columns = list(self._columns.values())
-        for i, path in enumerate(self._paths):
-            path.graph.give(lambda i=i: [column.typed(i) for column in columns])  # type: ignore[misc]
-        graphs = [path.graph for path in self._paths]
-        parts = _selected(test, graphs) or _switch(test, graphs, len(columns))
-        return [
-            test if _is_the_test(column) else weak(part) if column.weak else part
-            for part, column in zip(parts, columns, strict=True)
-        ]
-
-
-def _missing(values: Sequence[Any]) -> list[str]:
-    """The name of a variable that some paths do not set."""
-    return [value.name for value in values if isinstance(value, (Unset, Partly)) and value.name]
-
-
-def _is_the_test(column: Merged) -> bool:
-    """Whether a result is True where the test holds, and else False."""
-    return column.values[0] is False and column.values[1] is True
-
-
-def _is_set(value: Any) -> Any:
-    """Whether a variable is set on a path: a bool, or what tells it at run time."""
-    return value.known if isinstance(value, Partly) else not isinstance(value, Unset)
-
-
-def _key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What tells the values of a result from those of another."""
-    return tuple(
-        [
-            (id(value.node), value.weak) if is_symbol(value) else static_key(value) if is_number(value) else id(value)
-            for value in values
-        ]
-    )
-
-
-def _switch(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:
-    graphs, captured = finished(*branches)
-    sources = [*nodes_of([astype(test, np.int64)]), *captured]
-    return emit(switch_op, sources, {"branches": tuple(graphs)}, count)
-
-
-def _selected(test: Symbol, branches: Sequence[Subgraph]) -> list[Symbol] | None:
-    """The results picked from values that are there anyway, where no branch computes anything."""
-    if any(node.op not in (INPUT, CONSTANT) for branch in branches for node in branch.builder.nodes):
-        return None
-    values = [[_outside(branch, output) for output in branch.outputs] for branch in branches]
-    return [where(test, one, other) for other, one in zip(*values, strict=True)]
-
-
-def _outside(branch: Subgraph, output: Node) -> Any:
-    """What a branch returns, as a value of the enclosing graph."""
-    if output.op is CONSTANT:
-        value = output.attrs["value"]
-        return (
-            value
-            if isinstance(value, np.ndarray)
-            else Symbol(building(), building().constant(value, output.spec.dtype))
-        )
-    outer = next(node for node, inside in branch.builder.captured.items() if inside is output)
-    return Symbol(building(), outer)

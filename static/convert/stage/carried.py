@@ -17,7 +17,7 @@ from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
 from static.convert.stage.growth import fast
-from static.convert.stage.overwriting import Overwriting, overwrite, still_overwritten
+from static.convert.stage.overwriting import Overwriting, overwrite, share, still_overwritten
 from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
@@ -118,14 +118,22 @@ class Carried:
 
     def start(self) -> list[Any]:
         """What is carried into the first round."""
+        leaves = self._starts()
+        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+
+    def _starts(self) -> dict[Path, Any]:
         leaves: dict[Path, Any] = {}
         for i, value in enumerate(self._values()):
             self._gather((i,), value, leaves)
-        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+        return leaves
 
     def finish(self, results: Sequence[Symbol]) -> None:
         """Set the variables and the places to what they are after the loop."""
         self._overwrite()
+        starts = self._starts()
+        for path, result in zip(self._slots, results, strict=True):
+            if not self._slots[path].weak:
+                share(result, [starts.get(path)])
         values = self._filled(results)
         for pair in self._made:
             for container in pair:
@@ -137,9 +145,7 @@ class Carried:
 
     def _overwrite(self) -> None:
         """What a round has changed in place is changed after the loop, the state that came into it as well."""
-        starts: dict[Path, Any] = {}
-        for i, value in enumerate(self._values()):
-            self._gather((i,), value, starts)
+        starts = self._starts()
         changed = {place.owner for place, _ in self._overwritten.values()}
         still_overwritten(self._overwritten.values())
         for path, symbol in self._given.items():

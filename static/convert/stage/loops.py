@@ -9,7 +9,7 @@ from graphs.dims import is_symbolic
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
-from static.convert.stage.places import Region, check_not_frozen, freeze, is_ours
+from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import nodes_of, scan_node, while_node
@@ -47,14 +47,26 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
     while True:
         with Region(conditional=False) as region:
             going = test()
+            writes = bool(region.changed())
             if is_symbol(going):
                 region.undo()  # the test is made again, in the loop
         if is_symbol(going):
-            staged(test, body, variables, peeled)
+            staged(*(_tested_in_body(test, body) if writes else (test, body)), variables, peeled)
             return
         if not going:
             return
         body()
+
+
+def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
+    """A loop whose test writes to something, as one whose body makes the test of the next round."""
+    going = HeldValue(test())
+
+    def round_and_test() -> None:
+        body()
+        going.set(test())
+
+    return lambda: going.value, round_and_test
 
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:

@@ -78,6 +78,7 @@ vars(calls.OPERATORS).update(
     shown=shown,
     slice=slice,
     stream=streams.stream,
+    tried_item=writing.tried_item,
     unset=unknown.unset,
     variables=branches.Variables,
     while_loop=loops.while_loop,

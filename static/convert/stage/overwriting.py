@@ -6,13 +6,15 @@ refused from then on. What shares memory with it is told by the ops between: a v
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
 from graphs.ir import INPUT, Node
 from static.convert.stage.places import journal
-from static.convert.stage.unknown import refuse
+from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.symbol import Symbol
 from static.trace.tracing import forbidden, memory
 
@@ -37,19 +39,63 @@ class Overwriting:
             forbidden()[self.owner] = value
 
 
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.sources: dict[Node, set[Node]] = {}
+        self.results: dict[Node, set[Node]] = {}
+
+
+_thread = _Thread()
+
+
+def forget_shared() -> None:
+    """A trace has ended."""
+    _thread.sources.clear()
+    _thread.results.clear()
+
+
+def share(result: Symbol, values: Iterable[Any]) -> None:
+    """Tell that a tensor may be one of these, as the path decides that is taken."""
+    node = memory(result.node)
+    for value in values:
+        if is_symbol(value) and not value.weak:
+            source = memory(value.node)
+            _thread.sources.setdefault(node, set()).add(source)
+            _thread.results.setdefault(source, set()).add(node)
+
+
+def _same_memory(node: Node) -> set[Node]:
+    """The tensors that may be changed with one: those that it may be, and all that may be one of these."""
+    return _reached(_reached({node}, _thread.sources), _thread.results)
+
+
+def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
+    found, todo = set(start), list(start)
+    while todo:
+        for node in steps.get(todo.pop(), ()):
+            if node not in found:
+                found.add(node)
+                todo.append(node)
+    return found
+
+
 def overwrite(value: Symbol) -> None:
     """A tensor is changed in place. Raises ControlFlowError for an argument."""
     node = memory(value.node)
-    if node.op is INPUT and value.builder.parent is None:
+    if any(one.op is INPUT and one in _arguments(value.builder) for one in _same_memory(node)):
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )
-    _forbid(node)
-
-
-def _forbid(node: Node) -> None:
     rule = "a tensor is read that was changed in place under another name, and a graph's values stay as they are"
-    still_overwritten([(Overwriting(node), ControlFlowError(located(f"{rule}; write x = x + y")))])
+    error = ControlFlowError(located(f"{rule}; write x = x + y"))
+    still_overwritten([(Overwriting(one), error) for one in _same_memory(node)])
+
+
+def _arguments(builder: Builder) -> list[Node]:
+    """The inputs of the outermost graph."""
+    while builder.parent is not None:
+        builder = builder.parent
+    return builder.inputs
 
 
 def still_overwritten(places: Iterable[Any]) -> None:

@@ -247,6 +247,23 @@ def write(place: WritePlace, value: Any) -> None:
     place.put(value)
 
 
+class HeldValue:
+    """A variable of ours, which a loop of the graph can carry."""
+
+    def __init__(self, value: Any) -> None:
+        self._cell = born([value])
+
+    @property
+    def value(self) -> Any:
+        """What it holds now."""
+        return self._cell[0]
+
+    def set(self, value: Any) -> None:
+        """Let it hold something else."""
+        journal(Contents(self._cell))
+        self._cell[0] = value
+
+
 def journal_container(value: Any) -> None:
     """Note what a container holds, before something is called that may change it."""
     if isinstance(value, MUTABLE):

@@ -38,6 +38,13 @@ def item(container: Any, key: Any) -> Any:
     return made(found) if isinstance(key, slice) and isinstance(container, list) else found
 
 
+def tried_item(container: Any, key: Any) -> Any:
+    """`container[key]` where an IndexError would be caught."""
+    if is_symbol(key):
+        refuse("only the run knows whether this index is there, and a graph catches no error; ask for it by an if")
+    return item(container, key)
+
+
 def _picked(items: Any, key: Symbol) -> Any:
     if not items or not all(map(is_leaf, items)):
         refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
