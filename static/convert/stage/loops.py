@@ -78,8 +78,7 @@ def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: 
         over_rows(items, goes_on, body, variables)
         return
     rounds = _Rounds(items)
-    for item in rounds.before(goes_on):
-        going = goes_on()
+    for item, going in rounds.before(goes_on):
         if not is_symbol(going):
             body(item)
             continue
@@ -108,8 +107,8 @@ class _Rounds:
         freeze(iterator)
         return iter(list(iterator))
 
-    def before(self, goes_on: Block) -> Iterator[Any]:
-        """The items for as long as it is not known that the loop has ended."""
+    def before(self, goes_on: Block) -> Iterator[tuple[Any, Any]]:
+        """The items, and whether the loop goes on, for as long as it is not known to have ended."""
         check_not_frozen(self._items)
         iterator = iter(self._items)
         while True:
@@ -123,7 +122,7 @@ class _Rounds:
             except StopIteration:
                 return
             self._taken += 1
-            yield item
+            yield item, going
 
 
 def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
