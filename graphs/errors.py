@@ -72,7 +72,7 @@ class ShapeLimitError(GraphError, RuntimeError):
 
 
 class ShapeLimitWarning(UserWarning):
-    """A jitted function was called with more shapes than it keeps, and compiles again what it has dropped."""
+    """A jitted function was called with many shapes: it has one graph for all of them now, or compiles again."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
