@@ -98,6 +98,15 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
     return frame
 
 
+def is_asked_by_user(*between: str) -> bool:
+    """Whether the user's own code has called the functions that run now, in these source files, and none of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    passed = (*_INTERNAL[len(_OURS) :], *between)
+    while frame is not None and (frame.f_code.co_filename == __file__ or frame.f_code.co_filename.startswith(passed)):
+        frame = frame.f_back
+    return frame is not None and not frame.f_code.co_filename.startswith(_OURS)
+
+
 def user_line(start: FrameType | None = None) -> str:
     """The user's line being run, as `model.py:12`, seen from a frame; empty when no frame is the user's."""
     frame = user_frame(start or sys._getframe(1))

@@ -186,7 +186,7 @@ class Surface:
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Two axes swapped."""
-        return np.swapaxes(self, axis1, axis2)
+        return np.swapaxes(self, axis1, axis2)  # type: ignore[call-overload]  # NumPy asks for ours
 
     def astype(self, dtype: npt.DTypeLike) -> Self:
         """The values in another dtype."""

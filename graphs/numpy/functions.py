@@ -34,6 +34,7 @@ UFUNC_NAMES = {
     "rint": "round",
 }
 
+_LN2 = math.log(2)
 # Ufuncs that are no op, and what they are made of.
 UFUNCS: dict[str, Function] = {
     "cbrt": lambda x: ops.multiply(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
@@ -54,7 +55,6 @@ UFUNCS: dict[str, Function] = {
     "radians": lambda x: ops.multiply(x, math.pi / 180),
     "vecmat": lambda x, y: ops.squeeze(ops.matmul(ops.expand_dims(x, -2), y), -2),
 }
-_LN2 = math.log(2)
 
 
 _JOINED: dict[Function, Function] = {

@@ -173,7 +173,7 @@ def _polyval(p: Array, x: Array) -> Array:
 
 
 def _vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803  (NumPy's name)
-    count = shape_of(x)[0] if N is None else N
+    count = int(shape_of(x)[0]) if N is None else N
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
     return ops.prod(ops.where(np.arange(count - 1) < powers[:, None], ops.expand_dims(x, (1, 2)), 1.0), axis=-1)
 
@@ -183,7 +183,7 @@ def _convolve(a: Array, v: Array, mode: str = "full") -> Array:
     if len(shape_of(a)) != 1 or len(shape_of(v)) != 1:
         raise ShapeError("convolve is for vectors; use conv1d or conv2d for arrays of more axes")
     long, short = (a, v) if shape_of(a)[0] >= shape_of(v)[0] else (v, a)
-    n, m = shape_of(long)[0], shape_of(short)[0]
+    n, m = int(shape_of(long)[0]), int(shape_of(short)[0])
     padded = ops.pad(long, [(m - 1, m - 1)])
     windows = ops.take(padded, np.arange(n + m - 1)[:, None] + np.arange(m)[::-1])
     whole = ops.matmul(windows, short)

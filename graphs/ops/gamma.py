@@ -88,7 +88,8 @@ def _polygamma(n: Array, x: Array) -> Array:
     result = np.full_like(x, np.nan)
     first, rest = n == 0, (n > 0) & (n == np.floor(n))
     result[first] = _digamma(x[first])
-    orders, points = n[rest], x[rest]
+    orders: Array = np.extract(rest, n)
+    points: Array = np.extract(rest, x)
     scale = np.where(orders % 2, 1.0, -1.0) * np.exp(_gammaln(orders + 1)).round()
     result[rest] = scale * _zeta(orders + 1, points)
     return result
@@ -125,13 +126,14 @@ def _fraction(a: Array, x: Array) -> Array:
 def _lentz(first: Array, terms: Callable[[int], tuple[Array, Array]]) -> Array:
     """first + a1 / (b1 + a2 / (b2 + ...)), where `terms(k)` gives ak and bk (Lentz, 1976)."""
     value = c = np.where(first == 0, _TINY, first)
-    d = np.zeros_like(value)
+    d, going = np.zeros_like(value), np.full(value.shape, True)
     for k in range(1, _TERMS):
         a, b = terms(k)
         d, c = b + a * d, b + a / c
         d, c = 1 / np.where(d == 0, _TINY, d), np.where(c == 0, _TINY, c)
-        value = value * c * d
-        if not (np.abs(c * d - 1) > 1e-15).any():
+        value = np.where(going, value * c * d, value)  # of one element, whatever stands beside it
+        going &= np.abs(c * d - 1) > 1e-15
+        if not going.any():
             break
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from graphs import linalg, ops
 from graphs.errors import ShapeError, located
@@ -24,8 +25,7 @@ def logpdf(x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular
         raise ShapeError(
             located("multivariate_normal: singular matrices have no density; add a multiple of the identity")
         )
-    mean, cov = _form(mean, cov)
-    size = shape_of(mean)[0]
+    mean, cov, size = _form(mean, cov)
     points = _vectors(as_operand(x), size)
     lower = linalg.cholesky(cov)
     gaps = ops.reshape(ops.subtract(points, mean), (-1, size))
@@ -44,25 +44,25 @@ def pdf(x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular: b
 @of_one_kind
 def entropy(mean: Array | None = None, cov: Array = 1.0) -> Array:
     """The differential entropy."""
-    mean, cov = _form(mean, cov)
-    return ops.multiply(0.5, ops.add(linalg.slogdet(cov).logabsdet, shape_of(mean)[0] * (1 + _CONSTANT)))
+    mean, cov, size = _form(mean, cov)
+    return ops.multiply(0.5, ops.add(linalg.slogdet(cov).logabsdet, size * (1 + _CONSTANT)))
 
 
-def _form(mean: Array | None, cov: Array) -> tuple[Array, Array]:
-    """The mean as a vector and the covariance as a matrix."""
+def _form(mean: Array | None, cov: Array) -> tuple[Array, Array, Any]:
+    """The mean as a vector, the covariance as a matrix, and their size."""
     cov = as_operand(cov)
     axes = len(shape_of(cov))
     if mean is None:
         mean = ops.zeros(shape_of(cov)[-1] if axes else 1)
     mean = ops.reshape(mean, (-1,))
-    size = shape_of(mean)[0]
+    size: Any = shape_of(mean)[0]
     if axes < 2:
         cov = ops.multiply(ops.eye(size), cov)
     if shape_of(cov) != (size, size):
         raise ShapeError(
             located(f"multivariate_normal: a mean of {size} and a covariance {shape_of(cov)}; make it ({size}, {size})")
         )
-    return mean, cov
+    return mean, cov, size
 
 
 def _vectors(x: Array, size: int) -> Array:

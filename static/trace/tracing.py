@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import captured, dispatch, promotion, tree
+from graphs import captured, dims, dispatch, promotion, tree
 from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.captured import Fresh, Guard, Guards, Source
@@ -170,6 +170,13 @@ def _guards() -> Guards | None:
     return None if builder is None else builder.guards
 
 
+def _refuse(error: GraphError) -> None:
+    builder = current()
+    if builder is not None:
+        builder.refuse(error)
+
+
+dims.refusers.append(_refuse)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)
