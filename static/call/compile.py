@@ -12,6 +12,7 @@ from static import clock
 from static.backends.choice import Backend, chosen
 from static.call.executable import Executable
 from static.codegen.binding import lay_out
+from static.convert import converting
 from static.memory.recompute import fit
 from static.passes import pipeline
 from static.trace.tracing import trace_function
@@ -26,6 +27,7 @@ def compile(
     recycle: bool = True,
     memory_budget: int | None = None,
     backend: str = "numpy",
+    convert: bool = False,
 ) -> Executable:
     """Compile `f` for arguments of these specs.
 
@@ -39,13 +41,15 @@ def compile(
     The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph, which needs
     `graphduel[native]`, and "auto" does so where it can. Each has `passes` of its own, which run unless others are
     given.
+    With `convert` Python's own `if`, `while`, `for` and the like become control flow of the graph where values decide
+    (`static.why` tells what was converted).
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """
     seconds: clock.Seconds = {}
     used = chosen(backend)
     with clock.adding_to(seconds):
-        traced = trace_function(f, args)
+        traced = trace_function(converting(f) if convert else f, args)
         graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)
         if memory_budget is not None:
             graph, step = _within(graph, memory_budget, arena, used)

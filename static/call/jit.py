@@ -43,6 +43,7 @@ class Jitted:
         buckets: Sequence[int] | None,
         check: bool,
         backend: str = "numpy",
+        convert: bool = False,
     ) -> None:
         if hasattr(f, "__name__"):
             functools.update_wrapper(self, f)
@@ -50,7 +51,7 @@ class Jitted:
             self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
-        self._backend = backend
+        self._backend, self._convert = backend, convert
         self._cache = Cache()
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
@@ -137,7 +138,7 @@ class Jitted:
         if self._is_full:
             self._make_room(reason, self._widening is not None and any(spec.symbols for spec in call.specs))
         start = time.perf_counter()
-        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend)
+        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend, convert=self._convert)
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
@@ -199,6 +200,7 @@ def jit(
     lengths: Sequence[int] | None = None,
     check: bool = True,
     backend: str = "numpy",
+    convert: bool = False,
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
 
@@ -213,14 +215,14 @@ def jit(
     nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
     to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
     padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is
-    that of `compile`.
+    that of `compile`, and so is `convert`, which lets Python's own control flow depend on values.
     Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an
     unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
     check_name(backend)
-    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend)
+    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend, convert)
 
 
 def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:

@@ -22,7 +22,7 @@ from graphs.ops.shapes import dtype_of
 from graphs.spec import TensorSpec
 from static.trace import weak
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, is_traced, node_of, tracing
+from static.trace.tracing import callee, current, is_traced, node_of, tracing
 
 Body = Callable[..., Any]
 
@@ -38,11 +38,15 @@ class Subgraph:
         self.builder = Builder(name, parent)
         self.builder.line = parent.line if parent else ""  # the gradient of a line is put down to that line
         inputs = [self.builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
+        self._inputs = inputs
+        self.give(lambda: function([Symbol(self.builder, node) for node in inputs]))
+
+    def give(self, function: Callable[[], Any]) -> None:
+        """Trace on: let it return what `function()` gives."""
         with tracing(self.builder):
-            result = function([Symbol(self.builder, node) for node in inputs])
+            result = function()
         self.values, self.structure = tree.flatten(result)
         self.outputs = [node_of(self.builder, value, ()) for value in self.values]
-        self._inputs = inputs
 
     @property
     def specs(self) -> list[TensorSpec]:
@@ -69,6 +73,24 @@ def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symb
     except GraphError as error:
         raise dispatch.explained(op, [source.spec for source in sources], error) from None
     return [part_of(Symbol(builder, node), i) for i in range(count)]
+
+
+def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Symbol]:
+    """What is carried after a loop: from `start`, `step` for as long as `test` holds, both of what is carried."""
+    (test_graph, step_graph), captured = finished(test, step)
+    attrs = {"condition": test_graph, "body": step_graph, "carry": len(start), "save": building().saving > 0}
+    return emit(while_op, [*start, *captured], attrs, len(start))
+
+
+def scan_node(
+    start: Sequence[Node], sequences: Sequence[Node], step: Subgraph, length: Size, reverse: bool = False
+) -> list[Symbol]:
+    """What is carried after a loop over the slices of `sequences`, and then all the other outputs, stacked."""
+    (graph,), captured = finished(step)
+    carry, save = len(start), building().saving > 0
+    attrs = {"body": graph, "carry": carry, "xs": len(sequences), "length": length, "reverse": reverse, "save": save}
+    attrs["rows"] = stacked(graph, carry, length, save)
+    return emit(scan_op, [*start, *sequences, *captured], attrs, len(step.outputs))
 
 
 def part_of(symbol: Symbol, number: int) -> Symbol:
@@ -206,7 +228,7 @@ class Tracer:
         """A switch node. Raises ShapeError when branches return different structures or specs."""
         given = Operands(operands)
         traced = [
-            Subgraph(f"branch{i}", lambda values, f=branch: f(*given.filled(values)), given.specs)  # type: ignore[misc]
+            Subgraph(f"branch{i}", lambda values, f=branch: callee(f)(*given.filled(values)), given.specs)  # type: ignore[misc]
             for i, branch in enumerate(branches)
         ]
         numbers = [all(map(weak.is_weak, values)) for values in zip(*(one.values for one in traced), strict=False)]
@@ -219,23 +241,17 @@ class Tracer:
 
     def while_loop(self, condition: Body, body: Body, state: Any) -> Any:
         """A while_loop node. Raises ShapeError when the body changes the structure or specs of the state."""
+        condition, body = callee(condition), callee(body)
         given, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
         test = Subgraph("condition", lambda values: condition(given.filled(values)), given.specs)
-        (test_graph, step_graph), captured = finished(test, step)
-        carry = len(given.nodes)
-        attrs = {"condition": test_graph, "body": step_graph, "carry": carry, "save": building().saving > 0}
-        return given.filled(emit(while_op, [*given.nodes, *captured], attrs, carry))
+        return given.filled(while_node(given.nodes, test, step))
 
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
         """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
-        sequences = Operands(xs)
+        sequences, body = Operands(xs), callee(body)
         slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
         given, step = Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
-        (graph,), captured = finished(step)
-        carry, save = len(given.nodes), building().saving > 0
-        attrs = {"body": graph, "carry": carry, "xs": len(slices), "length": length, "reverse": reverse, "save": save}
-        attrs["rows"] = stacked(graph, carry, length, save)
-        parts = emit(scan_op, [*given.nodes, *sequences.nodes, *captured], attrs, len(step.outputs))
+        parts = scan_node(given.nodes, sequences.nodes, step, length, reverse)
         after, ys = tree.unflatten(step.structure, parts)
         return given.filled(after), ys
 

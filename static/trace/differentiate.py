@@ -20,7 +20,7 @@ from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, node_of
+from static.trace.tracing import callee, current, node_of
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
@@ -37,7 +37,7 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
         structures.append(structure)
         variables += symbols
     with recording(builder, variables) as pullback:
-        outputs = f(*called)
+        outputs = callee(f)(*called)
     results = tree.leaves(outputs)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:

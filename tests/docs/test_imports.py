@@ -101,6 +101,7 @@ def test_a_package_says_that_it_is_typed(package):
 
 STATIC_ROOMS = (
     "trace",
+    "convert",
     "passes",
     "memory",
     "codegen",

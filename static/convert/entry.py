@@ -1,0 +1,79 @@
+"""What a user asks for: a function to be traced with its control flow converted, and what became of it."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from graphs.errors import ControlFlowError
+from static.convert.stage import conversion
+from static.convert.stage.calls import call
+from static.convert.stage.conversion import Conversion, MetFunction
+from static.convert.stage.places import Region, forget_frozen
+from static.trace.tracing import converts
+
+
+class ConversionReport(NamedTuple):
+    """The functions that a trace has met."""
+
+    functions: tuple[MetFunction, ...]
+
+    def __str__(self) -> str:
+        rows = [
+            (one.name, one.place, f"not converted: {one.reason}" if one.reason else "converted")
+            for one in self.functions
+        ]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
+        return "\n".join(f"{name:{widths[0]}}  {place:{widths[1]}}  {what}" for name, place, what in rows)
+
+
+_reports: weakref.WeakKeyDictionary[Any, ConversionReport] = weakref.WeakKeyDictionary()
+
+
+def converting(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function to trace in place of `f`: its control flow becomes that of the graph where values decide.
+
+    Raises ControlFlowError for what no graph can hold, which names the user's line and the remedy.
+    """
+
+    @functools.wraps(f)
+    def traced(*args: Any) -> Any:
+        one = Conversion(conversion.package(f))
+        try:
+            with one, converts(call), Region(conditional=False) as region:
+                return _ended(region, lambda: call(f)(*args))
+        finally:
+            forget_frozen()
+            _reports[f] = ConversionReport(tuple(one.functions.values()))
+
+    return traced
+
+
+def _ended(region: Region, run: Callable[[], Any]) -> Any:
+    """The result of a trace, which must have changed nothing that lasts; what it has changed is put back."""
+    try:
+        result = run()
+        changed = [write.place.label for write in region.changed()]
+    finally:
+        region.undo()
+    if changed:
+        raise ControlFlowError(
+            f"{', '.join(sorted(set(changed)))} changes and lasts beyond the call, which a graph does not repeat; "
+            "pass it as an argument and return it"
+        )
+    return result
+
+
+def why(f: Any) -> ConversionReport:
+    """What the last trace of a function with `convert=True` has converted, and what it has left, with the reasons.
+
+    Takes the function, or what `jit` made of it. Raises ValueError where nothing has been traced.
+    """
+    function = getattr(f, "f", f)
+    if function not in _reports:
+        raise ValueError(
+            f"{getattr(function, '__name__', function)} has not been traced with convert=True; call it first"
+        )
+    return _reports[function]

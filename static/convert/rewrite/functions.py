@@ -1,0 +1,137 @@
+"""A function rewritten whole, compiled under the file and the lines of its source, and kept by its code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from types import CellType, CodeType, FunctionType
+
+from static.convert.rewrite import nodes
+from static.convert.rewrite.jumps import lowered
+from static.convert.rewrite.nodes import OPERATORS, assign, at, copied, function, load, operator, thunk
+from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, stored
+from static.convert.rewrite.source import NotConvertedError, definition
+from static.convert.rewrite.statements import GIVEN, Around, Statements
+
+KEPT = 4096  # functions whose rewritten code is kept
+_FACTORY, _NAME = "<factory>", "<rewritten>"
+
+
+def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
+    """The function with its statements rewritten. `enclosing` are guarded variables of the functions around it."""
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in scope(node.body)):
+        raise NotConvertedError("it is a generator or a coroutine")
+    doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+    statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
+    parameters = bound_by(node.args)
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    body, last = lowered(statements)
+    around = Around([*body, last], enclosing - stored(body) - parameters)
+    rewriter = Statements(around, rewritten)
+    new = [*rewriter.block(body, loaded(last)), rewriter.returned(last)]
+    head = [at(statement, node) for statement in _head(around, parameters, stored(body))]
+    return ast.copy_location(function(node.name, node.args, [*doc, *head, *new]), node)
+
+
+def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt]:
+    """What a rewritten function does first: its declarations, and the journal's handles on variables outside it."""
+    out: list[ast.stmt] = []
+    if around.globals:
+        out.append(ast.Global(sorted(around.globals)))
+    if around.outer - around.globals:
+        out.append(ast.Nonlocal(sorted(around.outer - around.globals)))
+    unset = sorted(around.merged - parameters - around.outer)
+    out += [assign(name, operator("unset", ast.Constant(name))) for name in unset]
+    out += [ast.Expr(operator("owned", thunk(load(name)))) for name in sorted(around.lent)]
+    for name in sorted(around.outer & written):
+        put = f"<set {name}>"
+        body = [*around.shared([name]), assign(name, load(GIVEN))]
+        out.append(function(put, nodes.parameters(GIVEN), body))
+        out.append(ast.Expr(operator("outer", ast.Constant(name), thunk(load(name)), load(put))))
+    return out
+
+
+class Rewritten:
+    """The code of functions, rewritten once each; `NotConvertedError` is remembered as well."""
+
+    def __init__(self, operators: object) -> None:
+        self._cell = CellType(operators)
+        self._kept: dict[tuple[str, CodeType], CodeType | NotConvertedError] = {}
+
+    def __call__(self, f: FunctionType) -> FunctionType:
+        """The function with rewritten code; it shares the variables and the defaults of the first.
+
+        Raises NotConvertedError with the reason.
+        """
+        code = self._code(f.__code__)
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+        cells[OPERATORS] = self._cell
+        closure = tuple([cells[name] for name in code.co_freevars])
+        new = FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure)
+        new.__kwdefaults__ = f.__kwdefaults__
+        new.__qualname__, new.__module__, new.__doc__ = f.__qualname__, f.__module__, f.__doc__
+        return new
+
+    def _code(self, code: CodeType) -> CodeType:
+        key = code.co_filename, code
+        if key not in self._kept:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            try:
+                self._kept[key] = compiled(code)
+            except NotConvertedError as reason:
+                self._kept[key] = reason
+        known = self._kept[key]
+        if isinstance(known, NotConvertedError):
+            raise NotConvertedError(*known.args)
+        return known
+
+
+def compiled(code: CodeType) -> CodeType:
+    """The code of a function, rewritten. Raises NotConvertedError."""
+    node = _as_function(copied(definition(code)), code)
+    new = rewritten(node, frozenset(code.co_freevars))
+    new.name = _NAME  # its own name is that of the original, which recursion calls
+    outer: list[ast.stmt] = [assign(name, ast.Constant(None)) for name in (*code.co_freevars, OPERATORS)]
+    factory = at(function(_FACTORY, nodes.parameters(), [*outer, new]), node)
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    try:
+        top = compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future(code))
+    except SyntaxError as error:
+        raise NotConvertedError(f"its rewritten form does not compile: {error}") from None
+    inner = _inside(_inside(top, _FACTORY), _NAME)
+    return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.FunctionDef:
+    """The definition without what was evaluated when the function was made: decorators, annotations, defaults."""
+    if isinstance(node, ast.Lambda):
+        body: Sequence[ast.stmt] = [at(ast.Return(node.body), node)]
+        node = ast.copy_location(function("<lambda>", node.args, body), node)
+    node.decorator_list = []
+    _mangle(node, code.co_qualname.rpartition(".")[0].rpartition(".")[2].lstrip("_"))
+    node.args.defaults = [at(ast.Constant(None), node) for _ in node.args.defaults]
+    node.args.kw_defaults = [default and at(ast.Constant(None), node) for default in node.args.kw_defaults]
+    return node
+
+
+def _mangle(node: ast.FunctionDef, owner: str) -> None:
+    """Give private names of a class the form that they have inside it (Python's reference, 6.2.1)."""
+    if owner in ("", "<locals>"):
+        return
+    for n in ast.walk(node):
+        for field in ("attr", "id"):
+            name = getattr(n, field, "")
+            if name.startswith("__") and not name.endswith("__"):
+                setattr(n, field, f"_{owner}{name}")
+
+
+def _inside(code: CodeType, name: str) -> CodeType:
+    return next(const for const in code.co_consts if isinstance(const, CodeType) and const.co_name == name)
+
+
+def _future(code: CodeType) -> int:
+    """The compiler flag of `from __future__ import annotations`, where the file has it."""
+    return code.co_flags & 0x1000000

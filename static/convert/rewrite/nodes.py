@@ -1,0 +1,81 @@
+"""Syntax trees made by hand, in few words.
+
+Names that are made up hold a space or a dot, which no name of the user's does.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+OPERATORS = "static.convert"
+"""The variable that holds the operators in converted code."""
+
+N = TypeVar("N", bound=ast.AST)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def load(identifier: str) -> ast.Name:
+    """A variable that is read."""
+    return ast.Name(identifier, ast.Load())
+
+
+def store(identifier: str) -> ast.Name:
+    """A variable that is set."""
+    return ast.Name(identifier, ast.Store())
+
+
+def assign(identifier: str, value: ast.expr) -> ast.Assign:
+    """`identifier = value`."""
+    return ast.Assign([store(identifier)], value)
+
+
+def operator(name: str, *args: ast.expr) -> ast.Call:
+    """A call of one of the operators."""
+    return ast.Call(ast.Attribute(load(OPERATORS), name, ast.Load()), list(args), [])
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """`not test`."""
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def either(tests: Sequence[ast.expr]) -> ast.expr:
+    """`a or b or ...`."""
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), list(tests))
+
+
+def parameters(*names: str) -> ast.arguments:
+    """Positional parameters."""
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
+def thunk(value: ast.expr) -> ast.Lambda:
+    """`lambda: value`."""
+    return ast.Lambda(parameters(), value)
+
+
+def function(name: str, args: ast.arguments, body: Sequence[ast.stmt]) -> ast.FunctionDef:
+    """A function without decorators or annotations."""
+    return ast.FunctionDef(name, args, list(body) or [ast.Pass()], [], None)
+
+
+def texts(names: Iterable[str]) -> ast.expr:
+    """A tuple of strings."""
+    return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
+
+
+def at(new: N, old: ast.AST) -> N:
+    """The new tree at the lines of an old one, where it has none of its own."""
+    for node in ast.walk(new):
+        if not hasattr(node, "lineno") and "lineno" in node._attributes:
+            ast.copy_location(node, old)
+    return new
+
+
+def copied(node: N) -> N:
+    """A tree of its own."""
+    return copy.deepcopy(node)

@@ -1,0 +1,256 @@
+"""Statements rewritten: a block that a value may decide on becomes functions, handed to an operator with its state.
+
+if test:            def <if 1>(): nonlocal y; y = x * 2
+    y = x * 2       def <else 1>(): nonlocal y; y = x - 2
+else:         ->    def <set 1>(values): nonlocal y; (y,) = values
+    y = x - 2       static.convert.branch(test, <if 1>, <else 1>, variables(("y",), lambda: (y,), <set 1>), ("y",))
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from static.convert.rewrite import nodes
+from static.convert.rewrite.expressions import Expressions
+from static.convert.rewrite.nodes import assign, at, function, load, operator, store, thunk
+from static.convert.rewrite.scopes import Names, loaded, scope, stored, until, uses
+from static.convert.rewrite.source import NotConvertedError
+
+Body = list[ast.stmt]
+Rewrite = Callable[[ast.FunctionDef, Names], ast.FunctionDef]
+GIVEN = "<given>"
+"""The parameter of functions that are made here."""
+_BLOCKS = (ast.If, ast.While, ast.For)
+
+
+class Around:
+    """What a function's statements need to know of it.
+
+    `outer` are its global and nonlocal variables, `globals` the first of these; `lasting` are the variables that
+    functions inside it read whenever they run, `lent` those that they set. Blocks may set those in `merged`; those
+    in `guarded` are read through an operator.
+    """
+
+    def __init__(self, body: Sequence[ast.stmt], enclosing: Names) -> None:
+        declared = [n for n in scope(body) if isinstance(n, (ast.Global, ast.Nonlocal))]
+        self.globals: Names = frozenset(name for n in declared if isinstance(n, ast.Global) for name in n.names)
+        self.outer: Names = frozenset(name for n in declared for name in n.names)
+        inside = [n for n in scope(body) if isinstance(n, (*nodes.FUNCTIONS, ast.GeneratorExp, ast.ClassDef))]
+        self.lasting: Names = frozenset().union(*map(loaded, inside)) | self.outer
+        mine = stored(body) - self.outer
+        self.lent: Names = frozenset(name for n in inside for name in _nonlocals(n) if name in mine)
+        self.merged: Names = stored(n for n in scope(body) if isinstance(n, _BLOCKS))
+        self.guarded: Names = self.merged | enclosing
+
+    def shared(self, names: Iterable[str]) -> Body:
+        """The declarations that let a function inside set these variables."""
+        wanted = frozenset(names)
+        kinds = ((ast.Global, wanted & self.globals), (ast.Nonlocal, wanted - self.globals))
+        return [kind(sorted(some)) for kind, some in kinds if some]
+
+
+def _nonlocals(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Nonlocal):
+            yield from node.names
+
+
+class Statements:
+    """Rewrites the statements of one function, which have no jumps any more; `rewrite` those of functions inside."""
+
+    def __init__(self, around: Around, rewrite: Rewrite) -> None:
+        self._around, self._rewrite = around, rewrite
+        self._expressions = Expressions(around.guarded)
+        self._made = 0
+
+    def block(self, statements: Sequence[ast.stmt], after: Names) -> Body:
+        """These statements rewritten, where the variables `after` are read later on."""
+        live, lives = after, []
+        for statement in reversed(statements):
+            lives.append(live)
+            live = uses([statement]).before(live)
+        out: Body = []
+        for statement, read_later in zip(statements, reversed(lives), strict=True):
+            out += [at(new, statement) for new in self._statement(statement, read_later)]
+        return out
+
+    def returned(self, last: ast.Return) -> ast.stmt:
+        """The statement that a function ends with."""
+        return at(ast.Return(operator("returned", self._expressions(last.value or ast.Constant(None)))), last)
+
+    def _statement(self, statement: ast.stmt, after: Names) -> Body:
+        match statement:
+            case ast.If():
+                return self._if(statement, after)
+            case ast.While() | ast.For():
+                return self._loop(statement, after)
+            case ast.With() | ast.Try():
+                return self._guarded_block(statement, after)
+            case ast.FunctionDef():
+                return self._function(statement)
+            case ast.Assign() | ast.AnnAssign():
+                return self._assigned(statement)
+            case ast.AugAssign():
+                return self._augmented(statement)
+            case ast.Delete(targets=targets):
+                return [new for target in targets for new in self._deleted(target)]
+            case ast.Assert():
+                return self._asserted(statement)
+        return self._plain(statement)
+
+    def _plain(self, statement: ast.stmt) -> Body:
+        """A statement that is left as it is but for its expressions."""
+        if isinstance(statement, (ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
+            raise NotConvertedError("it is a coroutine, or holds one")
+        for field, value in ast.iter_fields(statement):
+            if isinstance(value, ast.expr):
+                setattr(statement, field, self._expressions(value))
+        return [] if isinstance(statement, (ast.Global, ast.Nonlocal)) else [statement]
+
+    def _name(self, what: str) -> str:
+        return f"<{what} {self._made}>"
+
+    # Blocks --------------------------------------------------------------------------------------------------
+
+    def _variables(self, names: Sequence[str]) -> tuple[ast.stmt, ast.expr]:
+        """The function that sets these variables, and the operators' handle on them."""
+        put = self._name("set")
+        each = ast.Tuple([store(name) for name in names], ast.Store())
+        body: Body = [*self._around.shared(names), ast.Assign([each], load(GIVEN))] if names else []
+        get = thunk(ast.Tuple([load(name) for name in names], ast.Load()))
+        return function(put, nodes.parameters(GIVEN), body), operator("variables", nodes.texts(names), get, load(put))
+
+    def _if(self, statement: ast.If, after: Names) -> Body:
+        self._made += 1
+        then, otherwise = self._name("if"), self._name("else")
+        names = sorted(stored([*statement.body, *statement.orelse]))
+        put, variables = self._variables(names)
+        test = self._expressions(statement.test)
+        shared = self._around.shared
+        live = [name for name in names if name in after | self._around.lasting]
+        return [
+            put,
+            function(then, nodes.parameters(), shared(names) + self.block(statement.body, after)),
+            function(otherwise, nodes.parameters(), shared(names) + self.block(statement.orelse, after)),
+            ast.Expr(operator("branch", test, load(then), load(otherwise), variables, nodes.texts(live))),
+        ]
+
+    def _loop(self, loop: ast.While | ast.For, after: Names) -> Body:
+        self._made += 1
+        body_name = self._name("while" if isinstance(loop, ast.While) else "for")
+        changed = stored([loop])
+        reads = uses([loop]).reads
+        carried = sorted(changed & (after | reads | self._around.lasting))
+        put, variables = self._variables(carried)
+        inside = after | reads
+        shared = self._around.shared(changed)
+        if isinstance(loop, ast.While):
+            test = thunk(self._expressions(loop.test))
+            body = function(body_name, nodes.parameters(), shared + self.block(loop.body, inside))
+            return [put, body, ast.Expr(operator("while_loop", test, load(body_name), variables))]
+        set_target = self.block([ast.Assign([loop.target], load(GIVEN))], inside)
+        test = thunk(self._expressions(until(loop)))
+        iterable = self._expressions(loop.iter)
+        body = function(body_name, nodes.parameters(GIVEN), shared + set_target + self.block(loop.body, inside))
+        return [put, body, ast.Expr(operator("for_loop", iterable, test, load(body_name), variables))]
+
+    def _guarded_block(self, statement: ast.With | ast.Try, after: Names) -> Body:
+        if isinstance(statement, ast.With):
+            for item in statement.items:
+                item.context_expr = self._expressions(item.context_expr)
+            statement.body = self.block(statement.body, after)
+            return [statement]
+        every = after | loaded(statement)  # an exception may end any part of it
+        statement.body = self.block(statement.body, every)
+        statement.orelse = self.block(statement.orelse, every)
+        statement.finalbody = self.block(statement.finalbody, every)
+        for handler in statement.handlers:
+            handler.type = handler.type and self._expressions(handler.type)
+            handler.body = self.block(handler.body, every)
+        names = [handler.name for handler in statement.handlers if handler.name]
+        return [statement, *(self._unset(name) for name in names if name in self._around.merged)]
+
+    def _function(self, statement: ast.FunctionDef) -> Body:
+        """A function inside: converted with the one around it, unless it is a generator."""
+        decorators = [self._expressions(decorator) for decorator in statement.decorator_list]
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in scope(statement.body)):
+            return [statement]
+        new = self._rewrite(statement, self._around.guarded)
+        new.args = self._expressions.arguments(new.args)
+        new.decorator_list = [*decorators, ast.Attribute(load(nodes.OPERATORS), "converted", ast.Load())]
+        return [new]
+
+    def _asserted(self, statement: ast.Assert) -> Body:
+        message = thunk(self._expressions(statement.msg) if statement.msg else ast.Constant(None))
+        return [ast.Expr(operator("asserted", self._expressions(statement.test), message))]
+
+    # Writes --------------------------------------------------------------------------------------------------
+
+    def _unset(self, name: str) -> ast.stmt:
+        return assign(name, operator("unset", ast.Constant(name)))
+
+    def _assigned(self, statement: ast.Assign | ast.AnnAssign) -> Body:
+        if statement.value is None:
+            return []
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        value = self._expressions(statement.value)
+        if all(isinstance(target, ast.Name) for target in targets):
+            return [ast.Assign([*targets], value)]
+        self._made += 1
+        given = self._name("value")
+        return [assign(given, value), *(new for target in targets for new in self._stored(target, load(given)))]
+
+    def _stored(self, target: ast.expr, value: ast.expr) -> Body:
+        """The statements that store a value in a target."""
+        match target:
+            case ast.Attribute(value=owner, attr=attribute):
+                return [ast.Expr(operator("set_attribute", self._expressions(owner), ast.Constant(attribute), value))]
+            case ast.Subscript(value=owner, slice=key):
+                place = [self._expressions(owner), self._expressions.index(key)]
+                return [ast.Expr(operator("set_item", *place, value))]
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                return self._unpacked(targets, value)
+        return [ast.Assign([target], value)]
+
+    def _unpacked(self, targets: Sequence[ast.expr], value: ast.expr) -> Body:
+        self._made += 1
+        parts = [f"{self._name('part')} {i}" for i in range(len(targets))]
+        stars = [isinstance(target, ast.Starred) for target in targets]
+        each = [ast.Starred(store(p), ast.Store()) if star else store(p) for p, star in zip(parts, stars, strict=True)]
+        out: Body = [ast.Assign([ast.Tuple(list(each), ast.Store())], value)]
+        for target, part, star in zip(targets, parts, stars, strict=True):
+            given = operator("made", load(part)) if star else load(part)
+            out += self._stored(target.value if isinstance(target, ast.Starred) else target, given)
+        return out
+
+    def _augmented(self, statement: ast.AugAssign) -> Body:
+        """`a += b`; what an item or attribute belongs to is evaluated once."""
+        op = ast.Constant(type(statement.op).__name__)
+        value = self._expressions(statement.value)
+        target = statement.target
+        if isinstance(target, ast.Name):
+            before = self._expressions(load(target.id))
+            return [ast.Assign([target], operator("augmented", op, before, value))]
+        self._made += 1
+        owner, place = self._name("owner"), self._name("place")
+        out: Body = [assign(owner, self._expressions(target.value))]
+        if isinstance(target, ast.Attribute):
+            key, get, put = ast.Constant(target.attr), "attribute", "set_attribute"
+        else:
+            out.append(assign(place, self._expressions.index(target.slice)))
+            key, get, put = load(place), "item", "set_item"  # type: ignore[assignment]
+        new = operator("augmented", op, operator(get, load(owner), key), value)
+        return [*out, ast.Expr(operator(put, load(owner), key, new))]
+
+    def _deleted(self, target: ast.expr) -> Body:
+        match target:
+            case ast.Subscript(value=owner, slice=key):
+                return [ast.Expr(operator("delete_item", self._expressions(owner), self._expressions.index(key)))]
+            case ast.Attribute(value=owner, attr=attribute):
+                return [ast.Expr(operator("delete_attribute", self._expressions(owner), ast.Constant(attribute)))]
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                return [new for one in targets for new in self._deleted(one)]
+            case ast.Name(id=name) if name in self._around.merged:
+                return [self._unset(name)]
+        return [ast.Delete([target])]

@@ -1,0 +1,165 @@
+"""Python's own functions on values that only the run knows. Each is that function where all values are known."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from graphs.ops.effects import print as print_op
+from graphs.ops.elementwise import round as round_op
+from graphs.ops.elementwise import trunc
+from graphs.ops.movement import astype, reshape, stop_gradient
+from static.convert.stage.branches import any_of, both, choose
+from static.convert.stage.loops import CountedRange
+from static.convert.stage.unknown import is_symbol, refuse, truth, weak
+from static.trace.symbol import Symbol
+
+
+def _scalar(value: Symbol) -> Any:
+    """The one element of a symbol, apart from what is differentiated, as a Python number is."""
+    return stop_gradient(reshape(value, ()) if value.shape else value)
+
+
+def _int(value: Any = 0, *rest: Any) -> Any:
+    if not is_symbol(value):
+        return int(value, *rest)
+    one = _scalar(value)
+    return weak(astype(trunc(one) if one.dtype.kind == "f" else one, np.int64))
+
+
+def _float(value: Any = 0.0) -> Any:
+    return weak(astype(_scalar(value), np.float64)) if is_symbol(value) else float(value)
+
+
+def _bool(value: Any = False) -> Any:
+    return truth(value) if is_symbol(value) else bool(value)
+
+
+def item_of(value: Symbol) -> Any:
+    """`value.item()`: a number of the kind that the elements are."""
+    return {"f": _float, "b": _bool}.get(value.dtype.kind, _int)(value)
+
+
+def _round(value: Any, digits: int | None = None) -> Any:
+    if is_symbol(value) and value.weak and digits is None:
+        return _int(round_op(value))
+    return round(value, digits)
+
+
+def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`max` or `min`, which compare one pair after the other and keep the first of equals."""
+
+    @functools.wraps(plain)
+    def extreme(*args: Any, key: Callable[[Any], Any] | None = None, **options: Any) -> Any:
+        items = list(args[0] if len(args) == 1 else args)
+        keys = [item if key is None else key(item) for item in items]
+        if not any(map(is_symbol, keys)):
+            return plain(items, key=key, **options)
+        best = items[0], keys[0]
+        for pair in zip(items[1:], keys[1:], strict=True):
+            best = choose(better(pair[1], best[1]), lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
+        return best[0]
+
+    return extreme
+
+
+def _any(items: Iterable[Any]) -> Any:
+    found: Any = False
+    for item in items:
+        found = any_of(found, lambda item=item: _bool(item))  # type: ignore[misc]
+        if found is True:
+            return True
+    return found
+
+
+def _all(items: Iterable[Any]) -> Any:
+    found: Any = True
+    for item in items:
+        found = both(found, lambda item=item: _bool(item))  # type: ignore[misc]
+        if found is False:
+            return False
+    return found
+
+
+def _range(*args: Any) -> Any:
+    if not any(map(is_symbol, args)):
+        return range(*args)
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    return CountedRange(start, stop, step)
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    return isinstance(value.dtype.type(0).item() if is_symbol(value) and value.weak else value, kinds)
+
+
+def _type(value: Any, *rest: Any) -> Any:
+    return type(value.dtype.type(0).item()) if is_symbol(value) and value.weak else type(value, *rest)
+
+
+def _print(*values: Any, **options: Any) -> None:
+    """Print; what only the run knows is printed by the run."""
+    if not any(map(is_symbol, values)):
+        builtins.print(*values, **options)  # noqa: T201  (the user's own)
+        return
+    words = ""
+    for value in values:
+        if is_symbol(value):
+            print_op(value, words.strip())
+            words = ""
+        else:
+            words += f" {value}"
+    if words:
+        refuse(f"print(): the text{words!r} follows a value that only the run knows; put it before the value")
+
+
+def shown(value: Any) -> Any:
+    """A value that becomes text. Raises ControlFlowError where only the run knows it."""
+    if is_symbol(value):
+        refuse("a text is made of a value that only the run knows; print the value itself, or return it")
+    return value
+
+
+def _text(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def text(*args: Any, **options: Any) -> Any:
+        return plain(*map(shown, args), **options)
+
+    return text
+
+
+def _divmod(one: Any, other: Any) -> Any:
+    return (one // other, one % other) if is_symbol(one) or is_symbol(other) else divmod(one, other)
+
+
+def _reduce(function: Callable[[Any, Any], Any], items: Iterable[Any], *start: Any) -> Any:
+    rest = iter(items)
+    found = start[0] if start else next(rest)
+    for item in rest:
+        found = function(found, item)
+    return found
+
+
+REPLACED: dict[Any, Callable[..., Any]] = {
+    int: _int,
+    float: _float,
+    bool: _bool,
+    round: _round,
+    max: _extreme(max, lambda one, best: one > best),
+    min: _extreme(min, lambda one, best: one < best),
+    any: _any,
+    all: _all,
+    range: _range,
+    isinstance: _isinstance,
+    type: _type,
+    print: _print,
+    divmod: _divmod,
+    functools.reduce: _reduce,
+    str: _text(str),
+    repr: _text(repr),
+    format: _text(format),
+}
+"""What is called in place of a function of Python's."""

@@ -1,0 +1,164 @@
+"""Calls: a function of the user's is converted, Python's own take what only the run knows, all others are called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+import weakref
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType, MethodType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from static.convert.rewrite.functions import Rewritten
+from static.convert.rewrite.source import NotConvertedError
+from static.convert.stage import conversion
+from static.convert.stage.builtins import REPLACED, item_of
+from static.convert.stage.places import MUTABLE, born, is_conditional, is_ours, journal_container, made
+from static.convert.stage.trees import is_made_by_object
+from static.convert.stage.unknown import is_symbol, refuse
+from static.convert.stage.writing import delete_attribute, set_attribute
+
+OPERATORS = SimpleNamespace()
+"""What converted code calls; `stage.operators` fills it."""
+
+_rewrite = Rewritten(OPERATORS)
+_known: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
+_done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
+_plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
+_CHANCE = ("random", "numpy.random", "secrets")
+_ITERATORS = (iter, enumerate, zip, map, filter, reversed)
+
+
+def plain(f: Any) -> Any:
+    """Leave a function as it is: it is traced, not converted."""
+    _plain.add(f)
+    return f
+
+
+def converted(f: FunctionType) -> FunctionType:
+    """A function that has been rewritten with the one around it."""
+    _done.add(f)
+    return f
+
+
+def convertible(f: Any) -> Any:
+    """The rewritten form of a function of the user's; anything else, and what cannot be rewritten, as it is."""
+    if not isinstance(f, FunctionType) or f in _done or f in _plain or not conversion.is_the_users(f):
+        return f
+    if f not in _known:
+        try:
+            _known[f] = converted(_rewrite(f))
+        except NotConvertedError as reason:
+            conversion.note(f, str(reason))
+            return f
+    conversion.note(f)
+    new = _known[f]
+    new.__defaults__, new.__kwdefaults__ = f.__defaults__, f.__kwdefaults__
+    return new
+
+
+def call(f: Any) -> Callable[..., Any]:
+    """What to call in place of `f`."""
+    replaced = _replaced(f)
+    if replaced is not None:
+        return replaced
+    if isinstance(f, FunctionType):
+        new = convertible(f)
+        return new if new is not f or f in _done else functools.partial(_outside, f)
+    if isinstance(f, MethodType) and isinstance(f.__func__, FunctionType):
+        return functools.partial(call(f.__func__), f.__self__)
+    if isinstance(f, functools.partial):
+        return functools.partial(call(f.func), *f.args, **f.keywords)
+    if isinstance(f, type):
+        return functools.partial(_constructed, f)
+    own = inspect.getattr_static(type(f), "__call__", None)
+    if isinstance(own, FunctionType) and conversion.is_the_users(own):
+        return functools.partial(call(own), f)
+    return functools.partial(_outside, f)
+
+
+def _replaced(f: Any) -> Callable[..., Any] | None:
+    owner = getattr(f, "__self__", None)
+    if is_symbol(owner):
+        return functools.partial(item_of, owner) if f.__name__ == "item" else None
+    try:
+        return REPLACED.get(f) or _WRITES.get(f)
+    except TypeError:  # it has no hash
+        return None
+
+
+def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
+    """An object of a class, whose __init__ is converted where it is the user's."""
+    init = vars(kind).get("__init__") or getattr(kind, "__init__", None)
+    if is_made_by_object(kind) and isinstance(init, FunctionType) and type(kind) is type:
+        new = born(object.__new__(kind))
+        call(init)(new, *args, **options)
+        return new
+    return _outside(kind, *args, **options)
+
+
+def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
+    """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
+    _check_effects(f, args)
+    for value in (getattr(f, "__self__", None), *args, *options.values()):
+        journal_container(value)
+    given = [convertible(arg) for arg in args]
+    named = {name: convertible(value) for name, value in options.items()}
+    with _forwards(f):
+        result = f(*given, **named)
+    return _noted(f, result)
+
+
+def _noted(f: Any, result: Any) -> Any:
+    """The result of a call, noted as new where it is."""
+    if isinstance(f, type) and type(result) is f and (is_made_by_object(f) or f in _MADE):
+        return born(result)
+    name = getattr(f, "__name__", "")
+    if f in _ITERATORS or isinstance(f, FunctionType) or hasattr(result, "gi_frame"):
+        return born(result) if hasattr(result, "__next__") else result
+    return made(result) if name in ("copy", "deepcopy", "sorted", "split", "tolist") else result
+
+
+_WRITES: dict[Any, Callable[..., Any]] = {setattr: set_attribute, delattr: delete_attribute}
+_MADE = (*MUTABLE[:4], defaultdict, Counter, OrderedDict, random.Random)
+
+
+def _check_effects(f: Any, args: tuple[Any, ...]) -> None:
+    """Raise ControlFlowError for chance, and for what moves an iterator on, where the graph would not repeat it."""
+    owner = getattr(f, "__self__", None)
+    module = getattr(f, "__module__", None) or type(owner).__module__
+    if module in _CHANCE or isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)):
+        if not isinstance(f, type) and not is_ours(owner):
+            refuse(
+                f"{getattr(f, '__name__', f)}() draws chance outside of the graph, which would repeat one number for "
+                "ever; draw with graphs.random and a key, or pass the numbers"
+            )
+    elif f is next and args and not is_ours(args[0]):
+        refuse("next(): only the run knows whether this is reached, or the iterator lasts beyond the call; use a list")
+    elif isinstance(owner, np.ndarray) and is_conditional() and f.__name__ in ("fill", "sort", "put", "resize"):
+        refuse(f"an array is changed by {f.__name__}() where only the run knows whether that is reached")
+    elif f in (open, input) and is_conditional():
+        refuse(f"{f.__name__}() is called where only the run knows whether it is reached; call it outside of the graph")
+
+
+@contextmanager
+def _forwards(f: Any) -> Iterator[None]:
+    """Inside, a module of the dynamic engine runs the converted form of what its classes compute."""
+    modules = list(f.modules()) if hasattr(f, "forward") and hasattr(f, "modules") else []
+    changed = []
+    for module in modules:
+        forward = type(module).forward
+        new = convertible(forward)
+        if new is not forward and "forward" not in vars(module):
+            vars(module)["forward"] = MethodType(new, module)
+            changed.append(module)
+    try:
+        yield
+    finally:
+        for module in changed:
+            del vars(module)["forward"]

@@ -1,0 +1,248 @@
+"""What a loop of the graph carries from round to round, found by tracing its body until nothing new is found.
+
+The first trace takes every value to stay what it is. What the body changes is carried from then on: variables, and the
+places that it writes to. Decisions on values that stay are Python's; the traces before the last one are thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.dims import same_shape
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.spec import TensorSpec
+from static.convert.stage.branches import Variables, reached
+from static.convert.stage.columns import number_dtype, typed
+from static.convert.stage.places import Region, WritePlace, freeze, write
+from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
+from static.convert.stage.unknown import (
+    Differing,
+    Partly,
+    Unset,
+    described,
+    is_number,
+    is_symbol,
+    plain,
+    read,
+    refuse,
+    truth,
+    weak,
+)
+from static.trace.control import Subgraph
+from static.trace.symbol import Symbol
+
+ROUNDS = 12
+"""Traces of a body after which it is given up: each one writes to objects that the one before did not know."""
+
+Path = tuple[int, ...]
+Writes = dict[Hashable, tuple[WritePlace, Any]]
+
+
+class Slot(NamedTuple):
+    """What is carried for one leaf of the state, and whether it stands for a Python number."""
+
+    spec: TensorSpec
+    weak: bool
+
+
+class Carried:
+    """The state of a loop: its variables, then the places that its body writes to.
+
+    A leaf is known by its path: the number of the variable or place, and where it is in it.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+        self._before = variables.get()
+        self._places: list[WritePlace] = []
+        self._slots: dict[Path, Slot] = {}
+        self._rebound: set[Path] = set()  # containers that a round replaces by others
+        self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
+        self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
+        self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
+
+    def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
+        """The body, traced on all that it carries and on `items`; it returns what it carries.
+
+        Raises StructureError where a round changes the structure, the shape or the dtype of something.
+        """
+        for _ in range(ROUNDS):
+            known = self._known()
+            traced = self._traced(body, items)
+            if self._known() == known:
+                traced.give(lambda: [typed(self._after[path], slot.spec) for path, slot in self._slots.items()])
+                return traced
+        return refuse(
+            "a loop that only the run ends writes to objects that it makes in every round; make them before it"
+        )
+
+    def _known(self) -> tuple[Any, ...]:
+        return dict(self._slots), set(self._rebound), set(self._late), len(self._places)
+
+    def tested(self, test: Callable[[], Any]) -> Subgraph:
+        """The test of the loop, traced on what it carries."""
+
+        def asked() -> Any:
+            going = read(test())
+            return truth(going) if is_symbol(going) else np.asarray(bool(going))
+
+        def run(symbols: Sequence[Symbol]) -> Any:
+            going, _, _, writes = self._inside(symbols, asked)
+            if len(writes) > len(self._places):
+                refuse("the test of a loop that only the run ends writes to something; write to it in the body")
+            return going
+
+        return Subgraph("condition", run, self._specs())
+
+    def start(self) -> list[Any]:
+        """What is carried into the first round."""
+        leaves: dict[Path, Any] = {}
+        for i, value in enumerate(self._values()):
+            self._gather((i,), value, leaves)
+        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+
+    def finish(self, results: Sequence[Symbol]) -> None:
+        """Set the variables and the places to what they are after the loop."""
+        values = self._filled(results)
+        for pair in self._made:
+            for container in pair:
+                freeze(container)
+        count = len(self._before)
+        self._variables.put(values[:count])
+        for place, value in zip(self._places, values[count:], strict=True):
+            write(place, value)
+
+    # Tracing -------------------------------------------------------------------------------------------------
+
+    def _specs(self) -> list[TensorSpec]:
+        return [slot.spec for slot in self._slots.values()]
+
+    def _values(self) -> list[Any]:
+        return [*self._variables.get(), *(place.get() for place in self._places)]
+
+    def _traced(self, body: Callable[..., Any], items: Sequence[TensorSpec]) -> Subgraph:
+        """The body traced on what is carried so far; what else it changes is learnt."""
+
+        def run(symbols: Sequence[Symbol]) -> tuple[()]:
+            count = len(self._slots)
+            _, given, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
+            labels = [*map(repr, self._variables.names), *(place.label for place in self._places)]
+            for i, label in enumerate(labels):
+                self._learn((i,), label, given[i], after[i])
+            self._add_places(writes)
+            return ()
+
+        return Subgraph("body", run, [*self._specs(), *items])
+
+    def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
+        """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
+        given = self._filled(symbols)
+        count = len(self._before)
+        with Region() as region:
+            try:
+                self._variables.put(given[:count])
+                for place, value in zip(self._places, given[count:], strict=True):
+                    write(place, value)
+                result = reached(run)
+                after = self._values()
+            finally:
+                writes = region.undo()
+                self._variables.put(self._before)
+        return result, given, after, writes
+
+    def _add_places(self, writes: Writes) -> None:
+        """Carry what else was written to."""
+        known = {place.key for place in self._places}
+        replaced = {id(new): label for _, new in self._made for label in [type(new).__name__]}
+        for key, (place, _) in writes.items():
+            if id(place.owner) in replaced:
+                raise StructureError(f"a {replaced[id(place.owner)]} is changed in place, and replaced by another")
+            if key not in known:
+                self._rebound.add((len(self._before) + len(self._places),))
+                self._places.append(place)
+
+    # Values of the state ----------------------------------------------------------------------------------------
+
+    def _filled(self, symbols: Sequence[Symbol]) -> list[Any]:
+        """The values of the state with these symbols for its leaves."""
+        pairs = zip(self._slots.items(), symbols, strict=True)
+        leaves = {path: weak(symbol) if slot.weak else symbol for (path, slot), symbol in pairs}
+        self._made = []
+        return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
+
+    def _fill(self, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Any:
+        example = plain(self._late.get(path, value))
+        if path in leaves:
+            new = leaves[path]
+        elif path in self._rebound and (parts := taken_apart(example)) is not None:
+            new = parts.make([self._fill((*path, i), item, leaves) for i, item in enumerate(parts.items)])
+            if len(path) > 1 or path[0] < len(self._before):
+                self._made.append((value, new))
+        else:
+            new = self._late.get(path, value)
+        name = getattr(value, "name", "") if path in self._late else ""
+        return Partly(name, plain(new)) if name else new
+
+    def _gather(self, path: Path, value: Any, leaves: dict[Path, Any]) -> None:
+        """Add the leaves of a value of the state at the start."""
+        if path in self._slots:
+            leaves[path] = value
+        elif path in self._rebound and (parts := taken_apart(value)) is not None:
+            for i, item in enumerate(parts.items):
+                self._gather((*path, i), item, leaves)
+
+    # Learning ------------------------------------------------------------------------------------------------
+
+    def _learn(self, path: Path, label: str, given: Any, after: Any) -> None:
+        """Note what a round has changed of a value. Raises StructureError where no loop can carry that."""
+        if isinstance(given, Differing) or isinstance(after, Differing):
+            if given is not after:
+                raise StructureError(next(v.why for v in (after, given) if isinstance(v, Differing)))
+            return
+        given, after = plain(given), plain(after)
+        if path not in self._slots and path not in self._rebound and is_same([given, after]):
+            return
+        if isinstance(given, Unset) and not isinstance(after, Unset):
+            self._late.setdefault(path, after)
+            self._learn_late(path, label, after)
+        elif is_leaf(given) and is_leaf(after):
+            self._learn_leaf(path, label, given, after)
+        else:
+            self._learn_items(path, label, given, after)
+
+    def _learn_late(self, path: Path, label: str, after: Any) -> None:
+        """What a round sets and nothing before it: zeros are carried into the first."""
+        if is_leaf(after):
+            self._learn_leaf(path, label, after, after)
+        elif (parts := taken_apart(after)) is not None:
+            self._rebound.add(path)
+            for i, item in enumerate(parts.items):
+                self._learn_late((*path, i), f"{label}{parts.labels[i]}", item)
+
+    def _learn_items(self, path: Path, label: str, given: Any, after: Any) -> None:
+        before, now = taken_apart(given), taken_apart(after)
+        if before is None or now is None or before.like != now.like:
+            raise StructureError(f"{label} is {described(given)} before a round and {described(after)} after it")
+        self._rebound.add(path)
+        for i, (one, other) in enumerate(zip(before.items, now.items, strict=True)):
+            self._learn((*path, i), f"{label}{before.labels[i]}", one, other)
+
+    def _learn_leaf(self, path: Path, label: str, given: Any, after: Any) -> None:
+        dtype = _dtype(given, after)
+        if dtype is None or not same_shape(shape_of(given), shape_of(after)):
+            raise StructureError(f"{label} is {described(given)} before a round and {described(after)} after it")
+        self._after[path] = after
+        self._slots[path] = Slot(TensorSpec(shape_of(after), dtype), is_number(given) and is_number(after))
+
+
+def _dtype(given: Any, after: Any) -> np.dtype[Any] | None:
+    """The dtype that a leaf has in every round; None where a tensor changes its own."""
+    if is_number(given) and is_number(after):
+        return np.result_type(dtype_of(given), dtype_of(after))
+    if is_number(given):
+        return np.result_type(number_dtype(given, [after]), dtype_of(after))
+    found = number_dtype(after, [given]) if is_number(after) else dtype_of(after)
+    return found if found == dtype_of(given) else None

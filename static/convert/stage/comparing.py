@@ -1,0 +1,74 @@
+"""Python's comparisons: `==` beside None, `is`, `in`, and chains of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from static.convert.stage.branches import any_of, both
+from static.convert.stage.unknown import is_symbol, negated, refuse
+
+less, less_equal, greater, greater_equal = operator.lt, operator.le, operator.gt, operator.ge
+
+
+def equal(one: Any, other: Any) -> Any:
+    """`one == other`; nothing that only the run knows equals None."""
+    return False if _beside_none(one, other) else one == other
+
+
+def not_equal(one: Any, other: Any) -> Any:
+    """`one != other`."""
+    return True if _beside_none(one, other) else one != other
+
+
+def _beside_none(one: Any, other: Any) -> bool:
+    return (is_symbol(one) and other is None) or (is_symbol(other) and one is None)
+
+
+def same(one: Any, other: Any) -> bool:
+    """`one is other`. Raises ControlFlowError for a number that only the run knows."""
+    for value, known in ((one, other), (other, one)):
+        if is_symbol(value) and value.weak and isinstance(known, (bool, int, float)):
+            refuse("`is` asks for a number that only the run knows; write ==")
+    return one is other
+
+
+def not_same(one: Any, other: Any) -> bool:
+    """`one is not other`."""
+    return not same(one, other)
+
+
+def contained(value: Any, container: Any) -> Any:
+    """`value in container`."""
+    if not isinstance(container, (list, tuple)) and not (is_symbol(value) and isinstance(container, range)):
+        return value in container
+    found: Any = False
+    for item in container:
+        found = any_of(found, lambda item=item: True if item is value else equal(item, value))  # type: ignore[misc]
+    return found
+
+
+def not_contained(value: Any, container: Any) -> Any:
+    """`value not in container`."""
+    return negated(contained(value, container))
+
+
+_BY_NAME: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": equal,
+    "not_equal": not_equal,
+    "same": same,
+    "not_same": not_same,
+    "contained": contained,
+    "not_contained": not_contained,
+    "less": less,
+    "less_equal": less_equal,
+    "greater": greater,
+    "greater_equal": greater_equal,
+}
+
+
+def chain(names: Sequence[str], left: Any, right: Any, *rest: Callable[[], Any]) -> Any:
+    """`left < right < rest[0]() ...`: each operand is evaluated once, and no more of them than Python does."""
+    first = _BY_NAME[names[0]](left, right)
+    return both(first, lambda: chain(names[1:], right, rest[0](), *rest[1:])) if rest else first

@@ -1,0 +1,160 @@
+"""Loops: ordinary Python for as long as the test is known, then a loop of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from graphs.dims import is_symbolic
+from graphs.spec import TensorSpec
+from static.convert.stage.branches import Block, Variables, both, branch
+from static.convert.stage.carried import Carried
+from static.convert.stage.places import Region
+from static.convert.stage.trees import StructureError
+from static.convert.stage.unknown import is_symbol, refuse
+from static.trace.control import nodes_of, scan_node, while_node
+from static.trace.symbol import Symbol
+
+UNROLLED = 256
+"""Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
+
+
+class CountedRange:
+    """`range` of numbers that only the run knows."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        if is_symbol(step):
+            refuse("range(): only the run knows its step, and so which way it goes; make the step a Python number")
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        self.start, self.stop, self.step = start, stop, step
+
+    def holds(self, at: Any) -> Any:
+        """Whether the loop goes on at a number."""
+        return at < self.stop if self.step > 0 else at > self.stop
+
+
+def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = False) -> None:
+    """`while test(): body()`."""
+    while True:
+        with Region(conditional=False) as region:
+            going = test()
+            if is_symbol(going):
+                region.undo()  # the test is made again, in the loop
+        if is_symbol(going):
+            staged(test, body, variables, peeled)
+            return
+        if not going:
+            return
+        body()
+
+
+def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
+    """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
+    if isinstance(items, CountedRange):
+        counted(items.start, items, goes_on, body, variables)
+        return
+    if is_symbol(items) and items.shape and is_symbolic(items.shape[0]):
+        over_rows(items, goes_on, body, variables)
+        return
+    rounds = _Rounds(items)
+    for item in rounds.before(goes_on):
+        going = goes_on()
+        if not is_symbol(going):
+            body(item)
+            continue
+        if rounds.left > UNROLLED and isinstance(items, range):
+            counted(item, CountedRange(item, items.stop, items.step), goes_on, body, variables)
+            return
+        branch(going, lambda item=item: body(item), _nothing, variables, variables.names)  # type: ignore[misc]
+
+
+class _Rounds:
+    """The items of a loop, taken one by one as Python does."""
+
+    def __init__(self, items: Any) -> None:
+        self._items = items
+        self._taken = 0
+
+    @property
+    def left(self) -> int:
+        """How many are left, the one taken last included."""
+        return len(self._items) - self._taken + 1 if hasattr(self._items, "__len__") else 0
+
+    def before(self, goes_on: Block) -> Iterator[Any]:
+        """The items for as long as it is not known that the loop has ended."""
+        iterator = iter(self._items)
+        while True:
+            going = goes_on()
+            if is_symbol(going) and iterator is self._items:
+                refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
+            if not is_symbol(going) and not going:
+                return
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            self._taken += 1
+            yield item
+
+
+def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
+    """A loop over a range as a loop of the graph, which carries the number."""
+    held = [start]
+
+    def get() -> tuple[Any, ...]:
+        return held[0], *variables.get()
+
+    def put(values: Sequence[Any]) -> None:
+        held[0] = values[0]
+        variables.put(values[1:])
+
+    def step() -> None:
+        at = held[0]
+        body(at)
+        held[0] = at + count.step
+
+    def test() -> Any:
+        return both(count.holds(held[0]), goes_on)
+
+    while_loop(test, step, Variables(("the number of the range", *variables.names), get, put))
+
+
+def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None:
+    """A loop of the graph, whose test and body are traced on the state that they carry.
+
+    Where the first round changes the structure of the state (from None to a tensor), that round is a branch before it.
+    """
+    carried = Carried(variables)
+    try:
+        step = carried.settled(body)
+    except StructureError as error:
+        if peeled:
+            refuse(f"{error}; a loop that only the run ends keeps the structure, shape and dtype of what it changes")
+
+        def first() -> None:
+            body()
+            while_loop(test, body, variables, peeled=True)
+
+        branch(test(), first, _nothing, variables, variables.names)
+        return
+    tested = carried.tested(test)
+    carried.finish(while_node(nodes_of(carried.start()), tested, step))
+
+
+def over_rows(rows: Symbol, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
+    """A loop over the rows of an array as a scan; after a break the rows left change nothing."""
+    carried = Carried(variables)
+
+    def step(row: Any) -> None:
+        branch(goes_on(), lambda: body(row), _nothing, variables, variables.names)
+
+    try:
+        traced = carried.settled(step, [TensorSpec(rows.shape[1:], rows.dtype)])
+    except StructureError as error:
+        refuse(f"{error}; a loop over a symbolic size keeps the structure, shape and dtype of what it changes")
+    carried.finish(scan_node(nodes_of(carried.start()), nodes_of([rows]), traced, rows.shape[0]))
+
+
+def _nothing() -> None:
+    pass

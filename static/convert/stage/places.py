@@ -1,0 +1,241 @@
+"""Places that user code writes to besides its variables, and the journal of those writes.
+
+A branch that only the run takes is traced like one that is taken: what it writes to lists, dicts, attributes and
+variables of other functions is noted, undone when its trace ends, and written again as what the graph computes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, MutableMapping, MutableSet
+from types import CellType, FunctionType
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from graphs.blocks import Block, Table, enter, innermost
+from static.convert.stage.unknown import refuse
+
+MUTABLE = (list, dict, set, deque, bytearray, np.ndarray)
+
+
+class WritePlace(Protocol):
+    """Something that can be written to. Two with one `key` are the same; `label` names it in messages."""
+
+    @property
+    def key(self) -> Hashable: ...  # noqa: D102
+    @property
+    def label(self) -> str: ...  # noqa: D102
+    @property
+    def owner(self) -> Any: ...  # noqa: D102
+    def get(self) -> Any: ...  # noqa: D102
+    def put(self, value: Any) -> None: ...  # noqa: D102
+
+
+class Contents:
+    """What a list, dict, set, deque or array holds, as a copy of it."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.key = ("contents", id(owner))
+        self.label = f"what a {type(owner).__name__} holds"
+
+    def get(self) -> Any:
+        """A copy."""
+        return self.owner.copy()
+
+    def put(self, value: Any) -> None:
+        """Let it hold this."""
+        if isinstance(self.owner, (list, bytearray, np.ndarray)):
+            self.owner[:] = value
+        elif isinstance(self.owner, deque):
+            self.owner.clear()
+            self.owner.extend(value)
+        else:
+            self.owner.clear()
+            self.owner.update(value)
+
+
+class Gone:
+    """Stands for an attribute that is not there."""
+
+
+class Attribute:
+    """An attribute of an object."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner, self.name = owner, name
+        self.key = ("attribute", id(owner), name)
+        self.label = f"{type(owner).__name__}.{name}"
+
+    def get(self) -> Any:
+        """Its value, or Gone."""
+        held = getattr(self.owner, "__dict__", None)
+        return getattr(self.owner, self.name, Gone) if held is None else held.get(self.name, Gone)
+
+    def put(self, value: Any) -> None:
+        """Set it, or delete it."""
+        if value is not Gone:
+            setattr(self.owner, self.name, value)
+        elif self.get() is not Gone:
+            delattr(self.owner, self.name)
+
+
+class Outer:
+    """A variable of a module or of an enclosing function."""
+
+    def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
+        self.get, self.put = get, put
+        self.owner = holder(get, name)
+        self.key = ("variable", id(self.owner), name)
+        self.label = repr(name)
+
+
+def holder(get: Any, name: str) -> Any:
+    """What tells a variable that `get` reads from others of its name: its cell, or its module's namespace."""
+    function: FunctionType = get
+    free = function.__code__.co_freevars
+    cells: tuple[CellType, ...] = function.__closure__ or ()
+    return cells[free.index(name)] if name in free else function.__globals__
+
+
+class Write(NamedTuple):
+    """A place, and what it held before the first write to it."""
+
+    place: WritePlace
+    before: Any
+
+
+class Region(Block):
+    """The writes of a stretch of user code. `conditional`: only the run knows whether it is reached."""
+
+    def __init__(self, conditional: bool = True) -> None:
+        self.conditional = conditional
+        self._writes: dict[Hashable, Write] = {}
+        self._made: dict[int, Any] = {}  # objects that did not exist before, alive so that their ids stay theirs
+
+    def __enter__(self) -> Self:
+        enter(_thread.regions, self.hold(), self)
+        return self
+
+    def note(self, place: WritePlace) -> None:
+        """Remember what a place holds, once."""
+        if place.key not in self._writes:
+            self._writes[place.key] = Write(place, place.get())
+
+    def make(self, value: Any) -> None:
+        """An object that exists from now on: writes to it concern nobody outside."""
+        self._made[id(value)] = value
+
+    def has_made(self, value: Any) -> bool:
+        """Whether an object came to be here."""
+        return id(value) in self._made
+
+    def changed(self) -> list[Write]:
+        """The places that hold something else than before."""
+        return [write for write in self._writes.values() if not _is_same(write.place.get(), write.before)]
+
+    def undo(self) -> dict[Hashable, tuple[WritePlace, Any]]:
+        """Put back what the places held. Returns those that had changed, with what they held at the end."""
+        found = {write.place.key: (write.place, write.place.get()) for write in self.changed()}
+        for write in reversed(self._writes.values()):
+            write.place.put(write.before)
+        return found
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.regions: Table[Region | None] = {}
+        self.frozen: dict[int, Any] = {}
+
+
+_thread = _Thread()
+
+
+def regions() -> Iterator[Region]:
+    """The stretches that run now, the innermost first."""
+    return (region for region in reversed(list(_thread.regions.values())) if region is not None)
+
+
+def is_conditional() -> bool:
+    """Whether only the run knows if what runs now is reached."""
+    return any(region.conditional for region in regions())
+
+
+def made(value: Any) -> Any:
+    """The value; where it is a container, nobody else holds it yet."""
+    return born(value) if isinstance(value, MUTABLE) else value
+
+
+def born(value: Any) -> Any:
+    """An object that a class has just made."""
+    region = innermost(_thread.regions, None)
+    if region is not None:
+        region.make(value)
+    return value
+
+
+def is_new(value: Any) -> bool:
+    """Whether an object came to be in the stretch that runs now."""
+    region = innermost(_thread.regions, None)
+    return region is not None and region.has_made(value)
+
+
+def is_ours(value: Any) -> bool:
+    """Whether an object came to be in this trace, and in no branch around: the graph repeats what happens to it."""
+    for region in regions():
+        if region.has_made(value):
+            return True
+        if region.conditional:
+            return False
+    return next(regions(), None) is None
+
+
+def freeze(value: Any) -> None:
+    """Let no converted code change a container: of two that might be this one, only the run knows which."""
+    _thread.frozen[id(value)] = value
+
+
+def forget_frozen() -> None:
+    """A trace has ended."""
+    _thread.frozen.clear()
+
+
+def journal(place: WritePlace) -> None:
+    """Note what a place holds in each stretch that it is older than, before it is written to."""
+    if id(place.owner) in _thread.frozen:
+        refuse(f"{place.label} changes, and only the run knows which container that is; change it in each branch")
+    for region in regions():
+        if region.has_made(place.owner):
+            break
+        region.note(place)
+
+
+def write(place: WritePlace, value: Any) -> None:
+    """Write to a place."""
+    journal(place)
+    place.put(value)
+
+
+def journal_container(value: Any) -> None:
+    """Note what a container holds, before something is called that may change it."""
+    if isinstance(value, MUTABLE):
+        journal(Contents(value))
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    """Whether a place holds what it held: the same objects, in the same order."""
+    if now is before:
+        return True
+    if type(now) is not type(before) or not isinstance(now, MUTABLE):
+        return False
+    if isinstance(now, np.ndarray):
+        return now.shape == before.shape and bool(np.array_equal(now, before, equal_nan=now.dtype.kind == "f"))
+    if len(now) != len(before):
+        return False
+    if isinstance(now, MutableMapping):
+        return all(a is b for a, b in zip(now, before, strict=True)) and all(now[k] is before[k] for k in now)
+    if isinstance(now, MutableSet):
+        return bool(now == before)
+    return all(a is b for a, b in zip(now, before, strict=True))

@@ -1,0 +1,141 @@
+"""Values side by side: what of them is the same whatever path is taken, and what the graph has to carry.
+
+Containers are taken apart where they differ; a container that is one and the same stays that object. Tuples, lists,
+dicts and deques are taken apart, and objects that a class made, attribute by attribute.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from static.convert.stage.unknown import Stand, Unset, described, is_number, is_symbol, is_tensor
+from static.trace.tracing import static_key
+
+Leaf = Callable[[str, Sequence[Any]], Any]
+Joined = Callable[[Any, Sequence[Any]], None]
+_COMPARED_BY_VALUE = (str, bytes, complex, range, slice, type(None), np.dtype)
+
+
+class StructureError(Exception):
+    """Values that no graph can bring together: the message says how they differ."""
+
+
+def is_same(values: Sequence[Any]) -> bool:
+    """Whether values are one and the same: one object, or equal constants."""
+    first, *others = values
+    if all(other is first for other in others):
+        return True
+    if isinstance(first, Stand) or any(type(other) is not type(first) for other in others):
+        return False
+    if is_symbol(first):
+        return all(other.node is first.node and other.weak == first.weak for other in others)
+    if is_number(first):
+        return all(static_key(other) == static_key(first) for other in others)
+    return isinstance(first, _COMPARED_BY_VALUE) and all(other == first for other in others)
+
+
+def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined) -> Any:
+    """One value of several: what is the same stays, tensors and numbers become `leaf(name, values)`.
+
+    Where one is Unset the others are taken, with leaves for all that the graph computes in them. `joined(new, values)`
+    is called for each container that is made of several. Raises StructureError.
+    """
+    given = [value for value in values if not isinstance(value, Unset)]
+    if not given or (len(given) == len(values) and is_same(values)):
+        return values[0]
+    if all(map(is_leaf, given)):
+        return leaf(name, values)
+    parts = [taken_apart(value) for value in given]
+    first = parts[0]
+    if first is None and is_same(given):
+        return given[0]
+    if first is None or any(part is None or part.like != first.like for part in parts):
+        raise StructureError(f"{name} is {' on one path and '.join(map(described, given))} on the other")
+    children = zip(*(_children(value, len(first.items)) for value in values), strict=True)
+    items = [combined(f"{name}{at}", some, leaf, joined) for at, some in zip(first.labels, children, strict=True)]
+    new = first.make(items)
+    joined(new, values)
+    return new
+
+
+def _children(value: Any, count: int) -> list[Any]:
+    parts = taken_apart(value)
+    return [value] * count if parts is None else parts.items  # of what is not set
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether the graph can carry a value: a tensor, or a number."""
+    return is_tensor(value) or is_number(value)
+
+
+class Pieces(NamedTuple):
+    """A container taken apart: `like` is equal for two that are alike, `make` builds one of other items."""
+
+    like: Any
+    items: list[Any]
+    labels: list[str]
+    make: Callable[[list[Any]], Any]
+
+
+def taken_apart(value: Any) -> Pieces | None:
+    """What a container is made of, or None for what is none, or is one that stays whole."""
+    kind = type(value)
+    if isinstance(value, tuple):
+        make = getattr(kind, "_make", kind)
+        return Pieces((kind, len(value)), list(value), _numbered(value), make)
+    if kind in (list, deque):
+        return Pieces((kind, len(value)), list(value), _numbered(value), kind)
+    if isinstance(value, dict):
+        return Pieces((kind, _keys(value)), list(value.values()), [f"[{key!r}]" for key in value], _dict_like(value))
+    if is_plain_object(value):
+        held = vars(value)
+        return Pieces((kind, tuple(held)), list(held.values()), [f".{name}" for name in held], _object_like(value))
+    return None
+
+
+def is_made_by_object(kind: type) -> bool:
+    """Whether a class leaves the making of its objects to `object`."""
+    return not any("__new__" in vars(base) for base in kind.__mro__[:-1])
+
+
+def is_plain_object(value: Any) -> bool:
+    """Whether an object is made of its attributes: of a class in Python, and no function, module or class."""
+    kind = type(value)
+    return (
+        getattr(kind, "__flags__", 0) & 512 != 0  # made at run time, by a class statement
+        and hasattr(value, "__dict__")
+        and is_made_by_object(kind)
+        and not callable(getattr(kind, "captured_array", None))
+        and not hasattr(kind, "__slots__")
+    )
+
+
+def _numbered(value: Any) -> list[str]:
+    return [f"[{i}]" for i in range(len(value))]
+
+
+def _keys(value: dict[Any, Any]) -> tuple[Any, ...]:
+    return tuple([(type(key), key) for key in value])
+
+
+def _dict_like(value: dict[Any, Any]) -> Callable[[list[Any]], Any]:
+    def make(items: list[Any]) -> Any:
+        new = copy.copy(value)  # of its class, with the factory of a defaultdict
+        new.update(zip(value, items, strict=True))
+        return new
+
+    return make
+
+
+def _object_like(value: Any) -> Callable[[list[Any]], Any]:
+    def make(items: list[Any]) -> Any:
+        new = object.__new__(type(value))
+        vars(new).update(zip(vars(value), items, strict=True))
+        return new
+
+    return make

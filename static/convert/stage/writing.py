@@ -1,0 +1,117 @@
+"""What user code reads of and writes to containers and objects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs.ops.elementwise import where
+from graphs.ops.movement import astype, stack
+from static.convert.stage.columns import Merged, typed
+from static.convert.stage.places import (
+    MUTABLE,
+    Attribute,
+    Contents,
+    Outer,
+    born,
+    is_conditional,
+    is_new,
+    journal,
+    journal_container,
+    made,
+    write,
+)
+from static.convert.stage.trees import is_leaf
+from static.convert.stage.unknown import is_number, is_symbol, refuse, weak
+from static.trace.symbol import Symbol
+
+_IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd,
+    "Sub": operator.isub,
+    "Mult": operator.imul,
+    "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv,
+    "Mod": operator.imod,
+    "Pow": operator.ipow,
+    "MatMult": operator.imatmul,
+    "BitAnd": operator.iand,
+    "BitOr": operator.ior,
+    "BitXor": operator.ixor,
+    "LShift": operator.ilshift,
+    "RShift": operator.irshift,
+}
+
+attribute = getattr
+
+
+def augmented(name: str, value: Any, other: Any) -> Any:
+    """`value += other`, and the like: a list changes, and what else holds a tensor must not read it afterwards."""
+    journal_container(value)
+    return _IN_PLACE[name](value, other)
+
+
+def item(container: Any, key: Any) -> Any:
+    """`container[key]`: of a list, at a place that only the run knows, where its items are alike."""
+    if is_symbol(key) and isinstance(container, (list, tuple)):
+        return _picked(container, key)
+    found = container[key]
+    return made(found) if isinstance(key, slice) and isinstance(container, list) else found
+
+
+def _picked(items: Any, key: Symbol) -> Any:
+    if not items or not all(map(is_leaf, items)):
+        refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
+    found = stack([typed(value, Merged("an item of the list", items).spec) for value in items])
+    one = found[_from_front(key, len(items))]
+    return weak(one) if all(map(is_number, items)) else one
+
+
+def _from_front(key: Symbol, length: int) -> Any:
+    return astype(where(key < 0, key + length, key), np.int64)
+
+
+def set_item(container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    if isinstance(container, np.ndarray) and is_conditional() and not is_new(container):
+        refuse("an array is changed in place where only the run knows whether that is reached; use graphs.where")
+    if is_symbol(key) and isinstance(container, list):
+        journal(Contents(container))
+        at = _from_front(key, len(container))
+        container[:] = [where(at == i, value, old) for i, old in enumerate(container)]
+        return
+    if isinstance(container, MUTABLE):
+        journal(Contents(container))
+    container[key] = value
+
+
+def delete_item(container: Any, key: Any) -> None:
+    """`del container[key]`."""
+    journal_container(container)
+    del container[key]
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`."""
+    if isinstance(getattr(type(owner), name, None), property):
+        setattr(owner, name, value)
+    else:
+        write(Attribute(owner, name), value)
+
+
+def delete_attribute(owner: Any, name: str) -> None:
+    """`del owner.name`."""
+    journal(Attribute(owner, name))
+    delattr(owner, name)
+
+
+def owned(get: Any) -> None:
+    """A variable of the function that has just been entered, which functions inside it set."""
+    born(get.__closure__[0])
+
+
+def outer(name: str, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
+    """A function that writes to a variable outside of it has been entered."""
+    journal(Outer(name, get, put))
