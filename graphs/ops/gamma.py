@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -140,10 +141,12 @@ def _lentz(first: Array, terms: Callable[[int], tuple[Array, Array]]) -> Array:
 
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     swapped = x > (a + 1) / (a + b + 2)
-    p, q, t = np.where(swapped, b, a), np.where(swapped, a, b), np.where(swapped, 1 - x, x)
+    p: Any = np.where(swapped, b, a)
+    q: Any = np.where(swapped, a, b)
+    t: Any = np.where(swapped, 1 - x, x)
 
     def terms(k: int) -> tuple[Array, Array]:
-        m = k // 2
+        m: Any = k // 2
         if k % 2:
             return -(p + m) * (p + q + m) * t / ((p + 2 * m) * (p + 2 * m + 1)), np.ones_like(t)
         return m * (q - m) * t / ((p + 2 * m - 1) * (p + 2 * m)), np.ones_like(t)
