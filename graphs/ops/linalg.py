@@ -106,14 +106,14 @@ def matrix_product(x: Array, y: Array, out: Array = None) -> Array:
     """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
     # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices. A
     # large result it would clear before it is written.
-    blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in _BLAS
+    blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in BLAS
     if blas and x.shape[0] * y.shape[1] <= SMALL and (out is None or out.flags.c_contiguous):
         return x.dot(y, out)
     return np.matmul(x, y, out=out)
 
 
 SMALL = 1 << 13  # elements of a product
-_BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
+BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 
 
 matmul: Op = Op(
