@@ -190,6 +190,20 @@ def test_where_no_graph_serves_all_sizes_the_warning_says_why():
     assert jitted.stats.compiles == 4
 
 
+def clipped(x):
+    total = graphs.sum(x)
+    if total > 3:
+        total = total / 2
+    return total
+
+
+def test_converted_functions_have_one_graph_too():
+    jitted = static.jit(clipped, limit=2, convert=True)
+    with pytest.warns(ShapeLimitWarning, match="one graph serves all other sizes"):
+        assert [float(jitted(ones(n))) for n in (2, 3, 4, 5, 6)] == [2, 3, 2, 2.5, 3]
+    assert jitted.stats.compiles == 3
+
+
 def test_exact_sizes_stay_exact():
     jitted = static.jit(double, shapes="exact", limit=2)
     with pytest.warns(ShapeLimitWarning, match="compiled again.*; use shapes='symbolic'"):
