@@ -11,6 +11,7 @@ from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
+from static.convert.stage.overwriting import Overwriting, forget_shared
 from static.convert.stage.places import Region, forget_frozen
 from static.trace.tracing import converts
 
@@ -46,6 +47,7 @@ def converting(f: Callable[..., Any]) -> Callable[..., Any]:
                 return _ended(region, lambda: call(f)(*args))
         finally:
             forget_frozen()
+            forget_shared()
             _reports[f] = ConversionReport(tuple(one.functions.values()))
 
     return traced
@@ -55,7 +57,7 @@ def _ended(region: Region, run: Callable[[], Any]) -> Any:
     """The result of a trace, which must have changed nothing that lasts; what it has changed is put back."""
     try:
         result = run()
-        changed = [write.place.label for write in region.changed()]
+        changed = [write.place.label for write in region.changed() if not isinstance(write.place, Overwriting)]
     finally:
         region.undo()
     if changed:

@@ -30,7 +30,7 @@ Body = Callable[..., Any]
 class Subgraph:
     """A function of symbols, traced apart to a graph of its own.
 
-    `values` are the leaves that it returned, `structure` their container, and `outputs` their nodes.
+    `inputs` are its own, `values` the leaves that it returned, `structure` their container, and `outputs` their nodes.
     """
 
     def __init__(self, name: str, function: Callable[[list[Any]], Any], specs: Sequence[TensorSpec]) -> None:
@@ -38,7 +38,7 @@ class Subgraph:
         self.builder = Builder(name, parent)
         self.builder.line = parent.line if parent else ""  # the gradient of a line is put down to that line
         inputs = [self.builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
-        self._inputs = inputs
+        self.inputs = inputs
         self.give(lambda: function([Symbol(self.builder, node) for node in inputs]))
 
     def give(self, function: Callable[[], Any]) -> None:
@@ -55,7 +55,7 @@ class Subgraph:
 
     def finish(self, captured: Sequence[Node]) -> Graph:
         """The graph, with an input for each of these nodes of the enclosing graph after its own."""
-        self.builder.inputs = [*self._inputs, *(self.builder.capture(node) for node in captured)]
+        self.builder.inputs = [*self.inputs, *(self.builder.capture(node) for node in captured)]
         return self.builder.finish(self.outputs)
 
 

@@ -20,7 +20,7 @@ from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.symbol import Symbol
-from static.trace.tracing import callee, current, node_of
+from static.trace.tracing import callee, current, node_of, reading_all
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
@@ -41,8 +41,9 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
     results = tree.leaves(outputs)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
-        seeds = [_seed(results[i], g) for i, g in cotangents.items()]
-        found = pullback([results[i] for i in cotangents], seeds)
+        with reading_all():
+            seeds = [_seed(results[i], g) for i, g in cotangents.items()]
+            found = pullback([results[i] for i in cotangents], seeds)
         rest = iter([zeros_like(v) if g is None else g for v, g in zip(variables, found, strict=True)])
         return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures])
 

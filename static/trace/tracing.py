@@ -17,6 +17,7 @@ from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
+from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
 from static import clock
 from static.trace import weak
@@ -44,6 +45,8 @@ Callee = Callable[[Any], Any]
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.builders: Table[Builder | None] = {}  # of the graphs that are being traced, the innermost last
+        self.forbidden: dict[Node, GraphError] = {}  # memory that was changed in place under another name
+        self.is_free: Table[bool] = {}  # to read it all the same
         self.callees: Table[Callee | None] = {}  # what a function of the user's becomes before it is called
 
 
@@ -131,6 +134,32 @@ def callee(f: Callable[..., Any]) -> Callable[..., Any]:
     return f if convert is None else convert(f)
 
 
+def forbidden() -> dict[Node, GraphError]:
+    """The nodes that must not be read any more, nor views of them, with what is raised then."""
+    return _thread.forbidden
+
+
+class reading_all(Block):  # noqa: N801
+    """Inside, every node may be read: derivatives are of the values that there were."""
+
+    def __enter__(self) -> None:
+        enter(_thread.is_free, self.hold(), True)
+
+
+def _check_allowed(builder: Builder, node: Node) -> None:
+    error = _thread.forbidden.get(memory(node))
+    if error is not None:
+        builder.refuse(error)
+        raise error
+
+
+def memory(node: Node) -> Node:
+    """The node in whose memory a value lies: that which it is a view of, or itself."""
+    while node.inputs and (node.op.view or node.op is identity) and node.op.name != "part":
+        node = node.inputs[0]
+    return node
+
+
 def current() -> Builder | None:
     """The graph being traced in this thread, if any."""
     return innermost(_thread.builders, None)
@@ -175,6 +204,8 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
 
 def _own_node(builder: Builder, symbol: Symbol) -> Node:
     """The node of a symbol; that of an enclosing graph is captured, level by level, as an input."""
+    if _thread.forbidden and not innermost(_thread.is_free, False):
+        _check_allowed(builder, symbol.node)
     if symbol.builder is builder:
         return symbol.node
     if builder.parent is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from static.convert.rewrite.nodes import COMPREHENSIONS, at, operator, thunk
+from static.convert.rewrite.nodes import COMPREHENSIONS, GIVEN, at, is_operator, load, operator, parameters, thunk
 from static.convert.rewrite.scopes import Names, bound_by
 from static.convert.rewrite.source import NotConvertedError
 
@@ -29,8 +29,9 @@ _OF_FRAMES = frozenset(["super", "locals", "globals", "vars", "eval", "exec", "d
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one function. `guarded` are its variables that may hold what cannot be read."""
 
-    def __init__(self, guarded: Names) -> None:
+    def __init__(self, guarded: Names, tried: bool = False) -> None:
         self._guarded = guarded
+        self.tried = tried  # whether a handler of exceptions is around
 
     def __call__(self, node: ast.expr) -> ast.expr:
         """The rewritten expression."""
@@ -85,7 +86,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call: the function is converted where it can be."""
-        if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
+        if (isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES) or is_operator(node):
             self.generic_visit(node)
             return node
         self.generic_visit(node)
@@ -102,7 +103,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """An item that is read: only the run may know which."""
         if isinstance(node.ctx, ast.Load):
-            return at(operator("item", self(node.value), self.index(node.slice)), node)
+            return at(operator("tried_item" if self.tried else "item", self(node.value), self.index(node.slice)), node)
         self.generic_visit(node)
         return node
 
@@ -122,9 +123,9 @@ class Expressions(ast.NodeTransformer):
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else at(operator("made", node), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Lists are added and repeated to new ones."""
-        self.generic_visit(node)
-        return at(operator("made", node), node) if isinstance(node.op, (ast.Add, ast.Mult)) else node
+        """An operator between two values."""
+        name = ast.Constant(type(node.op).__name__)
+        return at(operator("arithmetic", name, self(node.left), self(node.right)), node)
 
     # Scopes --------------------------------------------------------------------------------------------------
 
@@ -146,9 +147,21 @@ class Expressions(ast.NodeTransformer):
         args.kw_defaults = [default and self(default) for default in args.kw_defaults]
         return args
 
+    def _stream(self, node: ast.GeneratorExp, inner: Expressions) -> ast.expr:
+        """A generator expression with one loop."""
+        loop = node.generators[0]
+        tests = [inner(test) for test in loop.ifs]
+        test = tests[-1] if tests else ast.Constant(None)
+        for one in reversed(tests[:-1]):
+            test = operator("both", one, thunk(test))
+        tested = _of_item(loop.target, test) if tests else test
+        return operator("stream", self(loop.iter), _of_item(loop.target, inner(node.elt)), tested)
+
     def _comprehension(self, node: ast.expr) -> ast.expr:
         """A comprehension; its first iterable belongs to the scope around it."""
-        inner = Expressions(self._guarded - bound_by(node))
+        inner = Expressions(self._guarded - bound_by(node), self.tried)
+        if isinstance(node, ast.GeneratorExp) and _is_simple(node):
+            return at(self._stream(node, inner), node)
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
         for number, generator in enumerate(generators):
             generator.iter = at(operator("iterated", (inner if number else self)(generator.iter)), generator.iter)
@@ -157,6 +170,26 @@ class Expressions(ast.NodeTransformer):
             if hasattr(node, field):
                 setattr(node, field, inner(getattr(node, field)))
         return node if isinstance(node, ast.GeneratorExp) else at(operator("made", node), node)
+
+
+def _is_simple(node: ast.GeneratorExp) -> bool:
+    """Whether a generator expression has one loop, over names."""
+    target = node.generators[0].target
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    return (
+        len(node.generators) == 1
+        and all(isinstance(name, ast.Name) for name in names)
+        and not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in ast.walk(node))
+    )
+
+
+def _of_item(target: ast.expr, value: ast.expr) -> ast.expr:
+    """A function of an item, which it unpacks to the names of a target."""
+    if isinstance(target, ast.Name):
+        return ast.Lambda(parameters(target.id), value)
+    names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
+    unpacked = ast.Lambda(parameters(*names), value)
+    return ast.Lambda(parameters(GIVEN), ast.Call(unpacked, [ast.Starred(load(GIVEN), ast.Load())], []))
 
 
 def _refuse_walrus(nodes: Iterable[ast.expr]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 
 from static.convert.rewrite import nodes
+from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
-from static.convert.rewrite.nodes import OPERATORS, assign, at, copied, function, load, operator, thunk
-from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, stored
+from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, thunk
+from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, stored
 from static.convert.rewrite.source import NotConvertedError, definition
-from static.convert.rewrite.statements import GIVEN, Around, Statements
+from static.convert.rewrite.statements import Around, Statements
 
 KEPT = 4096  # functions whose rewritten code is kept
 _FACTORY, _NAME = "<factory>", "<rewritten>"
@@ -19,8 +21,6 @@ _FACTORY, _NAME = "<factory>", "<rewritten>"
 
 def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
     """The function with its statements rewritten. `enclosing` are guarded variables of the functions around it."""
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in scope(node.body)):
-        raise NotConvertedError("it is a generator or a coroutine")
     doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
     statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
     parameters = bound_by(node.args)
@@ -44,7 +44,9 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
         out.append(ast.Nonlocal(sorted(around.outer - around.globals)))
     unset = sorted(around.merged - parameters - around.outer)
     out += [assign(name, operator("unset", ast.Constant(name))) for name in unset]
-    out += [ast.Expr(operator("owned", thunk(load(name)))) for name in sorted(around.lent)]
+    owned = sorted((around.merged | around.lent) - around.outer)
+    if owned:
+        out.append(ast.Expr(operator("owned", thunk(ast.Tuple([load(name) for name in owned], ast.Load())))))
     for name in sorted(around.outer & written):
         put = f"<set {name}>"
         body = [*around.shared([name]), assign(name, load(GIVEN))]
@@ -92,6 +94,8 @@ class Rewritten:
 def compiled(code: CodeType) -> CodeType:
     """The code of a function, rewritten. Raises NotConvertedError."""
     node = _as_function(copied(definition(code)), code)
+    if code.co_flags & inspect.CO_GENERATOR:
+        turned_inside_out(node)
     new = rewritten(node, frozenset(code.co_freevars))
     new.name = _NAME  # its own name is that of the original, which recursion calls
     outer: list[ast.stmt] = [assign(name, ast.Constant(None)) for name in (*code.co_freevars, OPERATORS)]
@@ -111,10 +115,19 @@ def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.Func
         body: Sequence[ast.stmt] = [at(ast.Return(node.body), node)]
         node = ast.copy_location(function("<lambda>", node.args, body), node)
     node.decorator_list = []
+    _name_supers(node)
     _mangle(node, code.co_qualname.rpartition(".")[0].rpartition(".")[2].lstrip("_"))
     node.args.defaults = [at(ast.Constant(None), node) for _ in node.args.defaults]
     node.args.kw_defaults = [default and at(ast.Constant(None), node) for default in node.args.kw_defaults]
     return node
+
+
+def _name_supers(node: ast.FunctionDef) -> None:
+    """Give `super()` its arguments, which Python finds in a frame that a rewritten call does not have."""
+    first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), "")
+    for n in ast.walk(node):
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "super" and not n.args:
+            n.args = [at(load("__class__"), n), at(load(first), n)]
 
 
 def _mangle(node: ast.FunctionDef, owner: str) -> None:

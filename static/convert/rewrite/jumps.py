@@ -127,7 +127,9 @@ class _Lowering:
     def _lowered(self, statement: ast.stmt, loop: Flags) -> Body:
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
+                before, test = self._tested(test)
                 new: ast.stmt = ast.If(test, self._filled(body, loop), self.block(orelse, loop))
+                return [*before, ast.copy_location(new, statement)]
             case ast.While() | ast.For():
                 return self._loop(statement, loop)
             case ast.With(items=items, body=body):
@@ -169,16 +171,33 @@ class _Lowering:
     def _while(self, loop: ast.While, before: Body, body: Body, goes_on: ast.expr | None) -> tuple[Body, ast.stmt]:
         """A while loop whose test asks the flags first. A test that sets a variable is made before each round."""
         test = loop.test
-        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(test)):
+        if _sets(test):
             name = self._name("goes on")
-            again: ast.stmt = at(assign(name, copied(test)), loop)
-            before = [*before, at(assign(name, test), loop)]
-            body = [*body, ast.If(copied(goes_on), [again], []) if goes_on else again]
+            first, again = self._made_before(name, copied(test)), self._made_before(name, test)
+            before = [*before, *(at(s, loop) for s in first)]
+            body = [*body, *([ast.If(copied(goes_on), again, [])] if goes_on else again)]
             test = load(name)
         if goes_on is not None:
             constant = isinstance(test, ast.Constant) and bool(test.value)
             test = copied(goes_on) if constant else ast.BoolOp(ast.And(), [copied(goes_on), test])
         return before, ast.While(test, body, [])
+
+    def _tested(self, test: ast.expr) -> tuple[Body, ast.expr]:
+        """A test, after statements for the parts of it that set variables and may not run."""
+        if not (isinstance(test, ast.BoolOp) and _sets(test)):
+            return [], test
+        name = self._name("test")
+        return [at(s, test) for s in self._made_before(name, test)], at(load(name), test)
+
+    def _made_before(self, name: str, test: ast.expr) -> Body:
+        """Statements that set a variable to a test: `and` and `or` as ifs."""
+        if not isinstance(test, ast.BoolOp):
+            return [assign(name, test)]
+        first, *rest = test.values
+        out = self._made_before(name, first)
+        value = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(test.op, rest), test)
+        asked = load(name) if isinstance(test.op, ast.And) else negated(load(name))
+        return [*out, ast.If(asked, self._made_before(name, value), [])]
 
     # Other blocks --------------------------------------------------------------------------------------------
 
@@ -203,6 +222,11 @@ class _Lowering:
             body = self._filled(case.body, loop)
             chain = body if _is_true(test) else [at(ast.If(test, body, chain), case.body[0])]
         return [at(assign(subject, statement.subject), statement), *chain]
+
+
+def _sets(test: ast.expr) -> bool:
+    """Whether a test sets a variable."""
+    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(test))
 
 
 def _with_rest(statement: ast.If, rest: Body) -> tuple[ast.If, Body]:

@@ -13,6 +13,9 @@ from typing import TypeVar
 OPERATORS = "static.convert"
 """The variable that holds the operators in converted code."""
 
+GIVEN = "<given>"
+"""The parameter of functions that are made here."""
+
 N = TypeVar("N", bound=ast.AST)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -36,6 +39,11 @@ def assign(identifier: str, value: ast.expr) -> ast.Assign:
 def operator(name: str, *args: ast.expr) -> ast.Call:
     """A call of one of the operators."""
     return ast.Call(ast.Attribute(load(OPERATORS), name, ast.Load()), list(args), [])
+
+
+def is_operator(call: ast.Call) -> bool:
+    """Whether a call is one of an operator."""
+    return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == OPERATORS
 
 
 def negated(test: ast.expr) -> ast.expr:

@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from static.convert.rewrite import nodes
 from static.convert.rewrite.expressions import Expressions
-from static.convert.rewrite.nodes import assign, at, function, load, operator, store, thunk
+from static.convert.rewrite.nodes import GIVEN, assign, at, function, load, operator, store, thunk
 from static.convert.rewrite.scopes import Names, loaded, scope, stored, until, uses
 from static.convert.rewrite.source import NotConvertedError
 
 Body = list[ast.stmt]
 Rewrite = Callable[[ast.FunctionDef, Names], ast.FunctionDef]
-GIVEN = "<given>"
-"""The parameter of functions that are made here."""
 _BLOCKS = (ast.If, ast.While, ast.For)
 
 
@@ -162,7 +160,9 @@ class Statements:
             statement.body = self.block(statement.body, after)
             return [statement]
         every = after | loaded(statement)  # an exception may end any part of it
+        outside, self._expressions.tried = self._expressions.tried, bool(statement.handlers)
         statement.body = self.block(statement.body, every)
+        self._expressions.tried = outside
         statement.orelse = self.block(statement.orelse, every)
         statement.finalbody = self.block(statement.finalbody, every)
         for handler in statement.handlers:

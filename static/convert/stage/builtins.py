@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,8 +14,11 @@ from graphs.ops.effects import print as print_op
 from graphs.ops.elementwise import round as round_op
 from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
-from static.convert.stage.branches import any_of, both, choose
+from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
+from static.convert.stage.places import is_conditional
+from static.convert.stage.sorting import ordered
+from static.convert.stage.streams import TakenWhile, any_one, every_one, total
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
 
@@ -68,21 +72,11 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
 
 
 def _any(items: Iterable[Any]) -> Any:
-    found: Any = False
-    for item in items:
-        found = any_of(found, lambda item=item: _bool(item))  # type: ignore[misc]
-        if found is True:
-            return True
-    return found
+    return any_one(items, _bool)
 
 
 def _all(items: Iterable[Any]) -> Any:
-    found: Any = True
-    for item in items:
-        found = both(found, lambda item=item: _bool(item))  # type: ignore[misc]
-        if found is False:
-            return False
-    return found
+    return every_one(items, _bool)
 
 
 def _range(*args: Any) -> Any:
@@ -103,6 +97,8 @@ def _type(value: Any, *rest: Any) -> Any:
 def _print(*values: Any, **options: Any) -> None:
     """Print; what only the run knows is printed by the run."""
     if not any(map(is_symbol, values)):
+        if is_conditional():
+            refuse("print(): only the run knows whether it is reached, and the text is known; use graphs.print")
         builtins.print(*values, **options)  # noqa: T201  (the user's own)
         return
     words = ""
@@ -153,6 +149,9 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     any: _any,
     all: _all,
     range: _range,
+    sum: total,
+    sorted: ordered,
+    itertools.takewhile: TakenWhile,
     isinstance: _isinstance,
     type: _type,
     print: _print,

@@ -16,12 +16,21 @@ import numpy as np
 
 from static.convert.rewrite.functions import Rewritten
 from static.convert.rewrite.source import NotConvertedError
-from static.convert.stage import conversion
+from static.convert.stage import conversion, writing
 from static.convert.stage.builtins import REPLACED, item_of
-from static.convert.stage.places import MUTABLE, born, is_conditional, is_ours, journal_container, made
+from static.convert.stage.places import (
+    MUTABLE,
+    born,
+    check_not_frozen,
+    is_conditional,
+    is_ours,
+    journal_container,
+    made,
+)
+from static.convert.stage.sorting import sort
+from static.convert.stage.streams import Generated, Streamed, first
 from static.convert.stage.trees import is_made_by_object
 from static.convert.stage.unknown import is_symbol, refuse
-from static.convert.stage.writing import delete_attribute, set_attribute
 
 OPERATORS = SimpleNamespace()
 """What converted code calls; `stage.operators` fills it."""
@@ -31,6 +40,7 @@ _known: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyD
 _done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _CHANCE = ("random", "numpy.random", "secrets")
+_CLOCKS = ("time", "datetime")
 _ITERATORS = (iter, enumerate, zip, map, filter, reversed)
 
 
@@ -58,7 +68,7 @@ def convertible(f: Any) -> Any:
             return f
     conversion.note(f)
     new = _known[f]
-    new.__defaults__, new.__kwdefaults__ = f.__defaults__, f.__kwdefaults__
+    new.__defaults__, new.__kwdefaults__, new.__dict__ = f.__defaults__, f.__kwdefaults__, f.__dict__
     return new
 
 
@@ -67,7 +77,11 @@ def call(f: Any) -> Callable[..., Any]:
     replaced = _replaced(f)
     if replaced is not None:
         return replaced
+    if f is next:
+        return _next
     if isinstance(f, FunctionType):
+        if f.__code__.co_flags & inspect.CO_GENERATOR:
+            return functools.partial(_generated, f)
         new = convertible(f)
         return new if new is not f or f in _done else functools.partial(_outside, f)
     if isinstance(f, MethodType) and isinstance(f.__func__, FunctionType):
@@ -84,12 +98,42 @@ def call(f: Any) -> Callable[..., Any]:
 
 def _replaced(f: Any) -> Callable[..., Any] | None:
     owner = getattr(f, "__self__", None)
+    if type(owner) is list and f.__name__ == "sort":
+        return functools.partial(sort, owner)
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:
         return REPLACED.get(f) or _WRITES.get(f)
     except TypeError:  # it has no hash
         return None
+
+
+def _next(items: Any, *default: Any) -> Any:
+    if isinstance(items, Streamed) and is_ours(items):
+        return first(items, *default)
+    return _outside(next, items, *default)
+
+
+def _generated(f: FunctionType, /, *args: Any, **options: Any) -> Any:
+    """A call of a generator function."""
+    new = convertible(f)
+    if new is f:
+        return _outside(f, *args, **options)
+    return born(
+        Generated(lambda consume, goes_on: new(consume, goes_on, *args, **options), lambda: f(*args, **options))
+    )
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`, by the setter of a property where it has one."""
+    found = inspect.getattr_static(type(owner), name, None)
+    if isinstance(found, property) and found.fset is not None:
+        call(found.fset)(owner, value)
+    else:
+        writing.set_attribute(owner, name, value)
+
+
+_WRITES: dict[Any, Callable[..., Any]] = {setattr: set_attribute, delattr: writing.delete_attribute}
 
 
 def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
@@ -105,13 +149,21 @@ def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
     _check_effects(f, args)
-    for value in (getattr(f, "__self__", None), *args, *options.values()):
-        journal_container(value)
+    if not _is_of_the_engines(f):
+        for value in (getattr(f, "__self__", None), *args, *options.values()):
+            check_not_frozen(value)
+            journal_container(value)
     given = [convertible(arg) for arg in args]
     named = {name: convertible(value) for name, value in options.items()}
     with _forwards(f):
         result = f(*given, **named)
     return _noted(f, result)
+
+
+def _is_of_the_engines(f: Any) -> bool:
+    """Whether a function is one of ours, which changes no container."""
+    module = getattr(f, "__module__", None) or type(f).__module__
+    return module.partition(".")[0] in ("graphs", "static", "dynamic")
 
 
 def _noted(f: Any, result: Any) -> Any:
@@ -121,10 +173,12 @@ def _noted(f: Any, result: Any) -> Any:
     name = getattr(f, "__name__", "")
     if f in _ITERATORS or isinstance(f, FunctionType) or hasattr(result, "gi_frame"):
         return born(result) if hasattr(result, "__next__") else result
-    return made(result) if name in ("copy", "deepcopy", "sorted", "split", "tolist") else result
+    return made(result) if name in _MAKERS else result
 
 
-_WRITES: dict[Any, Callable[..., Any]] = {setattr: set_attribute, delattr: delete_attribute}
+_CREATING = "array zeros ones full empty arange linspace eye zeros_like ones_like full_like empty_like"
+_MAKERS = frozenset(f"copy deepcopy sorted split tolist {_CREATING}".split())
+"""The names of functions whose result nobody else holds."""
 _MADE = (*MUTABLE[:4], defaultdict, Counter, OrderedDict, random.Random)
 
 
@@ -142,8 +196,9 @@ def _check_effects(f: Any, args: tuple[Any, ...]) -> None:
         refuse("next(): only the run knows whether this is reached, or the iterator lasts beyond the call; use a list")
     elif isinstance(owner, np.ndarray) and is_conditional() and f.__name__ in ("fill", "sort", "put", "resize"):
         refuse(f"an array is changed by {f.__name__}() where only the run knows whether that is reached")
-    elif f in (open, input) and is_conditional():
-        refuse(f"{f.__name__}() is called where only the run knows whether it is reached; call it outside of the graph")
+    elif f is open or f is input or module in _CLOCKS:
+        name = getattr(f, "__name__", f)
+        refuse(f"{name}() gives another result in each call, and a graph repeats one for ever; pass it as an argument")
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
+from static.convert.stage.growth import fast
+from static.convert.stage.overwriting import Overwriting, overwrite, share, still_overwritten
 from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
@@ -62,6 +64,8 @@ class Carried:
         self._rebound: set[Path] = set()  # containers that a round replaces by others
         self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
         self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
+        self._overwritten: Writes = {}  # tensors that a round changes in place
+        self._given: dict[Path, Symbol] = {}
         self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
 
     def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
@@ -74,10 +78,25 @@ class Carried:
             traced = self._traced(body, items)
             if self._known() == known:
                 traced.give(lambda: [typed(self._after[path], slot.spec) for path, slot in self._slots.items()])
+                self._check_ints(traced)
                 return traced
         return refuse(
             "a loop that only the run ends writes to objects that it makes in every round; make them before it"
         )
+
+    def _check_ints(self, traced: Subgraph) -> None:
+        """Raise ControlFlowError for a Python int that may outgrow the 64 bits which it has in a graph."""
+        slots = list(self._slots.items())
+        ints = [slot.weak and slot.spec.dtype.kind == "i" for _, slot in slots]
+        for number in fast(traced.outputs, dict(zip(traced.inputs[: len(ints)], ints, strict=True))):
+            label = self._labels()[slots[number][0][0]]
+            refuse(
+                f"{label} is a Python int that a loop multiplies, and may outgrow the 64 bits that it has in a graph; "
+                "start it as np.int64(...), which wraps, or as a float"
+            )
+
+    def _labels(self) -> list[str]:
+        return [*map(repr, self._variables.names), *(place.label for place in self._places)]
 
     def _known(self) -> tuple[Any, ...]:
         return dict(self._slots), set(self._rebound), set(self._late), len(self._places)
@@ -91,7 +110,7 @@ class Carried:
 
         def run(symbols: Sequence[Symbol]) -> Any:
             going, _, _, writes = self._inside(symbols, asked)
-            if len(writes) > len(self._places):
+            if any(key not in {place.key for place in self._places} for key in writes):
                 refuse("the test of a loop that only the run ends writes to something; write to it in the body")
             return going
 
@@ -99,13 +118,22 @@ class Carried:
 
     def start(self) -> list[Any]:
         """What is carried into the first round."""
+        leaves = self._starts()
+        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+
+    def _starts(self) -> dict[Path, Any]:
         leaves: dict[Path, Any] = {}
         for i, value in enumerate(self._values()):
             self._gather((i,), value, leaves)
-        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+        return leaves
 
     def finish(self, results: Sequence[Symbol]) -> None:
         """Set the variables and the places to what they are after the loop."""
+        self._overwrite()
+        starts = self._starts()
+        for path, result in zip(self._slots, results, strict=True):
+            if not self._slots[path].weak:
+                share(result, [starts.get(path)])
         values = self._filled(results)
         for pair in self._made:
             for container in pair:
@@ -114,6 +142,16 @@ class Carried:
         self._variables.put(values[:count])
         for place, value in zip(self._places, values[count:], strict=True):
             write(place, value)
+
+    def _overwrite(self) -> None:
+        """What a round has changed in place is changed after the loop, the state that came into it as well."""
+        starts = self._starts()
+        changed = {place.owner for place, _ in self._overwritten.values()}
+        still_overwritten(self._overwritten.values())
+        for path, symbol in self._given.items():
+            start = starts.get(path)
+            if symbol.node in changed and is_symbol(start) and not start.weak:
+                overwrite(start)
 
     # Tracing -------------------------------------------------------------------------------------------------
 
@@ -129,8 +167,7 @@ class Carried:
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
             count = len(self._slots)
             _, given, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
-            labels = [*map(repr, self._variables.names), *(place.label for place in self._places)]
-            for i, label in enumerate(labels):
+            for i, label in enumerate(self._labels()):
                 self._learn((i,), label, given[i], after[i])
             self._add_places(writes)
             return ()
@@ -157,7 +194,10 @@ class Carried:
         """Carry what else was written to."""
         known = {place.key for place in self._places}
         replaced = {id(new): label for _, new in self._made for label in [type(new).__name__]}
-        for key, (place, _) in writes.items():
+        for key, (place, value) in writes.items():
+            if isinstance(place, Overwriting):
+                self._overwritten[key] = place, value
+                continue
             if id(place.owner) in replaced:
                 raise StructureError(f"a {replaced[id(place.owner)]} is changed in place, and replaced by another")
             if key not in known:
@@ -170,7 +210,7 @@ class Carried:
         """The values of the state with these symbols for its leaves."""
         pairs = zip(self._slots.items(), symbols, strict=True)
         leaves = {path: weak(symbol) if slot.weak else symbol for (path, slot), symbol in pairs}
-        self._made = []
+        self._made, self._given = [], leaves
         return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
 
     def _fill(self, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Any:

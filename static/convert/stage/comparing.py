@@ -6,20 +6,37 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from static.convert.stage.arithmetic import by_method
 from static.convert.stage.branches import any_of, both
 from static.convert.stage.unknown import is_symbol, negated, refuse
 
-less, less_equal, greater, greater_equal = operator.lt, operator.le, operator.gt, operator.ge
+
+def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
+    def compare(one: Any, other: Any) -> Any:
+        found = by_method(method, one, other)
+        if found is NotImplemented and type(other) is not type(one):
+            found = by_method(reflected, other, one)
+        return plain(one, other) if found is NotImplemented else found
+
+    return compare
+
+
+less = _comparison(operator.lt, "lt", "gt")
+less_equal = _comparison(operator.le, "le", "ge")
+greater = _comparison(operator.gt, "gt", "lt")
+greater_equal = _comparison(operator.ge, "ge", "le")
+_equal = _comparison(operator.eq, "eq", "eq")
+_not_equal = _comparison(operator.ne, "ne", "ne")
 
 
 def equal(one: Any, other: Any) -> Any:
     """`one == other`; nothing that only the run knows equals None."""
-    return False if _beside_none(one, other) else one == other
+    return False if _beside_none(one, other) else _equal(one, other)
 
 
 def not_equal(one: Any, other: Any) -> Any:
     """`one != other`."""
-    return True if _beside_none(one, other) else one != other
+    return True if _beside_none(one, other) else _not_equal(one, other)
 
 
 def _beside_none(one: Any, other: Any) -> bool:

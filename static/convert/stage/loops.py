@@ -9,12 +9,20 @@ from graphs.dims import is_symbolic
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
-from static.convert.stage.places import Region
+from static.convert.stage.places import Held, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import nodes_of, scan_node, while_node
 from static.trace.symbol import Symbol
 
+_TAKEN_WHOLE: tuple[type, ...] = (
+    enumerate,
+    zip,
+    type(reversed([])),
+    type(iter([])),
+    type(iter(())),
+    type(iter(range(0))),
+)
 UNROLLED = 256
 """Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
 
@@ -39,14 +47,26 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
     while True:
         with Region(conditional=False) as region:
             going = test()
+            writes = bool(region.changed())
             if is_symbol(going):
                 region.undo()  # the test is made again, in the loop
         if is_symbol(going):
-            staged(test, body, variables, peeled)
+            staged(*(_tested_in_body(test, body) if writes else (test, body)), variables, peeled)
             return
         if not going:
             return
         body()
+
+
+def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
+    """A loop whose test writes to something, as one whose body makes the test of the next round."""
+    going = Held(test())
+
+    def round_and_test() -> None:
+        body()
+        going.set(test())
+
+    return lambda: going.value, round_and_test
 
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
@@ -81,13 +101,21 @@ class _Rounds:
         """How many are left, the one taken last included."""
         return len(self._items) - self._taken + 1 if hasattr(self._items, "__len__") else 0
 
+    def _all_of(self, iterator: Iterator[Any]) -> Iterator[Any]:
+        """All items of an iterator, of which only the run knows how many are taken: nobody may ask it for more."""
+        if type(iterator) not in _TAKEN_WHOLE or not is_ours(iterator):
+            refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
+        freeze(iterator)
+        return iter(list(iterator))
+
     def before(self, goes_on: Block) -> Iterator[Any]:
         """The items for as long as it is not known that the loop has ended."""
+        check_not_frozen(self._items)
         iterator = iter(self._items)
         while True:
             going = goes_on()
             if is_symbol(going) and iterator is self._items:
-                refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
+                iterator = self._all_of(iterator)
             if not is_symbol(going) and not going:
                 return
             try:

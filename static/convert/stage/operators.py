@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from static.convert.stage import branches, calls, comparing, loops, places, unknown, writing
+from static.convert.stage import arithmetic, branches, calls, comparing, loops, places, streams, unknown, writing
 from static.convert.stage.builtins import shown
 from static.convert.stage.unknown import is_symbol, refuse
 
@@ -33,22 +33,29 @@ def asserted(test: Any, message: Any) -> None:
         raise AssertionError(message())
 
 
+def consumed(function: Any, *args: Any) -> Any:
+    """A call of what takes the items of a generator, or tells whether it wants more."""
+    return function(*args)
+
+
 vars(calls.OPERATORS).update(
     any_of=branches.any_of,
     asserted=asserted,
     attribute=writing.attribute,
-    augmented=writing.augmented,
+    arithmetic=arithmetic.arithmetic,
+    augmented=arithmetic.augmented,
     both=branches.both,
     branch=branches.branch,
     call=calls.call,
     chain=comparing.chain,
     choose=branches.choose,
+    consumed=consumed,
     contained=comparing.contained,
     converted=calls.converted,
     delete_attribute=writing.delete_attribute,
     delete_item=writing.delete_item,
     equal=comparing.equal,
-    for_loop=loops.for_loop,
+    for_loop=streams.for_each,
     greater=comparing.greater,
     greater_equal=comparing.greater_equal,
     item=writing.item,
@@ -66,10 +73,12 @@ vars(calls.OPERATORS).update(
     read=unknown.read,
     returned=unknown.returned,
     same=comparing.same,
-    set_attribute=writing.set_attribute,
+    set_attribute=calls.set_attribute,
     set_item=writing.set_item,
     shown=shown,
     slice=slice,
+    stream=streams.stream,
+    tried_item=writing.tried_item,
     unset=unknown.unset,
     variables=branches.Variables,
     while_loop=loops.while_loop,

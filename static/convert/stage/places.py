@@ -47,8 +47,10 @@ class Contents:
 
     def put(self, value: Any) -> None:
         """Let it hold this."""
-        if isinstance(self.owner, (list, bytearray, np.ndarray)):
+        if isinstance(self.owner, (list, bytearray)):
             self.owner[:] = value
+        elif isinstance(self.owner, np.ndarray):
+            self.owner[...] = value
         elif isinstance(self.owner, deque):
             self.owner.clear()
             self.owner.extend(value)
@@ -98,6 +100,27 @@ def holder(get: Any, name: str) -> Any:
     free = function.__code__.co_freevars
     cells: tuple[CellType, ...] = function.__closure__ or ()
     return cells[free.index(name)] if name in free else function.__globals__
+
+
+class Variable:
+    """One of the variables of a block, written to by code that is handed the block."""
+
+    def __init__(self, variables: Any, number: int) -> None:
+        self._variables, self._number = variables, number
+        name = variables.names[number]
+        self.owner = holder(variables.get, name)
+        self.key = ("variable", id(self.owner), name)
+        self.label = repr(name)
+
+    def get(self) -> Any:
+        """Its value."""
+        return self._variables.get()[self._number]
+
+    def put(self, value: Any) -> None:
+        """Set it."""
+        values = list(self._variables.get())
+        values[self._number] = value
+        self._variables.put(values)
 
 
 class Write(NamedTuple):
@@ -202,10 +225,16 @@ def forget_frozen() -> None:
     _thread.frozen.clear()
 
 
+def check_not_frozen(value: Any) -> None:
+    """Raise ControlFlowError for something that must not change any more."""
+    if id(value) in _thread.frozen:
+        kind = type(value).__name__
+        refuse(f"a {kind} changes, and only the run knows which one that is, or where it stands; change it before")
+
+
 def journal(place: WritePlace) -> None:
     """Note what a place holds in each stretch that it is older than, before it is written to."""
-    if id(place.owner) in _thread.frozen:
-        refuse(f"{place.label} changes, and only the run knows which container that is; change it in each branch")
+    check_not_frozen(place.owner)
     for region in regions():
         if region.has_made(place.owner):
             break
@@ -216,6 +245,23 @@ def write(place: WritePlace, value: Any) -> None:
     """Write to a place."""
     journal(place)
     place.put(value)
+
+
+class Held:
+    """A variable of ours, which a loop of the graph can carry."""
+
+    def __init__(self, value: Any) -> None:
+        self._cell = born([value])
+
+    @property
+    def value(self) -> Any:
+        """What it holds now."""
+        return self._cell[0]
+
+    def set(self, value: Any) -> None:
+        """Let it hold something else."""
+        journal(Contents(self._cell))
+        self._cell[0] = value
 
 
 def journal_container(value: Any) -> None:

@@ -10,6 +10,7 @@ from graphs import promotion
 from graphs.errors import ControlFlowError, ShapeError, located
 from graphs.ops.elementwise import logical_not, not_equal
 from graphs.ops.movement import reshape
+from static.convert.stage.facts import known
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
 
@@ -35,13 +36,19 @@ class Unset:
 
 
 class Partly:
-    """Stands in a variable that some paths set, and which was taken only the run knows."""
+    """Stands in a variable that some paths set, and which was taken only the run knows: `known` tells it then."""
 
-    def __init__(self, name: str, value: Any) -> None:
-        self.name, self.value = name, value
+    def __init__(self, name: str, value: Any, known: Any = False) -> None:
+        self.name, self.value, self.known = name, value, known
 
-    def read(self) -> NoReturn:
-        """Refuse to read it."""
+    def is_set(self) -> bool:
+        """Whether it is set where this is traced."""
+        return is_symbol(self.known) and known(self.known) is True
+
+    def read(self) -> Any:
+        """The value where a test around has asked for the path that sets it; else refuse."""
+        if self.is_set():
+            return self.value
         refuse(f"{self.name!r} is not set on every path, and only the run knows which is taken; set it before")
 
 
@@ -61,14 +68,21 @@ Stand = Unset | Partly | Differing
 
 def read(value: Any) -> Any:
     """The value of a variable. Raises UnboundLocalError, or ControlFlowError where only the run knows if it is set."""
-    if isinstance(value, Stand):
-        value.read()
-    return value
+    return value.read() if isinstance(value, Stand) else value
 
 
 def plain(value: Any) -> Any:
     """The value that a variable has where it is set."""
     return value.value if isinstance(value, Partly) else value
+
+
+def settled(value: Any) -> Any:
+    """The value of a variable where the path that is traced tells it: that it is set, or which bool it is."""
+    test = value.known if isinstance(value, Partly) else value
+    found = known(test) if is_symbol(test) and test.weak else None
+    if found is None or test is value:
+        return value if found is None else found
+    return value.value if found else Unset(value.name)
 
 
 def unset(name: str) -> Unset:

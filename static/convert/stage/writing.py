@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -28,29 +27,7 @@ from static.convert.stage.trees import is_leaf
 from static.convert.stage.unknown import is_number, is_symbol, refuse, weak
 from static.trace.symbol import Symbol
 
-_IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.iadd,
-    "Sub": operator.isub,
-    "Mult": operator.imul,
-    "Div": operator.itruediv,
-    "FloorDiv": operator.ifloordiv,
-    "Mod": operator.imod,
-    "Pow": operator.ipow,
-    "MatMult": operator.imatmul,
-    "BitAnd": operator.iand,
-    "BitOr": operator.ior,
-    "BitXor": operator.ixor,
-    "LShift": operator.ilshift,
-    "RShift": operator.irshift,
-}
-
 attribute = getattr
-
-
-def augmented(name: str, value: Any, other: Any) -> Any:
-    """`value += other`, and the like: a list changes, and what else holds a tensor must not read it afterwards."""
-    journal_container(value)
-    return _IN_PLACE[name](value, other)
 
 
 def item(container: Any, key: Any) -> Any:
@@ -59,6 +36,13 @@ def item(container: Any, key: Any) -> Any:
         return _picked(container, key)
     found = container[key]
     return made(found) if isinstance(key, slice) and isinstance(container, list) else found
+
+
+def tried_item(container: Any, key: Any) -> Any:
+    """`container[key]` where an IndexError would be caught."""
+    if is_symbol(key):
+        refuse("only the run knows whether this index is there, and a graph catches no error; ask for it by an if")
+    return item(container, key)
 
 
 def _picked(items: Any, key: Symbol) -> Any:
@@ -95,10 +79,7 @@ def delete_item(container: Any, key: Any) -> None:
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """`owner.name = value`."""
-    if isinstance(getattr(type(owner), name, None), property):
-        setattr(owner, name, value)
-    else:
-        write(Attribute(owner, name), value)
+    write(Attribute(owner, name), value)
 
 
 def delete_attribute(owner: Any, name: str) -> None:
@@ -108,8 +89,9 @@ def delete_attribute(owner: Any, name: str) -> None:
 
 
 def owned(get: Any) -> None:
-    """A variable of the function that has just been entered, which functions inside it set."""
-    born(get.__closure__[0])
+    """The variables of a function that has just been entered, which functions inside it set."""
+    for cell in get.__closure__ or ():
+        born(cell)
 
 
 def outer(name: str, get: Callable[[], Any], put: Callable[[Any], None]) -> None:

@@ -1,0 +1,66 @@
+"""Python's operators: those that a class of the user's defines are converted, lists that they make are new."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from static.convert.stage import conversion
+from static.convert.stage.calls import call
+from static.convert.stage.overwriting import overwrite
+from static.convert.stage.places import journal_container, made
+from static.convert.stage.unknown import is_symbol
+
+Operator = Callable[[Any, Any], Any]
+_OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
+    "Add": (operator.add, operator.iadd, "add"),
+    "Sub": (operator.sub, operator.isub, "sub"),
+    "Mult": (operator.mul, operator.imul, "mul"),
+    "Div": (operator.truediv, operator.itruediv, "truediv"),
+    "FloorDiv": (operator.floordiv, operator.ifloordiv, "floordiv"),
+    "Mod": (operator.mod, operator.imod, "mod"),
+    "Pow": (operator.pow, operator.ipow, "pow"),
+    "MatMult": (operator.matmul, operator.imatmul, "matmul"),
+    "BitAnd": (operator.and_, operator.iand, "and"),
+    "BitOr": (operator.or_, operator.ior, "or"),
+    "BitXor": (operator.xor, operator.ixor, "xor"),
+    "LShift": (operator.lshift, operator.ilshift, "lshift"),
+    "RShift": (operator.rshift, operator.irshift, "rshift"),
+}
+
+
+def by_method(name: str, value: Any, other: Any) -> Any:
+    """What a method of the user's class gives for an operator; NotImplemented where there is none."""
+    method = inspect.getattr_static(type(value), f"__{name}__", None)
+    return call(method)(value, other) if _is_the_users(method) else NotImplemented
+
+
+def arithmetic(name: str, one: Any, other: Any) -> Any:
+    """`one + other`, and the like."""
+    plain, _, method = _OPERATORS[name]
+    found = by_method(method, one, other)
+    if found is NotImplemented and type(other) is not type(one):
+        found = by_method(f"r{method}", other, one)
+    return made(plain(one, other)) if found is NotImplemented else found
+
+
+def augmented(name: str, value: Any, other: Any) -> Any:
+    """`value += other`, and the like: a list changes, and what else holds a tensor must not read it afterwards."""
+    _, in_place, method = _OPERATORS[name]
+    found = by_method(f"i{method}", value, other)
+    if found is not NotImplemented:
+        return found
+    if _is_the_users(inspect.getattr_static(type(value), f"__{method}__", None)):
+        return arithmetic(name, value, other)
+    journal_container(value)
+    result = in_place(value, other)
+    if is_symbol(value) and not value.weak:
+        overwrite(value)
+    return result
+
+
+def _is_the_users(method: Any) -> bool:
+    return isinstance(method, FunctionType) and conversion.is_the_users(method)
