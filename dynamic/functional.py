@@ -103,7 +103,7 @@ def _recorded(
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
     call, seen = Arguments(args, positions), mode.now().recording
-    run = _run if seen else mode.enable_grad()(_run)
+    run: Callable[..., tuple[Any, Any]] = _run if seen else mode.enable_grad()(_run)
     return _taped(call, *run(f, call), retain, seen)
 
 

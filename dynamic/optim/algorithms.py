@@ -125,7 +125,8 @@ class Adamax(Optimizer):
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
         """The update of a group by its options."""
-        return optim.adamax(group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.adamax(*numbers)
 
 
 class RAdam(Optimizer):

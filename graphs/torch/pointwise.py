@@ -153,7 +153,7 @@ lgamma = of_floats(ops.gammaln)
 digamma = of_floats(ops.digamma)
 
 
-def polygamma(n: int, input: Any) -> Any:
+def polygamma(n: Any, input: Any) -> Any:
     """Derivative n + 1 of log(gamma(input)). Raises DTypeError for an n below 0, or that is no int."""
     if not isinstance(n, int) or n < 0:
         raise refuse(f"polygamma of order {n!r}", "use 0, 1, 2 and so on")
