@@ -1,15 +1,17 @@
 """The comparison: workloads, measurements, claims and their verdicts; `compare.compare` for a function of your own."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from compare.advice import advise as advise
     from compare.own import compare as compare
 
 __all__ = ["advise", "compare"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """The functions, imported when they are first used: `import compare` alone loads neither engine."""
     if name == "advise":
         from compare.advice import advise
@@ -20,3 +22,8 @@ def __getattr__(name: str) -> Any:
 
         return compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not, for completion."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -362,7 +362,11 @@ def _leaves_like(params: list[Array], structure: tree.Structure, what: str, cont
     """The leaves of a container laid out like the parameters, in their dtypes."""
     leaves, found = tree.flatten(container)
     if found != structure:
-        raise ShapeError(located(f"{what} laid out as {found}, params as {structure}; give one for each"))
+        raise ShapeError(
+            located(
+                f"{what} laid out as {tree.described(found)}, params as {tree.described(structure)}; give one for each"
+            )
+        )
     for leaf, param in zip(leaves, params, strict=True):
         if not dims.same_shape(shape_of(leaf), shape_of(param)):
             raise ShapeError(located(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))

@@ -150,7 +150,8 @@ def paired(what: str, given: Any, other: str, like: Any) -> dict[int, Any]:
     """
     (values, found), (leaves, structure) = tree.flatten(given), tree.flatten(like)
     if found != structure:
-        raise ShapeError(located(f"{what} are laid out as {found}, {other} as {structure}; give one for each"))
+        ways = tree.described(found), tree.described(structure)
+        raise ShapeError(located(f"{what} are laid out as {ways[0]}, {other} as {ways[1]}; give one for each"))
     return {
         i: _typed(what, value, other, spec_of(leaf))
         for i, (value, leaf) in enumerate(zip(values, leaves, strict=True))

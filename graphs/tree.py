@@ -79,6 +79,11 @@ def leaves(tree: Tree) -> list[Any]:
     return optree.tree_leaves(tree)
 
 
+def described(structure: Structure) -> str:
+    """The containers of a structure with `*` for each leaf: `({'w': *}, *)`."""
+    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")")
+
+
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """The function applied leaf by leaf to containers of one structure."""
     return optree.tree_map(function, tree, *others)

@@ -29,12 +29,21 @@ class Effect:
 
 @dataclass(frozen=True)
 class Regime:
-    """The verdict where one condition holds: a phase of a run, a workload and size, a static shape policy."""
+    """The verdict where one condition holds: a phase of a run, a workload and size, a static shape policy.
 
-    name: str
+    `arm` is the arm that was judged there, if it is one of several.
+    """
+
+    condition: str
     verdict: Label
     value: float | None = None
     interval: Interval | None = None
+    arm: str = ""
+
+    @property
+    def name(self) -> str:
+        """The condition with the arm: `rnn_text (small): steady state, static-exact`."""
+        return f"{self.condition}, {self.arm}" if self.arm else self.condition
 
 
 @dataclass(frozen=True)
@@ -143,10 +152,10 @@ def exceeds(interval: Interval | None) -> Label:
     return "refuted" if interval.high < 1 + SMALLEST_EFFECT else "inconclusive"
 
 
-def judged(name: str, interval: Interval | None) -> Regime:
+def judged(condition: str, interval: Interval | None, arm: str = "") -> Regime:
     """The regime of a claim that a ratio is above 1; without an interval where too few processes measured it."""
     known = interval if interval and interval.known else None
-    return Regime(name, exceeds(interval), interval.estimate if interval else None, known)
+    return Regime(condition, exceeds(interval), interval.estimate if interval else None, known, arm)
 
 
 def combine(labels: Iterable[Label]) -> Label:

@@ -12,6 +12,7 @@ from compare.claims.break_even import break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, steady
 from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
 from compare.records.record import Records, grouped, of
+from compare.report import text
 from compare.stats import Interval
 
 STATIC = "static-exact"
@@ -65,7 +66,8 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         low, high = min(group, key=_ratio), max(group, key=_ratio)
         yield (
-            f"crossover map, {ops}: dynamic is slower in {sides.count('above')} of {len(group)} cells, faster in "
+            f"crossover map, {ops}: dynamic is slower in {sides.count('above')} of {text.counted(len(group), 'cell')}, "
+            f"faster in "
             f"{sides.count('below')}; from {low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)}); "
             f"{_line(group)}"
         )
@@ -78,8 +80,8 @@ def size_reasons(points: Sequence[Point]) -> Iterator[str]:
         more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
-            f"crossover map, {ops}: static holds more in {more} of {len(group)} cells, less in {less}; from "
-            f"{low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)})"
+            f"crossover map, {ops}: static holds more in {more} of {text.counted(len(group), 'cell')}, "
+            f"less in {less}; from {low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)})"
         )
 
 

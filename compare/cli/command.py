@@ -186,13 +186,15 @@ def show(name: str) -> None:
     """Show all there is to say about a workload or a claim."""
     from compare import claims, workloads
     from compare.errors import UnknownNameError
+    from compare.own import claims as own
 
-    if name.upper() in claims.CLAIMS:
-        _paragraphs(_claim(claims.CLAIMS[name.upper()]))
+    known = {**claims.CLAIMS, **own.OWN}
+    if name.upper() in known:
+        _paragraphs(_claim(known[name.upper()]))
     elif name in workloads.names():
         _paragraphs(_workload(workloads.get(name)))
     else:
-        hint = workloads.nearest(name, (*workloads.names(), *claims.CLAIMS))
+        hint = workloads.nearest(name, (*workloads.names(), *known))
         raise UnknownNameError(f"no workload or claim is named {name!r}; {hint}")
 
 
@@ -214,10 +216,14 @@ def doctor(ctx: click.Context) -> None:
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import tape
+    from compare.records.record import of
+    from compare.records.runs import Run
     from compare.report import tables
 
     echo(tape.sentence(records) + "\n")
-    tables.verdicts(verdicts)
+    tables.judged(verdicts)
+    if any(run.settings.get("only") for run in of(records, Run)):
+        tables.narrowed(records)
     echo(f"\nReport: {directory / 'report.html'}")
 
 

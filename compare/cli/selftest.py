@@ -64,7 +64,7 @@ def _show(rates: Selftest) -> None:
 
     for found in (page.rates_table(rates), page.coverage_table(rates)):
         if found:
-            tables.show(found.headers, found.rows)
+            tables.show(found.headers, found.rows, whole=found.headers[1:])
             echo()
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)

@@ -13,6 +13,7 @@ import dynamic
 from compare.engines import arms
 from compare.errors import InputsError
 from compare.own import modules
+from compare.report import text
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
@@ -128,7 +129,9 @@ def checked(inputs: Any) -> Examples:
             kind = type(example).__name__
             raise InputsError(f"inputs[{i}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
         if len(example) != len(inputs[0]):
-            raise InputsError(f"inputs[{i}] has {len(example)} arguments and inputs[0] has {len(inputs[0])}")
+            raise InputsError(
+                f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(inputs[0])}"
+            )
         if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in tree.leaves(example)):
             raise InputsError(f"inputs[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
     return tuple(tree.tree_map(_as_array, example) for example in inputs)

@@ -195,9 +195,9 @@ def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) 
 
 
 def _drawn() -> str:
-    """The state of the generator that modules draw from, where they are loaded."""
-    draws = sys.modules.get("dynamic.nn.draws")
-    return "" if draws is None else str(draws.state())
+    """The state of the dynamic engine's generator, where it is loaded."""
+    random = sys.modules.get("dynamic.random")
+    return "" if random is None else str(random.get_rng_state())
 
 
 def _copied(example: Sequence[Any]) -> tuple[Any, ...]:

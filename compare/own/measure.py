@@ -127,7 +127,10 @@ def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any,
     origin = origin_of(f)
     if origin is None:
         if must:
-            raise InputsError("f cannot be imported by name in a worker; move it into a module, or use processes=0")
+            raise InputsError(
+                f"{getattr(f, '__qualname__', type(f).__name__)} cannot be imported by name in a worker; define it at "
+                "the top level of a module, or measure in this process: processes=0, on the command line --processes 0"
+            )
         return ""
     try:
         return bundle.write(folder, origin, inputs, case.argnum is not None, dims)

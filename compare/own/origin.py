@@ -57,14 +57,18 @@ def origin_of(f: Any) -> Origin | None:
     return Origin(module, name, file) if found is f else None
 
 
-def named(place: str) -> Any:
-    """The object at `FILE.py:name`. Raises InputsError where there is no such file or name, and what the file does."""
+def named(place: str, *, function: bool = False) -> Any:
+    """The object at `FILE.py:name`; the error for an unknown name offers those of the file, or of its functions.
+
+    Raises InputsError where there is no such file or name, and what the file does.
+    """
     path, colon, name = place.rpartition(":")
     if not colon or not name or not path:
         raise InputsError(f"{place!r} names no function; write FILE.py:function")
     module = import_file(Path(path))
     if not hasattr(module, name):
-        known = tuple(n for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module))
+        own = {n: value for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module)}
+        known = tuple(n for n, value in own.items() if callable(value) or not function)
         raise InputsError(f"{path} defines no {name!r}" + (f"; {nearest(name, known)}" if known else ""))
     return getattr(module, name)
 
@@ -74,9 +78,9 @@ def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
 
     Calls are a list, or what a function makes. Raises InputsError, and whatever the file or that function raises.
     """
-    f = named(function)
+    f = named(function, function=True)
     if not callable(f):
-        raise InputsError(f"{function} is no function but a {type(f).__name__}")
+        raise InputsError(f"{function} is no function but of type {type(f).__name__}")
     calls = named(inputs) if inputs else _beside(function)
     return f, list(calls() if callable(calls) else calls)
 

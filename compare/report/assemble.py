@@ -71,7 +71,7 @@ def _speed(ratios: Sequence[Ratio]) -> str:
         return "No steady-state time of dynamic and of a static arm can be compared in this run."
     found = Counter(ratio.words for ratio in best.values())
     parts = [f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]]
-    cells = f"over {len(best)} cells (workload and size)"
+    cells = f"over {text.counted(len(best), 'cell')} (workload and size)"
     return f"Once warm, the best static arm against dynamic, {cells}: {text.listed(parts)}."
 
 

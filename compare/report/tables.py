@@ -11,7 +11,8 @@ from compare.report.terminal import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from compare.claims.base import Finding, Verdict
+    from compare.claims.base import Verdict
+    from compare.records.record import Records
 
 PLAIN_WIDTH = 200
 """Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
@@ -36,15 +37,17 @@ def show(
     console.print(table, width=min(width, console.width))
 
 
-def verdicts(found: Iterable[Verdict]) -> None:
+def judged(found: Iterable[Verdict]) -> None:
     """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
+    from compare.report import verdicts
+
     columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
     rows = [
         [
             v.claim.id,
             v.claim.title,
             v.finding.verdict,
-            value(v.finding),
+            verdicts.effect(v.finding),
             v.finding.effect.name if v.finding.effect else "",
         ]
         for v in found
@@ -54,18 +57,23 @@ def verdicts(found: Iterable[Verdict]) -> None:
     show(columns, rows, whole=columns[2:4])
 
 
-def value(found: Finding) -> str:
-    """`1.31 (1.28 to 1.34)`, with the unit unless it is a ratio; empty where nothing was measured.
+def narrowed(records: Records) -> None:
+    """The steady times of each cell, static / dynamic, for a run of a few cells: no claim is judged by so few."""
+    from compare.report import text
+    from compare.report.summary import summarise
 
-    Where the verdict is open since there is no interval, it says that.
-    """
-    effect, interval = found.effect, found.interval
-    if not effect:
-        return ""
-    unit = "" if effect.unit == "ratio" else f" {effect.unit}"
-    bare = " (no interval)" if found.verdict == "inconclusive" else ""
-    around = f" ({interval.low:.3g} to {interval.high:.3g})" if interval and interval.known else bare
-    return f"{effect.value:.3g}{unit}{around}"
+    columns = ("cell", "arm", "steady state, arm / dynamic", "")
+    rows = [
+        (
+            ratio.cell.title,
+            ratio.arm,
+            f"{text.ratio(ratio.interval.estimate)} {text.interval(ratio.interval.low, ratio.interval.high)}",
+            ratio.words,
+        )
+        for ratio in summarise(records).ratios
+    ]
+    if rows:
+        show(columns, rows, whole=columns)
 
 
 def _console() -> Console:

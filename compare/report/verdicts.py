@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from compare.claims.base import Label, Regime, Verdict, strongest
+from compare.claims.base import Finding, Label, Regime, Verdict, strongest
 from compare.report import text
 from compare.report.page import PageVerdict, Table
 from compare.stats import Interval
@@ -42,8 +42,7 @@ def printed(judged: Verdict) -> PageVerdict:
     """A verdict as the page shows it."""
     claim, finding = judged.claim, judged.finding
     icon, tone = _MARKS[finding.verdict]
-    effect = finding.effect
-    unit = effect.unit if effect else ""
+    unit = finding.effect.unit if finding.effect else ""
     return PageVerdict(
         claim=claim.id,
         title=claim.title,
@@ -52,8 +51,8 @@ def printed(judged: Verdict) -> PageVerdict:
         word=finding.verdict,
         icon=icon,
         tone=tone,
-        effect=_measure(effect.value, finding.interval, unit, finding.verdict) if effect else "",
-        effect_name=effect.name if effect else "",
+        effect=effect(finding),
+        effect_name=finding.effect.name if finding.effect else "",
         why=finding.reasons[0] if finding.reasons else "",
         measured=claim.measured,
         rule=claim.rule,
@@ -63,6 +62,12 @@ def printed(judged: Verdict) -> PageVerdict:
         not_tested=claim.not_tested,
         literature=claim.literature,
     )
+
+
+def effect(finding: Finding) -> str:
+    """`1.31× [1.28, 1.34]`, in the unit of the effect; empty where nothing was measured."""
+    found = finding.effect
+    return _measure(found.value, finding.interval, found.unit, finding.verdict) if found else ""
 
 
 def _measure(value: float | None, interval: Interval | None, unit: str, word: Label) -> str:

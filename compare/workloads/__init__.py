@@ -71,5 +71,5 @@ def add(name: str, source: str) -> None:
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
     """The part of an error message that says which name was probably meant."""
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    close = get_close_matches(name, known, n=1, cutoff=0.52)
     return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"

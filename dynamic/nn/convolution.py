@@ -26,19 +26,35 @@ class _Convolution(Module):
     """What convolutions have in common; `axes` is the number of axes that the window slides along."""
 
     axes = 1
+    modes: tuple[str, ...] = tuple(_MODES)
     transposed = False
+    convolve: Callable[..., Any]
 
     def _make(
-        self, channels: tuple[int, int], sizes: tuple[Any, ...], groups: int, bias: bool, device: Any, dtype: Any
+        self,
+        channels: tuple[int, int],
+        sizes: tuple[Any, ...],
+        padding: Any,
+        padding_mode: str,
+        groups: int,
+        bias: bool,
+        made: tuple[Any, Any],
     ) -> None:
+        """Keep the options and make the parameters; `sizes` are of kernel, stride and dilation, `made` device, dtype.
+
+        Raises ValueError for a padding mode or groups that this module does not have.
+        """
+        if padding_mode not in self.modes:
+            raise ValueError(f"padding_mode is one of {', '.join(self.modes)}, not {padding_mode!r}")
+        if any(count % groups for count in channels):
+            raise ValueError(f"{channels[0]} and {channels[1]} channels do not divide into {groups} groups")
         self.in_channels, self.out_channels = channels
         self.kernel_size, self.stride, self.dilation = (per_axis(size, self.axes) for size in sizes)
-        self.groups = groups
-        if self.in_channels % groups or self.out_channels % groups:
-            raise ValueError(f"{channels[0]} and {channels[1]} channels do not divide into {groups} groups")
-        first, second = channels[::-1] if not self.transposed else channels
-        self.weight = empty((first, second // groups, *self.kernel_size), device, dtype)
-        self.register_parameter("bias", empty((self.out_channels,), device, dtype) if bias else None)
+        self.padding = padding if isinstance(padding, str) else per_axis(padding, self.axes)
+        self.padding_mode, self.groups = padding_mode, groups
+        first, second = channels if self.transposed else channels[::-1]
+        self.weight = empty((first, second // groups, *self.kernel_size), *made)
+        self.register_parameter("bias", empty((self.out_channels,), *made) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -60,8 +76,6 @@ class _Convolution(Module):
 
 
 class _Forward(_Convolution):
-    convolve: Callable[..., Any]
-
     def __init__(
         self,
         in_channels: int,
@@ -77,11 +91,8 @@ class _Forward(_Convolution):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_mode not in _MODES:
-            raise ValueError(f"padding_mode is one of {', '.join(_MODES)}, not {padding_mode!r}")
-        self.padding = padding if isinstance(padding, str) else per_axis(padding, self.axes)
-        self.padding_mode = padding_mode
-        self._make((in_channels, out_channels), (kernel_size, stride, dilation), groups, bias, device, dtype)
+        sizes = (kernel_size, stride, dilation)
+        self._make((in_channels, out_channels), sizes, padding, padding_mode, groups, bias, (device, dtype))
 
     def _border(self) -> list[int]:
         """The padding as `functional.pad` takes it, the last axis first."""
@@ -115,8 +126,8 @@ class Conv2d(_Forward):
 
 
 class _Transposed(_Convolution):
+    modes = ("zeros",)
     transposed = True
-    convolve: Callable[..., Any]
 
     def __init__(
         self,
@@ -134,10 +145,9 @@ class _Transposed(_Convolution):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_mode != "zeros":
-            raise ValueError(f"padding_mode of a transposed convolution is 'zeros', not {padding_mode!r}")
-        self.padding, self.output_padding = per_axis(padding, self.axes), per_axis(output_padding, self.axes)
-        self._make((in_channels, out_channels), (kernel_size, stride, dilation), groups, bias, device, dtype)
+        sizes = (kernel_size, stride, dilation)
+        self._make((in_channels, out_channels), sizes, padding, padding_mode, groups, bias, (device, dtype))
+        self.output_padding = per_axis(output_padding, self.axes)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         """f[N, C, ...] -> f[N, F, ...]. Raises GraphError for an output_size."""

@@ -5,48 +5,19 @@ They are not PyTorch's numbers.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from dynamic.random import default_generator
 from dynamic.tensor import Tensor
 from graphs import captured
 
 Array = np.ndarray[Any, Any]
 
-if find_spec("dynamic.random"):
-    from importlib import import_module
-
-    _random: Any = import_module("dynamic.random")
-    _default: Any = _random.default_generator
-else:
-
-    class _Generator:
-        """A stream of random numbers, NumPy's."""
-
-        def __init__(self) -> None:
-            self.numpy = np.random.default_rng(0)
-
-        def manual_seed(self, seed: int) -> None:
-            """Start again from a seed."""
-            self.numpy.bit_generator.state = np.random.default_rng(seed).bit_generator.state
-
-    _default = _Generator()
-
-
-def manual_seed(seed: int) -> None:
-    """Start the default generator again from a seed."""
-    _default.manual_seed(seed)
-
-
-def state() -> Any:
-    """Where the default generator is."""
-    return _default.numpy.bit_generator.state
-
 
 def _of(generator: Any) -> np.random.Generator:
-    found: np.random.Generator = (_default if generator is None else generator).numpy
+    found: np.random.Generator = (default_generator if generator is None else generator).numpy
     return found
 
 

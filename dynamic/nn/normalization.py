@@ -98,7 +98,20 @@ class BatchNorm2d(_BatchNorm):
     axes = (4,)
 
 
-class LayerNorm(_Affine):
+class _OfLastAxes(_Affine):
+    """A norm over the last axes together."""
+
+    def _over(self, normalized_shape: Any, eps: Any, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, affine
+        self._scaled(self.normalized_shape, affine, bias, *made)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LayerNorm(_OfLastAxes):
     """The last axes together brought to mean 0 and variance 1, then scaled and shifted."""
 
     def __init__(
@@ -111,20 +124,14 @@ class LayerNorm(_Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._scaled(self.normalized_shape, elementwise_affine, bias, device, dtype)
+        self._over(normalized_shape, eps, elementwise_affine, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """f[..., *normalized_shape], of the same shape."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
-
-class RMSNorm(_Affine):
+class RMSNorm(_OfLastAxes):
     """The last axes divided by their root mean square, then scaled."""
 
     def __init__(
@@ -136,19 +143,11 @@ class RMSNorm(_Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        weight = full(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
-        self.register_parameter("weight", weight)
-        self.bias = None
+        self._over(normalized_shape, eps, elementwise_affine, False, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """f[..., *normalized_shape], of the same shape."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(_Affine):

@@ -35,21 +35,13 @@ def _activation(given: str | Callable[[Array], Array]) -> Callable[[Array], Arra
 
 
 class _Layer(Module):
-    """What both layers have: a residual around each part, and a norm before or after it."""
+    """What both layers have: attentions by name, then a network at each position.
 
-    def _feed_forward(self, x: Array, dropout: Module) -> Array:
-        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+    Each of these parts has a residual around it, and a norm before or after it. Parts are made in the order in which
+    PyTorch makes them, which is the order of the random numbers and of `state_dict`.
+    """
 
-    def _added(self, x: Array, norm: Module, part: Callable[[Array], Array]) -> Array:
-        return x + part(norm(x)) if self.norm_first else norm(x + part(x))
-
-    @staticmethod
-    def _attended(attention: Module, dropout: Module, x: Array, memory: Array, **masks: Any) -> Array:
-        return dropout(attention(x, memory, memory, need_weights=False, **masks)[0])
-
-
-class TransformerEncoderLayer(_Layer):
-    """Self-attention, then a network at each position, a residual around both."""
+    attentions: tuple[str, ...]
 
     def __init__(
         self,
@@ -67,16 +59,34 @@ class TransformerEncoderLayer(_Layer):
     ) -> None:
         super().__init__()
         made = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
+        for name in self.attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made))
         self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        parts = range(1, len(self.attentions) + 2)
+        for i in parts:
+            setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
+        for i in parts:
+            setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
+
+    def _feed_forward(self, x: Array, dropout: Module) -> Array:
+        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def _added(self, x: Array, norm: Module, part: Callable[[Array], Array]) -> Array:
+        return x + part(norm(x)) if self.norm_first else norm(x + part(x))
+
+    @staticmethod
+    def _attended(attention: Module, dropout: Module, x: Array, memory: Array, **masks: Any) -> Array:
+        return dropout(attention(x, memory, memory, need_weights=False, **masks)[0])
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention, then a network at each position, a residual around both."""
+
+    attentions = ("self_attn",)
 
     def forward(
         self,
@@ -94,33 +104,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the memory of an encoder, then a network at each position."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
-        self.norm_first = norm_first
-        for name in ("norm1", "norm2", "norm3"):
-            setattr(self, name, LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
-        for name in ("dropout1", "dropout2", "dropout3"):
-            setattr(self, name, Dropout(dropout))
-        self.activation = _activation(activation)
+    attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

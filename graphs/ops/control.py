@@ -82,7 +82,7 @@ def scan(
     `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x.
     In a trace `body` must keep the structure and specs of the state; a Python number in it that one step turns into
     an array becomes one of that dtype. The loop is one node for any length, also a symbolic one. The gradient keeps
-    the state of every step and computes the inside of a step again.
+    the state of every step, and computes what else it needs of the inside of a step again.
     Raises ShapeError when the first axes of `xs` differ.
     """
     steps = scan_length(xs, length)

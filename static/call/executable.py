@@ -117,7 +117,10 @@ class Executable:
         leaves, structure = tree.flatten(args)
         if structure != self.traced.inputs:
             raise ShapeError(
-                located(f"{self.graph.name}: arguments laid out as {structure}, compiled for {self.traced.inputs}")
+                located(
+                    f"{self.graph.name}: arguments laid out as {tree.described(structure)}, "
+                    f"compiled for {tree.described(self.traced.inputs)}; give the same containers, * for each array"
+                )
             )
         return self._checked(leaves)
 

@@ -199,8 +199,8 @@ class Loop(NamedTuple):
         if structure != given.structure:
             raise ShapeError(
                 located(
-                    f"{self.name}: the body turns a state laid out as {given.structure} into {structure}; "
-                    "return the same structure"
+                    f"{self.name}: the body turns a state laid out as {tree.described(given.structure)} into "
+                    f"{tree.described(structure)}; return the same structure"
                 )
             )
         for static, leaf in zip(given.static, leaves, strict=True):

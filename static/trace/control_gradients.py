@@ -2,7 +2,8 @@
 
 That of a switch is a switch over the branches' gradients, that of a scan is a scan the other way; so they nest, and
 scans and switches are differentiable to any order. The inside of a branch or a step is computed again from what went
-into it. A while_loop keeps the state of each iteration in storage that grows, and its gradient goes through that.
+into it, but for the state after a step of a scan: that is the state before the next one, which was saved. A
+while_loop keeps the state of each iteration in storage that grows, and its gradient goes through that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from graphs.ir import Graph, Node
 from graphs.ops.control import scan_op, switch_op, while_gradient_op, while_op
 from graphs.ops.creation import zeros, zeros_like
 from graphs.ops.elementwise import add
-from graphs.ops.movement import identity
+from graphs.ops.movement import concat, expand_dims, identity
 from graphs.spec import TensorSpec
 from static.rebuild import replaced
 from static.trace.control import Subgraph, Tracer, building, emit, finished, nodes_of, part_of
@@ -56,17 +57,26 @@ def _without_effects(value: Any) -> Any:
     return silenced(value) if isinstance(value, Graph) else value
 
 
-def pulled(graph: Graph, values: Sequence[Any], cotangents: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+def pulled(
+    graph: Graph,
+    values: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[bool],
+    results: Sequence[Any] = (),
+) -> list[Any]:
     """The cotangents of the wanted inputs of a graph, zeros where nothing reaches one.
 
-    `cotangents` has one, or None, for each output.
+    `cotangents` has one, or None, for each output; `results` are the values of the first outputs, where they are known.
     """
     builder = building()
     marked = [_marked(builder, value) for value in values]
     variables = [value for value, want in zip(marked, wanted, strict=True) if want]
     with recording(builder, variables) as pullback:
         outputs = inline(graph, marked)
-    found = pullback(outputs, cotangents)
+    given = {value.node for value in marked}
+    pairs = zip(outputs, nodes_of(results), strict=False)
+    known = {output.node: node for output, node in pairs if output.node not in given}
+    found = pullback(outputs, cotangents, known)
     return [zeros_like(v) if g is None else g for v, g in zip(variables, found, strict=True)]
 
 
@@ -131,18 +141,28 @@ def _scan_rule(call: OpCall) -> list[Any]:
     of_saved = _given(call, carry + ys, carry)
 
     def step(state: Any, x: Any) -> Any:
-        (of_after, of_outer), (before, slices, of_y, of_before) = state, x
+        (of_after, of_outer), (before, after, slices, of_y, of_before) = state, x
         cotangents = [*_placed(of_after, of_state), *_placed(of_y, of_ys)]
-        found = pulled(body, [*before, *slices, *outer], cotangents, [*floats, *wanted_xs, *wanted_outer])
+        found = pulled(body, [*before, *slices, *outer], cotangents, [*floats, *wanted_xs, *wanted_outer], after)
         into, of_slices, more = _split(found, sum(floats), sum(wanted_xs))
         read = [g for g, is_float in zip(_placed(of_before, of_saved), floats, strict=True) if is_float]
         return (_added(into, read), _added(of_outer, more)), of_slices
 
     saved = [part_of(call.out, carry + ys + i) for i in range(carry)]
     sums = [zeros_like(value) for value, want in zip(outer, wanted_outer, strict=True) if want]
-    start, steps = (_there(of_state), sums), (saved, xs, _there(of_ys), _there(of_saved))
+    start, steps = (_there(of_state), sums), (saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved))
     (of_start, of_outer), of_xs = Tracer().scan(step, start, steps, attrs["length"], not attrs["reverse"])
     return [*_placed(of_start, floats), *_placed(of_xs, wanted_xs), *_placed(of_outer, wanted_outer)]
+
+
+def _shifted(call: OpCall, saved: Sequence[Any]) -> list[Any]:
+    """The states after each step of a scan: those before the next, and the last; none where their number is open."""
+    if not isinstance(call.attrs["length"], int) or not call.attrs["length"]:
+        return []
+    last = [expand_dims(part_of(call.out, i), axis=0) for i in range(len(saved))]
+    if call.attrs["reverse"]:
+        return [concat([end, states[:-1]]) for end, states in zip(last, saved, strict=True)]
+    return [concat([states[1:], end]) for end, states in zip(last, saved, strict=True)]
 
 
 def _while_rule(call: OpCall) -> list[Any]:

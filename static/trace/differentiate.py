@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,33 +78,51 @@ def _seed(output: Any, cotangent: Any) -> Symbol:
     return Symbol(builder, node_of(builder, value, ()))
 
 
-Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+Known = Mapping[Node, Node]
+Backward = Callable[..., list[Any]]
 
 
 @contextlib.contextmanager
 def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backward]:
     """Give `pullback(outputs, cotangents)` for what the block appends: a cotangent, or None, for each variable.
 
+    A third argument says which nodes need not be computed for it, since others hold their values.
     Loops traced inside the block keep what their gradient needs.
     """
     start = len(builder.nodes)
     builder.saving += 1
     try:
-        yield lambda outputs, cotangents: pull_back(builder, start, variables, outputs, cotangents)
+        yield lambda outputs, given, known=_NOTHING: pull_back(builder, start, variables, outputs, given, known)
     finally:
         builder.saving -= 1
 
 
+_NOTHING: Known = MappingProxyType({})
+
+
 def pull_back(
-    builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
+    builder: Builder,
+    start: int,
+    variables: Sequence[Symbol],
+    outputs: Sequence[Any],
+    given: Sequence[Any],
+    known: Known = _NOTHING,
 ) -> list[Any]:
-    """The cotangent, or None, of each variable, through the nodes of the builder from number `start` on."""
+    """The cotangent, or None, of each variable, through the nodes of the builder from number `start` on.
+
+    Rules read the values of nodes that are `known` from those nodes.
+    """
     with clock.phase("differentiate"):
-        return _pulled_back(builder, start, variables, outputs, given)
+        return _pulled_back(builder, start, variables, outputs, given, known)
 
 
 def _pulled_back(
-    builder: Builder, start: int, variables: Sequence[Symbol], outputs: Sequence[Any], given: Sequence[Any]
+    builder: Builder,
+    start: int,
+    variables: Sequence[Symbol],
+    outputs: Sequence[Any],
+    given: Sequence[Any],
+    known: Known,
 ) -> list[Any]:
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
@@ -116,7 +135,7 @@ def _pulled_back(
     here = _builder()  # the graph itself, or the body of a loop in it
     line = here.line
     try:
-        reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, node, g))
+        reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, known, node, g))
     finally:
         here.line = line
     return [cotangents.get(v.node) for v in variables]
@@ -135,9 +154,9 @@ def _has_rule(node: Node, index: int) -> bool:
     return node.op in joint_rules or node.op.rule(index) is not None
 
 
-def _pull(builder: Builder, active: set[Node], node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
+def _pull(builder: Builder, active: set[Node], known: Known, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
     _builder().line = node.source  # the gradient of a line is put down to that line
-    inputs, out = [Symbol(builder, source) for source in node.inputs], Symbol(builder, node)
+    *inputs, out = [Symbol(builder, known.get(one, one)) for one in (*node.inputs, node)]
     if node.op in joint_rules:
         call = OpCall(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
         found = joint_rules[node.op](call)

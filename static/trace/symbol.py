@@ -52,7 +52,8 @@ class Symbol(Surface, TorchNames):
     def __bool__(self) -> NoReturn:
         raise self._unknown(
             "a Python `if` or `while`, `and` or `or`",
-            "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
+            "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it (static.why tells what "
+            "that leaves), choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
         )
 

@@ -33,7 +33,7 @@ def test_memory_takes_the_static_arm_that_holds_least_and_counts_caches():
     record = memory("rnn_text", 1000, 900, arm="static-pad")[1]
     record["arms"]["static-exact"] = {"status": "ok", "reason": None, "peak": 500, "classes": {"caches": 700}}
     records += [parity("rnn_text", record["arms"]), record]
-    assert regime(verdict("C5", records), "rnn_text (small): static-pad")["value"] == pytest.approx(0.9)
+    assert regime(verdict("C5", records), "rnn_text (small), static-pad")["value"] == pytest.approx(0.9)
 
 
 def test_memory_of_arms_measured_in_processes_of_their_own_is_put_together():

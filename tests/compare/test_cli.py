@@ -83,6 +83,18 @@ def test_show_a_workload(call):
     assert "static-bucket" in done.stdout
 
 
+def test_show_a_claim_about_a_function_of_the_users(call):
+    done = call("show", "f1")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("F1 ")
+
+
+def test_a_short_name_that_is_none_is_not_taken_for_another(call):
+    done = call("show", "Z9")
+    assert done.exit_code == 2
+    assert "choose one of" in done.stderr
+
+
 @pytest.mark.parametrize(("name", "meant"), [("tiny_mpl", "tiny_mlp"), ("C44", "C4"), ("rnn", "rnn_text")])
 def test_an_unknown_name_suggests_the_nearest(call, name, meant):
     done = call("show", name)
@@ -118,6 +130,15 @@ def test_a_run_prints_the_report_and_one_table(call, machine, tmp_path):
     starts = [line[:2] for line in lines if line.startswith("C")]
     assert starts == list(claims.CLAIMS)
     assert ESCAPE not in done.output
+
+
+def test_a_run_of_some_cells_prints_their_ratios(call, machine, tmp_path):
+    some = call("run", "--out", tmp_path / "r", "--processes", 3, "--only", "tiny").stdout
+    row = next(line for line in some.splitlines() if line.startswith("tiny (small)"))
+    assert "static-exact" in row
+    assert "×" in row
+    assert call("report", tmp_path / "r").stdout.count("tiny (small)") == some.count("tiny (small)")
+    assert "tiny (small)" not in call("run", "--out", tmp_path / "all", "--processes", 3).stdout
 
 
 def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine, tmp_path):

@@ -45,6 +45,12 @@ def moody(x, calls=[]):
 def streams():
     return [(np.ones(n, np.float32),) for n in (3, 5)]
 
+def maker():
+    def inside(params, x):
+        return g.sum(x)
+    return inside
+
+inside = maker()
 value = 3
 inputs = [(np.ones((WIDTH, 2), np.float32), np.ones((4, WIDTH), np.float32))]
 """
@@ -122,8 +128,11 @@ def test_workers_import_the_file_too(call, mine):
         ("mine.py", [], 2, "write FILE.py:function"),
         ("nowhere.py:f", [], 2, "there is no file nowhere.py"),
         ("mine.py:los", [], 2, "did you mean 'loss'?"),
-        ("mine.py:value", [], 2, "is no function but a int"),
+        ("mine.py:value", [], 2, "is no function but of type int"),
         ("beside.py:print", [], 2, "defines no 'print'"),
+        ("mine.py:inside", ["--processes", "1"], 2, "maker.<locals>.inside cannot be imported"),
+        ("mine.py:inside", ["--processes", "1"], 2, "--processes 0"),
+        ("mine.py:nofn", [], 2, "choose one of loss, branch, wrong, unmasked, moody, streams, maker, inside\n"),
         ("mine.py:loss", ["--inputs", "mine.py:nothing"], 2, "defines no 'nothing'"),
         ("mine.py:loss", ["--modes", "dynamic,statik"], 2, "did you mean 'static"),
         ("mine.py:loss", ["--processes", "-1"], 2, "--processes"),

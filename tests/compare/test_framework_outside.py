@@ -266,10 +266,10 @@ def test_open_verdicts_agree_in_nothing(ours, theirs, agrees):
 
 
 def test_a_disagreement_names_the_conditions_on_which_verdicts_part():
-    here = verdict("C6", "depends", Regime("a (small): steady state, against static-exact", "supported", 2.0),
-                   Regime("b (small): steady state, against static-exact", "refuted", 0.9))  # fmt: skip
-    there = verdict("C6", "supported", Regime("a (small): steady state, against toy-jit", "refuted", 0.5),
-                    Regime("b (small): steady state, against toy-jit", "refuted", 0.8))  # fmt: skip
+    here = verdict("C6", "depends", Regime("a (small): steady state", "supported", 2.0, arm="against static-exact"),
+                   Regime("b (small): steady state", "refuted", 0.9, arm="against static-exact"))  # fmt: skip
+    there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 0.5, arm="against toy-jit"),
+                    Regime("b (small): steady state", "refuted", 0.8, arm="against toy-jit"))  # fmt: skip
     found = agreement._agreement(toy_framework.Toy(), here, there, ("the ladder",))
     assert found.why == ("a (small): steady state: refuted (0.5) there, supported (2) here", "the ladder")
 

@@ -211,7 +211,7 @@ def test_only_what_another_process_can_find_has_an_origin():
 
 
 def test_workers_that_are_asked_for_and_cannot_be_had():
-    with pytest.raises(InputsError, match="imported by name"):
+    with pytest.raises(InputsError, match=r"<lambda> cannot be imported by name.*processes=0"):
         compare.compare(lambda x: x, STREAM, processes=2)
     with pytest.raises(InputsError, match="a set among the inputs"):
         compare.compare(own.unmasked, [(np.float32(1), own.X), (np.float32(1), {1})], processes=1)
@@ -314,3 +314,10 @@ def test_the_process_is_as_it_was_before(found):
         with measure._pinned():
             assert len(os.sched_getaffinity(0)) == 1
         assert os.sched_getaffinity(0) == before
+
+
+def test_the_package_lists_what_it_offers():
+    import compare as package
+
+    assert {"advise", "compare"} <= set(dir(package))
+    assert {name for name in dir(package) if not name.startswith("__")} == set(package.__all__)

@@ -16,7 +16,7 @@ from compare.own.result import Result
 from compare.own.verdict import verdict
 from compare.records.record import of
 from compare.records.runs import Failure, Run
-from compare.report import tables
+from compare.report import verdicts
 from compare.run.job import Budget, Job
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
@@ -122,7 +122,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     entry = judged.to_dict()
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
     assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
-    assert tables.value(judged.finding).endswith(" (no interval)")
+    assert verdicts.effect(judged.finding).endswith(" (no interval)")
     assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
 
 

@@ -50,6 +50,15 @@ def test_the_parts_of_an_engine_with_known_ones_are_found():
     assert dynamic_parts.note is None
 
 
+@pytest.mark.parametrize("unexplained", [-0.875, 0.0, 0.875])
+def test_a_bar_ends_at_the_whole_step(unexplained):
+    for one in parted(typed([record(unexplained=unexplained)])):
+        shares = figure.drawn(one)
+        assert min(shares.values()) > 0
+        assert sum(shares.values()) == pytest.approx(1)
+        assert shares.keys() <= one.shares.keys()
+
+
 def test_what_is_unexplained_beyond_five_percent_is_told():
     found = parted(typed([record(i, unexplained=0.875) for i in range(3)]))[0]
     assert not found.adds_up

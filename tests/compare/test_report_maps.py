@@ -33,7 +33,7 @@ def styled():
 def test_a_cell_says_its_ratio_and_when_static_pays_back():
     drawing = crossover.draw(summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9), *grid_memory(BYTES)))
     told = texts(drawing.figure)
-    assert {"3×\nafter 51", "1×\ntie", "0.5×\nnever"} <= set(told)
+    assert {"3×\n51 runs", "1×\ntie", "0.5×\nnever"} <= set(told)
     assert {"0.25×", "2×", "1×"} <= set(told)  # bytes, too, as dynamic / static
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == [
         "time, matmul: dynamic ÷ static",

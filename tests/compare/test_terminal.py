@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from compare.claims import Effect, Finding
-from compare.report import tables
+from compare.report import tables, verdicts
 from compare.run import progress
 from compare.stats import Interval
 
@@ -58,13 +58,14 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
 @pytest.mark.parametrize(
     ("unit", "interval", "verdict", "text"),
     [
-        ("ratio", [1.2, 1.3], "supported", "1.23 (1.2 to 1.3)"),
-        ("share", [1, 2], "inconclusive", "1.23 share (1 to 2)"),
+        ("ratio", [1.2, 1.3], "supported", "1.23× [1.2, 1.3]"),
+        ("share", [0.5, 1], "inconclusive", "79.5% [50%, 100%]"),
         ("s", None, "supported", "1.23 s"),
-        ("ratio", None, "inconclusive", "1.23 (no interval)"),
+        ("ratio", None, "inconclusive", "1.23× (no interval)"),
     ],
 )
 def test_an_effect_in_words(unit, interval, verdict, text):
-    effect = Effect("static / dynamic", 1.23456, unit)
-    assert tables.value(Finding(verdict, (), effect, interval and Interval(1.23456, *interval))) == text
-    assert tables.value(Finding("not measured yet", ())) == ""
+    value = 0.7951 if unit == "share" else 1.23456
+    effect = Effect("static / dynamic", value, unit)
+    assert verdicts.effect(Finding(verdict, (), effect, interval and Interval(value, *interval))) == text
+    assert verdicts.effect(Finding("not measured yet", ())) == ""

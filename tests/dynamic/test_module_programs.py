@@ -7,7 +7,6 @@ import pytest
 
 import dynamic as torch
 from dynamic import nn, optim
-from dynamic.nn import draws
 from dynamic.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from graphs.errors import GraphError
 from tests import programs
@@ -134,7 +133,7 @@ def test_examples_of_any_kind_are_put_together():
 
 
 def test_random_splits_share_all_examples():
-    draws.manual_seed(0)
+    torch.manual_seed(0)
     parts = random_split(range(10), [0.5, 0.3, 0.2])
     assert [len(part) for part in parts] == [5, 3, 2]
     assert sorted(v for part in parts for v in part) == list(range(10))
@@ -143,9 +142,9 @@ def test_random_splits_share_all_examples():
 
 
 def test_initial_values_are_the_same_after_the_same_seed():
-    draws.manual_seed(1)
+    torch.manual_seed(1)
     first = nn.Linear(50, 40)
-    draws.manual_seed(1)
+    torch.manual_seed(1)
     second = nn.Linear(50, 40)
     np.testing.assert_array_equal(first.weight.detach().numpy(), second.weight.detach().numpy())
     bound = 1 / np.sqrt(50)

@@ -15,6 +15,7 @@ import graphs as g
 import static
 from graphs.cost import graph_cost
 from graphs.errors import ControlFlowError, ShapeError
+from static.passes import pipeline
 from tests.helpers.control_flow import LOOPS, ROWS, W, X, Y, captured_two_deep, close, rnn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -244,3 +245,54 @@ def test_a_refusal_of_one_trace_is_none_of_the_next():
     with pytest.raises(ControlFlowError):
         jitted(np.ones(2), True)
     assert jitted(np.ones(2), False) == 2.0
+
+
+# What the gradient of a scan computes again -----------------------------------------------------------------------
+
+
+def turning(w: Any, xs: Any, reverse: bool) -> Any:
+    """A scan whose states change places, and are read as outputs by the rules of tanh and exp."""
+
+    def body(state: Any, x: Any) -> Any:
+        h, before = state
+        return (g.tanh(h @ w + x) * g.exp(-before), h), h * before
+
+    (h, before), ys = g.scan(body, (xs[0], xs[1] * 0.5), xs, reverse=reverse)
+    return g.sum(h * before) + g.sum(ys * ys)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [2, 3, len(ROWS)])
+def test_the_gradient_of_a_scan_with_states_that_are_known(length, reverse):
+    w, xs = np.random.default_rng(0).normal(size=(3, 3)) / 2, ROWS[:length]
+    for order in (1, 2):
+
+        def derived(engine: Any, order: int = order) -> Any:
+            def f(w: Any) -> Any:
+                return turning(w, xs, reverse)
+
+            return engine.grad(f) if order == 1 else engine.grad(lambda w: g.sum(engine.grad(f)(w) ** 2))
+
+        close(static.compile(derived(static), w)(w), derived(dynamic)(w))
+
+
+def test_the_state_after_a_step_is_not_computed_again():
+    def all_ops(graph: Any) -> list[str]:
+        inner = [name for node in graph.nodes for one in node.subgraphs for name in all_ops(one)]
+        return [*(node.op.name for node in graph.nodes), *inner]
+
+    def loss(w: Any, xs: Any) -> Any:
+        return g.sum(g.scan(lambda h, x: (g.tanh(h @ w + x), ()), xs[0], xs)[0])
+
+    w = np.eye(3)
+    compiled = static.compile(static.grad(loss), w, ROWS, passes=pipeline.SIMPLIFY)
+    assert all_ops(compiled.graph).count("tanh") == 1
+    symbolic = static.compile(static.grad(loss), w, g.TensorSpec(("T", 3), "float64"), passes=pipeline.SIMPLIFY)
+    assert all_ops(symbolic.graph).count("tanh") == 2  # of no steps there would be no last state
+    for rows in (ROWS, ROWS[:1]):
+        close(symbolic(w, rows), static.compile(static.grad(loss), w, rows)(w, rows))
+
+
+def test_a_state_that_no_rule_reads_is_not_put_together():
+    step = static.grad(lambda w, xs: g.sum(g.scan(lambda h, x: (h * w + x, ()), xs[0], xs)[0]))
+    assert "concat" not in static.compile(step, np.ones(3), ROWS).graph.op_counts()

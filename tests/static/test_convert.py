@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import traceback
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import dynamic
 import graphs
 import static
-from graphs.errors import ControlFlowError
+from graphs.errors import ControlFlowError, ShapeError
 
 INPUTS = [np.array(row) for row in ([1.0, -0.5, 2.0], [-3.0, -2.0, 0.5], [0.1, 0.2, -0.4])]
 
@@ -166,3 +168,44 @@ def test_state_that_outlives_the_call_is_refused_and_put_back() -> None:
     with pytest.raises(ControlFlowError, match="lasts beyond the call"):
         static.jit(f, convert=True)(INPUTS[0])
     assert _calls == {"count": 0}
+
+
+def test_a_cell_of_a_notebook_converts() -> None:
+    source = "def f(x):\n    if x[0] > 0:\n        return x[0]\n    return x[1] * 2\n"
+    linecache.cache["<cell 1>"] = len(source), None, source.splitlines(keepends=True), "<cell 1>"
+    names: dict[str, Any] = {}
+    exec(compile(source, "<cell 1>", "exec"), names)
+    check(names["f"])
+
+
+def test_without_its_source_a_function_is_traced_as_it_is() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x[0] if x[0] > 0 else x[1]\n", names)
+    step = static.jit(names["f"], convert=True)
+    with pytest.raises(ControlFlowError, match="convert=True"):
+        step(INPUTS[0])
+    assert [one.reason for one in static.why(step).functions] == ["its source cannot be read"]
+
+
+def test_an_error_shows_the_line_of_the_user() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            y = x @ np.ones((7, 2))
+        else:
+            y = x
+        return y
+
+    with pytest.raises(ShapeError) as caught:
+        static.jit(f, convert=True)(INPUTS[0])
+    lines = [frame.line for frame in traceback.extract_tb(caught.value.__traceback__) if frame.filename == __file__]
+    assert lines[-1] == "y = x @ np.ones((7, 2))"
+
+
+def test_a_converted_function_runs_in_a_loop_of_its_caller() -> None:
+    def halved(x: Any) -> Any:
+        return x / 2 if graphs.max(x) > 1 else x * 3
+
+    def f(x: Any) -> Any:
+        return graphs.sum(graphs.fori_loop(0, 3, lambda _, y: halved(y), x))
+
+    check(f)

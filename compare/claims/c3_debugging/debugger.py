@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from compare.claims.c3_debugging.base import Fault, SourceLine
-from compare.claims.c3_debugging.schema import FaultRow, Phase
+from compare.claims.c3_debugging.schema import Engine, FaultRow, Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, Tools, same, same_results
 
 IMMUNE: Phase = "cannot happen"
@@ -42,14 +42,15 @@ def examine(fault: Fault, tools: Tools) -> FaultRow:
         raise healthy.error
     faulty = tools.attempt(fault.training(faulty=True))
     if same_results(healthy, faulty):
-        return _row(fault, tools, ToolReport(IMMUNE, "the program does what is meant", 0), "", True, 0, 0)
+        fine = ToolReport(IMMUNE, "the program does what is meant", 0)
+        return row(fault, tools.name, fine, "", 0, ops_before=0, distance=0)
     tool, tried, report = _first_report(fault, tools)
     distance = off(report.place if report else None, fault.place)
-    if distance == 0:
-        return _row(fault, tools, report, tool, True, distance, tried)
-    found = bisected(healthy.events, faulty, report)
-    more = _reading(found, fault, faulty)
-    return _row(fault, tools, report, tool, False, distance, tried + 1 + found.probes + more)
+    steps = tried
+    if distance != 0:
+        found = bisected(healthy.events, faulty, report)
+        steps += 1 + found.probes + _reading(found, fault, faulty)
+    return row(fault, tools.name, report, tool, steps, ops_before=report.ops if report else 0, distance=distance)
 
 
 def off(place: SourceLine | None, wanted: SourceLine) -> int | None:
@@ -100,18 +101,38 @@ def _reading(found: Located, fault: Fault, faulty: Attempt) -> int:
     return len(faulty.events) if distance is None else distance
 
 
-def _row(
-    fault: Fault, tools: Tools, report: ToolReport | None, tool: str, named: bool, distance: int | None, steps: int
+class Reported(Protocol):
+    """What a row takes of a report, of ours and of a framework's."""
+
+    @property
+    def when(self) -> Phase:
+        """The phase in which something was reported."""
+
+    @property
+    def message(self) -> str:
+        """What was reported."""
+
+
+def row(
+    fault: Fault,
+    engine: Engine,
+    report: Reported | None,
+    tool: str,
+    steps: int,
+    *,
+    ops_before: int,
+    distance: int | None,
 ) -> FaultRow:
+    """The row of a fault; its line is named where the report is 0 lines off."""
     return FaultRow(
         fault=fault.name,
         family=fault.family,
-        engine=tools.name,
+        engine=engine,
         detected=report is not None,
         when=report.when if report else "never",
         tool=tool,
-        ops_before=report.ops if report else 0,
-        names_line=named,
+        ops_before=ops_before,
+        names_line=distance == 0,
         distance=distance,
         steps=steps,
         message=report.message[:LONGEST] if report else "",

@@ -15,7 +15,7 @@ import numpy as np
 
 from compare.claims.c3_debugging import base, catalogue
 from compare.claims.c3_debugging.base import Fault, SourceLine, Training
-from compare.claims.c3_debugging.debugger import IMMUNE, LONGEST, off
+from compare.claims.c3_debugging.debugger import IMMUNE, off, row
 from compare.claims.c3_debugging.schema import Engine, FaultRow, Faults, Phase
 from compare.claims.c3_debugging.tools import TRAINING, risen, same_results
 from compare.claims.c3_debugging.tools import Attempt as Ended
@@ -26,7 +26,7 @@ from compare.frameworks.limit import within
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""
-BEFORE_DATA: tuple[Phase, ...] = ("trace", IMMUNE)
+BEFORE_DATA: tuple[Phase, ...] = ("trace",)
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -94,10 +94,12 @@ class Debugger:
         if healthy.error is not None:
             raise UnfitError(f"{self.arm}: {healthy.error.message}")
         if same_results(Ended((), healthy.results), Ended((), faulty.results)):
-            return self.row(fault, OutsideReport(IMMUNE, "the program does what is meant"), "", 0, named=True)
+            found = OutsideReport(IMMUNE, "the program does what is meant")
+            return row(fault, self.engine, found, "", 0, ops_before=0, distance=0)
         tried, tool, report = self.first_report(fault, faulty)
-        named = report is not None and off(report.place, fault.place) == 0
-        return self.row(fault, report, tool, tried + (not named), named=named)
+        distance = off(report.place, fault.place) if report else None
+        ops_before = int(report is not None and report.when not in BEFORE_DATA)
+        return row(fault, self.engine, report, tool, tried + (distance != 0), ops_before=ops_before, distance=distance)
 
     def first_report(self, fault: Fault, faulty: OutsideAttempt) -> tuple[int, str, OutsideReport | None]:
         """How many tools were tried, the last of them, and what it reports."""
@@ -175,22 +177,6 @@ class Debugger:
             losses.append(float(self.framework.numpy(loss)))
         message = risen(losses, len(training.examples))
         return OutsideReport("step", message) if message else None
-
-    def row(self, fault: Fault, report: OutsideReport | None, tool: str, steps: int, *, named: bool) -> FaultRow:
-        """The row of a fault."""
-        return FaultRow(
-            fault=fault.name,
-            family=fault.family,
-            engine=self.engine,
-            detected=report is not None,
-            when=report.when if report else "never",
-            tool=tool,
-            ops_before=int(report is not None and report.when not in BEFORE_DATA),
-            names_line=named,
-            distance=off(report.place, fault.place) if report else None,
-            steps=steps,
-            message=report.message[:LONGEST] if report else "",
-        )
 
 
 class Phases:

@@ -123,7 +123,7 @@ def _best(cell: Evidence, phase: str, read: Read, comparisons: int) -> Regime:
 
 
 def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
-    return judged(f"{cell.name}: {phase}, {arm}", cell.ratio(arm, DYNAMIC, read, comparisons))
+    return judged(f"{cell.name}: {phase}", cell.ratio(arm, DYNAMIC, read, comparisons), arm)
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:

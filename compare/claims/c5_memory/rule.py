@@ -21,6 +21,7 @@ from compare.instruments.crossover.schema import CrossoverMemory
 from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.parity.schema import Parity
 from compare.records.record import Records, grouped
+from compare.report import text
 from compare.stats import Interval, geometric_mean_interval
 
 MIN_WORKLOADS = 3
@@ -126,12 +127,15 @@ def _share(contest: Contest, name: str) -> float:
 def _regime(contest: Contest) -> Regime:
     cell, arm, ratio = contest
     # counts are exact, so a cell has a value and no interval
-    return Regime(f"{cell.name}: {arm}", "supported" if ratio > MORE else "refuted", ratio)
+    return Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm)
 
 
 def _counts(ratios: list[float]) -> str:
     more, less = sum(ratio > MORE for ratio in ratios), sum(ratio < LESS for ratio in ratios)
-    return f"static holds more in {more} of {len(ratios)} cells, less in {less}, as much in the rest"
+    equal = len(ratios) - more - less
+    return (
+        f"static holds more in {more} of {text.counted(len(ratios), 'cell')}, less in {less}, equally much in {equal}"
+    )
 
 
 CLAIM = Claim(

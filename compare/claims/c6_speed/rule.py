@@ -22,6 +22,7 @@ from compare.instruments.crossover.schema import Crossover
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
 from compare.records.record import Records, grouped
+from compare.report import text
 from compare.stats import Interval, geometric_mean_interval
 
 CONTROL = "big_matmul"
@@ -74,7 +75,7 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
         arm = cell.least(read)
         interval = cell.ratio(DYNAMIC, arm, read, comparisons=len(tasks)) if arm else None
         if interval:
-            found.append((cell, judged(f"{cell.name}: {phase}, against {arm}", interval)))
+            found.append((cell, judged(f"{cell.name}: {phase}", interval, f"against {arm}")))
     return found
 
 
@@ -91,7 +92,7 @@ def _phase(name: str, contests: list[Contest]) -> Regime:
 def _counts(phase: str, contests: list[Contest]) -> str:
     slower = sum(regime.verdict == "supported" for _, regime in contests)
     faster = sum(_faster(regime) for _, regime in contests)
-    return f"{phase}: dynamic is slower in {slower} of {len(contests)} cells, faster in {faster}"
+    return f"{phase}: dynamic is slower in {slower} of {text.counted(len(contests), 'cell')}, faster in {faster}"
 
 
 def _faster(regime: Regime) -> bool:

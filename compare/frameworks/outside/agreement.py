@@ -100,25 +100,15 @@ def _open(verdict: Verdict) -> tuple[str, ...]:
 
 def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
     """The conditions on which the two verdicts part."""
-    here = {_condition(regime): regime for regime in ours.finding.regimes}
-    pairs = [(here[name], regime) for regime in theirs.finding.regimes if (name := _condition(regime)) in here]
+    here = {regime.condition: regime for regime in ours.finding.regimes}
+    pairs = [(here[regime.condition], regime) for regime in theirs.finding.regimes if regime.condition in here]
     parted = [pair for pair in pairs if pair[0].verdict != pair[1].verdict]
     for ours_there, regime in parted[:MOST]:
-        yield f"{_condition(regime)}: {_said(regime)} there, {_said(ours_there)} here"
+        yield f"{regime.condition}: {_said(regime)} there, {_said(ours_there)} here"
     if len(parted) > MOST:
         yield f"and {len(parted) - MOST} more conditions of {len(pairs)}"
     if not parted:
         yield from theirs.reasons[:2]
-
-
-def _condition(regime: Regime) -> str:
-    """What a regime is about, without the arm that it names: each framework has its own."""
-    name = regime.name.partition(", against ")[0]
-    head, _, last = name.rpartition(": ")
-    is_arm = "-" in last and " " not in last
-    head, last = (head, "") if is_arm else (name, "")
-    before, _, arm = head.rpartition(", ")
-    return before if before and "-" in arm and " " not in arm else head
 
 
 def _said(regime: Regime) -> str:

@@ -89,7 +89,7 @@ def _second(point: Point) -> str:
     if point.interval is None:
         return ""
     side = point.interval.side(SMALLEST_EFFECT)
-    return _WORDS.get(side) or ("" if point.pays_after is None else f"after {point.pays_after:,}")
+    return _WORDS.get(side) or ("" if point.pays_after is None else text.counted(point.pays_after, "run"))
 
 
 def _leads(point: Point) -> bool:

@@ -19,7 +19,8 @@ _TITLE = "Time part by part"
 _CAPTION = (
     "Where the seconds of one warm training step go, as shares of it. Each part is the difference of two programs that "
     "differ in it alone, so that nothing is hooked into what is measured, and the clock is that of the thread. What no "
-    "difference explains is a part of its own, drawn left of zero where the parts sum to more than the step. The "
+    "difference explains is a part of its own. Where the parts sum to more than the step, or a difference is below "
+    "zero, the bar shows the parts above zero in proportion, and the table below has the shares as measured. The "
     "static engine is called as a jitted function, so that the lookup in its cache is seen; its backward pass is in "
     "its graph, and so in its kernels. The numbers below have the intervals, and the stages of one compilation."
 )
@@ -56,13 +57,18 @@ def draw(summary: Summary) -> Drawing:
 
 
 def _bar(axes: Axes, row: int, one: Parted) -> None:
-    right = left = 0.0
-    for part, share in one.shares.items():
-        start = right if share.estimate >= 0 else left
+    right = 0.0
+    for part, share in drawn(one).items():
         fill, hatch = _LOOKS[part]
-        axes.barh(row, share.estimate, left=start, height=0.7, color=fill, hatch=hatch, edgecolor="white")
-        right, left = right + max(share.estimate, 0.0), left + min(share.estimate, 0.0)
+        axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
+        right += share
     axes.text(right + 0.01, row, text.seconds(one.seconds), va="center", fontsize=8)
+
+
+def drawn(one: Parted) -> dict[str, float]:
+    """The parts above zero as shares of their sum: that of a step whose parts are all above zero is 1 already."""
+    above = {part: share.estimate for part, share in one.shares.items() if share.estimate > 0}
+    return {part: share / sum(above.values()) for part, share in above.items()}
 
 
 def _patch(part: str) -> Patch:

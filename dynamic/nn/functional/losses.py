@@ -56,9 +56,8 @@ def l1_loss(
     weight: Array | None = None,
 ) -> Array:
     """The mean of |input - target|."""
-    reduction = _reduction(reduction, size_average, reduce)
     refuse("l1_loss", "multiply the result of reduction='none'", weight=(weight, None))
-    return ops.l1_loss(input, target, reduction=reduction)
+    return ops.l1_loss(input, target, reduction=_reduction(reduction, size_average, reduce))
 
 
 def smooth_l1_loss(
@@ -70,8 +69,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Array:
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
-    reduction = _reduction(reduction, size_average, reduce)
-    return ops.smooth_l1_loss(input, target, beta, reduction=reduction)
+    return ops.smooth_l1_loss(input, target, beta, reduction=_reduction(reduction, size_average, reduce))
 
 
 def huber_loss(
@@ -97,7 +95,6 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Array:
     """-log softmax(input)[target], the classes along axis 1; the target may hold probabilities too."""
-    reduction = _reduction(reduction, size_average, reduce)
     axis = _classes(input)
     ignored = _ignored("cross_entropy", input, target, ignore_index, axis)
     axis = -1 if axis == len(shape_of(input)) - 1 else axis
@@ -106,7 +103,7 @@ def cross_entropy(
         target,
         weight,
         ignore_index=ignored,
-        reduction=reduction,
+        reduction=_reduction(reduction, size_average, reduce),
         label_smoothing=label_smoothing,
         axis=axis,
     )
@@ -129,10 +126,11 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """Minus the log probabilities at their labels, the classes along axis 1."""
-    reduction = _reduction(reduction, size_average, reduce)
     axis = _classes(input)
     ignored = _ignored("nll_loss", input, target, ignore_index, axis)
-    return ops.nll_loss(input, target, weight, ignore_index=ignored, reduction=reduction, axis=axis)
+    return ops.nll_loss(
+        input, target, weight, ignore_index=ignored, reduction=_reduction(reduction, size_average, reduce), axis=axis
+    )
 
 
 def binary_cross_entropy(
@@ -144,9 +142,8 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Array:
     """-target * log(input) - (1 - target) * log(1 - input) for probabilities. Raises GraphError for another shape."""
-    reduction = _reduction(reduction, size_average, reduce)
     _check_same("binary_cross_entropy", input, target)
-    return ops.binary_cross_entropy(input, target, weight, reduction=reduction)
+    return ops.binary_cross_entropy(input, target, weight, reduction=_reduction(reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(
@@ -159,9 +156,10 @@ def binary_cross_entropy_with_logits(
     pos_weight: Array | None = None,
 ) -> Array:
     """binary_cross_entropy of sigmoid(input), without overflow. Raises GraphError for another shape."""
-    reduction = _reduction(reduction, size_average, reduce)
     _check_same("binary_cross_entropy_with_logits", input, target)
-    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight, reduction=reduction)
+    return ops.binary_cross_entropy_with_logits(
+        input, target, weight, pos_weight=pos_weight, reduction=_reduction(reduction, size_average, reduce)
+    )
 
 
 def _check_same(name: str, x: Array, target: Array) -> None:
@@ -180,8 +178,7 @@ def kl_div(
     log_target: bool = False,
 ) -> Array:
     """target * (log(target) - input) for log probabilities."""
-    reduction = _reduction(reduction, size_average, reduce)
-    return ops.kl_div(input, target, reduction=reduction, log_target=log_target)
+    return ops.kl_div(input, target, reduction=_reduction(reduction, size_average, reduce), log_target=log_target)
 
 
 def poisson_nll_loss(
@@ -195,7 +192,6 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """exp(input) - target * input, or of rates input - target * log(input); `full` adds Stirling's term."""
-    reduction = _reduction(reduction, size_average, reduce)
     log = input if log_input else ops.log(ops.add(input, eps))
     losses = ops.subtract(ops.exp(input) if log_input else input, ops.multiply(target, log))
     if full:
@@ -203,7 +199,7 @@ def poisson_nll_loss(
         half = ops.multiply(ops.log(ops.multiply(safe, 2 * math.pi)), 0.5)
         stirling = ops.add(ops.subtract(ops.multiply(safe, ops.log(safe)), safe), half)
         losses = ops.add(losses, ops.where(ops.greater(target, 1), stirling, 0))
-    return reduced(losses, reduction)
+    return reduced(losses, _reduction(reduction, size_average, reduce))
 
 
 def gaussian_nll_loss(
@@ -228,9 +224,8 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, -target * (input1 - input2) + margin)."""
-    reduction = _reduction(reduction, size_average, reduce)
     lead = ops.multiply(ops.negative(target), ops.subtract(input1, input2))
-    return reduced(_positive(ops.add(lead, margin)), reduction)
+    return reduced(_positive(ops.add(lead, margin)), _reduction(reduction, size_average, reduce))
 
 
 def _positive(x: Array) -> Array:
@@ -247,18 +242,16 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """input where the target is 1, max(0, margin - input) where it is -1."""
-    reduction = _reduction(reduction, size_average, reduce)
     far = ops.where(ops.not_equal(target, 1), _positive(ops.subtract(margin, input)), 0)
     near = ops.where(ops.not_equal(target, -1), input, 0)
-    return reduced(ops.add(far, near), reduction)
+    return reduced(ops.add(far, near), _reduction(reduction, size_average, reduce))
 
 
 def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
     """log(1 + exp(-target * input))."""
-    reduction = _reduction(reduction, size_average, reduce)
-    return reduced(ops.softplus(ops.multiply(ops.negative(target), input)), reduction)
+    return reduced(ops.softplus(ops.multiply(ops.negative(target), input)), _reduction(reduction, size_average, reduce))
 
 
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
@@ -287,13 +280,12 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    reduction = _reduction(reduction, size_average, reduce)
     product = ops.sum(ops.multiply(input1, input2), axis=-1)
     squares = [ops.add(ops.sum(ops.square(x), axis=-1), 1e-12) for x in (input1, input2)]
     cosine = ops.divide(product, ops.sqrt(ops.multiply(*squares)))
     near = ops.where(ops.equal(target, 1), ops.subtract(1, cosine), 0)
     far = ops.where(ops.equal(target, -1), _positive(ops.subtract(cosine, margin)), 0)
-    return reduced(ops.add(near, far), reduction)
+    return reduced(ops.add(near, far), _reduction(reduction, size_average, reduce))
 
 
 def triplet_margin_loss(
@@ -309,9 +301,8 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, margin + distance to the positive - distance to the negative)."""
-    reduction = _reduction(reduction, size_average, reduce)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
     near = pairwise_distance(anchor, positive, p, eps)
-    return reduced(_positive(ops.add(ops.subtract(near, far), margin)), reduction)
+    return reduced(_positive(ops.add(ops.subtract(near, far), margin)), _reduction(reduction, size_average, reduce))

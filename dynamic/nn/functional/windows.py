@@ -16,6 +16,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _named(op: Callable[..., Array], function: Callable[..., Array]) -> Callable[..., Array]:
+    """The function under the name and with the docstring of its op."""
+    function.__name__ = op.__name__
+    function.__doc__ = op.__doc__
+    return function
+
+
 def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
     def convolution(
         input: Array,
@@ -28,9 +35,7 @@ def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
     ) -> Array:
         return op(input, weight, bias, _plain(stride), _plain(padding), _plain(dilation), groups)
 
-    convolution.__name__ = op.__name__
-    convolution.__doc__ = op.__doc__
-    return convolution
+    return _named(op, convolution)
 
 
 def _plain(value: Any) -> Any:
@@ -56,9 +61,7 @@ def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
         sizes = [_plain(value) for value in (stride, padding, output_padding)]
         return op(input, weight, bias, *sizes, groups, _plain(dilation))
 
-    convolution.__name__ = op.__name__
-    convolution.__doc__ = op.__doc__
-    return convolution
+    return _named(op, convolution)
 
 
 conv_transpose1d = _transposed(ops.conv_transpose1d)
@@ -68,7 +71,7 @@ conv_transpose2d = _transposed(ops.conv_transpose2d)
 # Pooling ----------------------------------------------------------------------------------------------------------
 
 
-def _largest(name: str, op: Callable[..., Array]) -> Callable[..., Array]:
+def _largest(op: Callable[..., Array]) -> Callable[..., Array]:
     def pool(
         input: Array,
         kernel_size: Any,
@@ -78,13 +81,11 @@ def _largest(name: str, op: Callable[..., Array]) -> Callable[..., Array]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Array:
-        refuse(name, "find them by argmax", return_indices=(return_indices, False))
+        refuse(op.__name__, "find them by argmax", return_indices=(return_indices, False))
         sizes = [_plain(value) for value in (kernel_size, stride, padding, dilation)]
         return _batched(op, input, *sizes, ceil_mode)
 
-    pool.__name__ = name
-    pool.__doc__ = op.__doc__
-    return pool
+    return _named(op, pool)
 
 
 def _batched(op: Callable[..., Array], x: Array, *args: Any) -> Array:
@@ -94,8 +95,8 @@ def _batched(op: Callable[..., Array], x: Array, *args: Any) -> Array:
     return ops.squeeze(op(ops.expand_dims(x, 0), *args), 0)
 
 
-max_pool1d = _largest("max_pool1d", ops.max_pool1d)
-max_pool2d = _largest("max_pool2d", ops.max_pool2d)
+max_pool1d = _largest(ops.max_pool1d)
+max_pool2d = _largest(ops.max_pool2d)
 
 
 def avg_pool1d(

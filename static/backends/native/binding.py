@@ -9,10 +9,10 @@ import numpy as np
 
 from graphs.ir import Graph, Node
 from static import memory
-from static.backends.native import link, reference, step
+from static.backends.native import control, flow, link, reference, step
+from static.backends.native.flow import Place
 from static.backends.native.frames import Frame
-from static.backends.native.program import Segment, loops_of
-from static.backends.native.recipes import Place
+from static.backends.native.program import Segment, inner_of
 from static.backends.native.work import Worker
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
@@ -42,8 +42,8 @@ class _Binder(Binder):
         return function
 
     def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
-        """What runs a graph that a node holds; of a native loop the frame of its body."""
-        if graph not in loops_of(program):
+        """What runs a graph that a node holds; of a native loop or branch the frame of that graph."""
+        if graph not in inner_of(program):
             return super().inner(program, graph, layout, room)
         body: Any = program.inner[graph]
         planned: Any = layout.inner[graph]
@@ -59,25 +59,22 @@ class _Binder(Binder):
 def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
     number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
-    worker = Worker(frame, runs)
+    worker = Worker(frame, runs, control.ADDING)
 
     def start(root: Node) -> Place:
         return number[root], 0
 
     for node in segment.nodes:
         worker.add(node, start)
-    used = [recipe for recipe, _ in worker.work]
+    used = list(flow.kernels(worker.work))
     scratch, block = _scratch(used)
-    calls = [step.Call(recipe, [*places, *scratch[recipe]]) for recipe, places in worker.work]
+    work = flow.with_scratch(worker.work, scratch)
     made = [step.Made(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, worker.kept, frame.values
     if reference.is_on():
-        kernels = {recipe: recipe.lower() for recipe in dict.fromkeys(used)}
-        return step.interpreted(calls, made, [kernels[recipe] for recipe in used], keeps), used
-    where = link.addresses(used)
-    is_long = sum(recipe.operations for recipe in used) > step.UNLOCKED
-    function = step.make(calls, len(segment.given), made, where.__getitem__, link.entry(), is_long, keeps)
-    return function, used
+        return step.interpreted(work, made, {recipe: recipe.lower() for recipe in dict.fromkeys(used)}, keeps), used
+    where, drivers = link.addresses(used), link.drivers() if flow.has_flow(work) else {}
+    return step.make(work, len(segment.given), made, where.__getitem__, link.entry(), drivers, keeps), used
 
 
 def _scratch(used: Sequence[Any]) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:

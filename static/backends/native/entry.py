@@ -147,6 +147,18 @@ acquire:
   call void %restore(ptr %state)
   br label %done
 done:
+  %context_p = getelementptr i64, ptr %table, i64 17
+  %context = load ptr, ptr %context_p
+  %flag = load i64, ptr %context
+  %stopped = icmp ne i64 %flag, 0
+  br i1 %stopped, label %interrupted, label %whole_step
+whole_step:
   ret ptr %result
+interrupted:
+  store i64 0, ptr %context
+  %drop_p = getelementptr i64, ptr %table, i64 14
+  %drop_it = load ptr, ptr %drop_p
+  call void %drop_it(ptr %result)
+  ret ptr null
 }
 """

@@ -14,7 +14,8 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.ops.control import part
-from static.backends.native.recipes import Laid, Place
+from static.backends.native.flow import Place
+from static.backends.native.recipes import Laid
 from static.codegen.lowering import LoweredGraph
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import result

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from static.backends.native import cache, emit
+from static.backends.native import cache, emit, flow
+from static.backends.native.drivers import DRIVERS
 from static.backends.native.entry import ENTRY
 from static.backends.native.target import Target, host
 
@@ -38,8 +39,18 @@ def module(names: Mapping[Any, str]) -> str:
 @functools.cache
 def entry() -> int:
     """The address of the function that Python calls."""
+    return _fixed("entry", ENTRY, ["entry"])["entry"]
+
+
+@functools.cache
+def drivers() -> Mapping[str, int]:
+    """The addresses of the functions that run loops and branches."""
+    return _fixed("drivers", DRIVERS, [flow.WHILE, flow.SWITCH])
+
+
+def _fixed(name: str, text: str, functions: list[str]) -> dict[str, int]:
     with _lock:
-        return _linked(host(), cache.key(["entry", ENTRY], host()), lambda: ENTRY, ["entry"])["entry"]
+        return _linked(host(), cache.key([name, text], host()), lambda: text, functions)
 
 
 def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, int]:

@@ -16,12 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops.control import part, scan_op
+from graphs.ops.control import part, scan_op, switch_op, while_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
+from graphs.spec import TupleSpec
 from static import clock
-from static.backends.native.functions import ANY, WIDTHS
+from static.backends.native.flow import DECIDING
+from static.backends.native.functions import ANY, WIDTHS, dtype_of
 from static.backends.native.grouping import group
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
@@ -32,6 +34,9 @@ from static.passes.iteration_space import fused
 
 BLAS = 1 << 30
 """Multiplications of a product of matrices from which on NumPy's BLAS is faster, by a tenth and more: 1,024 cubed."""
+
+
+FLOWS = (scan_op, while_op, switch_op)
 
 
 class Segment(NamedTuple):
@@ -65,12 +70,27 @@ def natives(program: LoweredGraph) -> list[Node]:
 
 def _natives(planned: Schedule, inner: Mapping[Graph, Any]) -> list[Node]:
     owners = [node for node in planned.order if planned.owner[node] is node]
-    return [node for node in owners if is_native(node) or (node.op is scan_op and _is_whole(inner[node.attrs["body"]]))]
+    return [node for node in owners if is_native(node) or _is_native_flow(node, inner)]
 
 
-def loops_of(program: LoweredGraph) -> set[Graph]:
-    """The bodies of the loops that run as native code."""
-    return {node.attrs["body"] for node in natives(program) if node.op is scan_op}
+def inner_of(program: LoweredGraph) -> set[Graph]:
+    """The bodies, conditions and branches that run as native code."""
+    return {graph for node in natives(program) if node.op in FLOWS for graph in node.subgraphs}
+
+
+def _is_native_flow(node: Node, inner: Mapping[Graph, Any]) -> bool:
+    """Whether a loop or branches run as native code: all that is in them does, and no history grows."""
+    if node.op not in FLOWS or (node.op is while_op and node.attrs["save"]):
+        return False
+    made: Any = node.spec
+    specs = [*(source.spec for source in node.inputs), *made.items]
+    can_be_chosen_by = node.op is not switch_op or dtype_of(specs[0].dtype) in DECIDING
+    return can_be_chosen_by and all(map(_is_copied, specs)) and all(_is_whole(inner[graph]) for graph in node.subgraphs)
+
+
+def _is_copied(spec: Any) -> bool:
+    """Whether elements of this dtype can be copied natively."""
+    return not isinstance(spec, TupleSpec) and spec.dtype.kind in ANY and spec.dtype.itemsize in WIDTHS
 
 
 def _is_whole(program: LoweredGraph) -> bool:
@@ -93,7 +113,7 @@ def is_moved(node: Node) -> bool:
     if node.op is place and not all(isinstance(k, (slice, int)) for k in node.attrs["key"]):
         return False
     kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
-    return len(kinds) == 1 and node.spec.dtype.kind in ANY and node.spec.dtype.itemsize in WIDTHS
+    return len(kinds) == 1 and _is_copied(node.spec)
 
 
 def is_product(node: Node) -> bool:
@@ -125,6 +145,10 @@ class _Writer(Writer):
     def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any]) -> None:
         super().__init__(graph, planned, in_arena)
         self.native = set(_natives(planned, inner))
+        self.parts |= {node: [] for node in self.native if node.op in (while_op, switch_op)}
+        for node in planned.order:
+            if node.op is part and node.inputs[0] in self.native and node.inputs[0].op is not scan_op:
+                self.parts[node.inputs[0]].append(node)
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()
         self.body: list[_Line] = []

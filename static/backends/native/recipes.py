@@ -16,15 +16,13 @@ from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
+from static.backends.native.flow import Place, Work
 from static.backends.native.groups import Group
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import Array, Step
 from static.backends.native.target import host
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
-
-Place = tuple[int, int]
-Work = list[tuple[Any, list[Place]]]
 
 
 class Laid(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from static.backends.native import operations
+from static.backends.native.flow import Flow, Work
 from static.backends.native.ir import (
     Builder,
     Constant,
@@ -33,6 +34,36 @@ from static.backends.native.ir import (
 
 SWITCH = "GRAPHDUEL_NATIVE_REFERENCE"
 Vector = np.ndarray[Any, Any]
+
+
+def follow(work: Work, kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> None:
+    """Do the work of a segment; `starts` are the addresses of its arguments and results."""
+    for recipe, places in work:
+        where = [offset + (starts[which] if which >= 0 else 0) for which, offset in places]
+        if not isinstance(recipe, Flow):
+            run(kernels[recipe], where)
+        elif recipe.kind == "switch":
+            index = int(_number(where[0], recipe.dtype))
+            follow(recipe.lists[min(max(index, 0), len(recipe.lists) - 1)], kernels, starts)
+        else:
+            _loop(recipe.lists, where, kernels, starts)
+
+
+def _loop(lists: Sequence[Work], truths: Sequence[int], kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> None:
+    turn = 0
+    while True:
+        condition, body, after = lists[3 * turn : 3 * turn + 3]
+        follow(condition, kernels, starts)
+        if not _number(truths[turn], "b1"):
+            follow(after, kernels, starts)
+            return
+        follow(body, kernels, starts)
+        turn = 1 - turn
+
+
+def _number(address: int, dtype: str) -> Any:
+    kind = np.dtype(bool if dtype == "b1" else dtype)
+    return np.frombuffer(memoryview((ctypes.c_char * kind.itemsize).from_address(address)), kind)[0]
 
 
 def is_on() -> bool:

@@ -12,7 +12,7 @@ from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Pl
 
 
 class Shown:
-    """A kernel of an executable, and how often a call runs it."""
+    """A kernel of an executable, and how often a call runs it: in a `while_loop`, how often two turns do."""
 
     def __init__(self, recipe: Any, count: int) -> None:
         self.recipe, self.count = recipe, count

@@ -11,11 +11,13 @@ import ctypes
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from static.backends.native import flow
+from static.backends.native.flow import Work
 from static.backends.native.target import NativeError
 
 DATA, FLAGS = 16, 64  # where an array object has the address of its data, and its flags
@@ -28,16 +30,6 @@ class Made(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-
-
-class Call(NamedTuple):
-    """A kernel to be called, and where each of its parameters lies.
-
-    That is the number of an argument or result and how many bytes from its start, or -1 and an address.
-    """
-
-    recipe: Any
-    places: Sequence[tuple[int, int]]
 
 
 class _Table(np.ndarray[Any, Any]):
@@ -54,41 +46,30 @@ FASTCALL = 0x80
 
 
 def make(
-    calls: Sequence[Call],
+    work: Work,
     arguments: int,
     made: Sequence[Made],
     address: Callable[[Any], int],
     entry: int,
-    long: bool,
+    drivers: Mapping[str, int],
     keeps: Any,
 ) -> Callable[..., Any]:
-    """A function of so many arrays that calls the kernels, and gives a tuple of results, or True if it makes none.
+    """A function of so many arrays that does the work, and gives a tuple of results, or True if it makes none.
 
+    Places are the number of an argument or result and how many bytes from its start, or -1 and an address.
     It gives False, and does nothing, where an argument is not in row-major order, or not aligned.
     """
-    row = np.zeros(sum(len(call.places) for call in calls) or 1, np.int64)
-    patches, listed, at = [], [], 0
-    for call in calls:
-        listed += [address(call.recipe), row.ctypes.data + 8 * at]
-        for which, offset in call.places:
-            if which >= 0:
-                patches += [row.ctypes.data + 8 * at, which, offset]
-            else:
-                row[at] = offset
-            at += 1
+    functions = _functions()
+    context = np.array([0, 0, *functions.signals], np.int64)
+    listed = flow.CallTable(work, address, drivers, context)
     shapes = [np.array(one.shape or (0,), np.intp) for one in made]
     specs = [n for one, s in zip(made, shapes, strict=True) for n in (len(one.shape), s.ctypes.data, id(one.dtype), 0)]
-    arrays = [np.array(numbers or [0], np.int64) for numbers in (specs, patches, listed)]
-    spec_row, patch_row, call_row = (array.ctypes.data for array in arrays)
-    functions = _functions()
-    table = np.array(
-        [
-            *(arguments, len(made), spec_row, len(patches) // 3, patch_row, len(calls), call_row, int(long)),
-            *functions,
-        ],
-        np.int64,
-    ).view(_Table)
-    table.keeps = (row, arrays, shapes, [one.dtype for one in made], keeps)
+    patches = listed.patches
+    is_long = flow.has_loop(work) or flow.operations(work) > UNLOCKED
+    numbers = (arguments, len(made), listed.kept(specs), len(patches) // 3, listed.kept(patches))
+    calls = (listed.count, listed.calls, int(is_long))
+    table = np.array([*numbers, *calls, *functions.entry, context.ctypes.data], np.int64).view(_Table)
+    table.keeps = (listed.keeps, shapes, [one.dtype for one in made], keeps)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = new(ctypes.addressof(_definition(entry)), table, None)
@@ -100,9 +81,16 @@ def _definition(entry: int) -> _Definition:
     return _Definition(b"step", entry, FASTCALL, None)
 
 
+class _Functions(NamedTuple):
+    """Addresses of objects and functions of Python and NumPy: those of the table, and those of the context."""
+
+    entry: tuple[int, ...]
+    signals: tuple[int, ...]
+
+
 @functools.cache
-def _functions() -> tuple[int, ...]:
-    """The objects and functions that the entry needs of Python and NumPy, in the order of the table."""
+def _functions() -> _Functions:
+    """What machine code needs of Python and NumPy, in the order in which it reads them."""
     check_layout()
     names = (
         "Py_IncRef",
@@ -114,7 +102,8 @@ def _functions() -> tuple[int, ...]:
         "PyEval_RestoreThread",
     )
     found = [_address(getattr(ctypes.pythonapi, name)) if name else _numpy_function(EMPTY) for name in names]
-    return (id(True), id(False), *found)
+    signals = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
+    return _Functions((id(True), id(False), *found), tuple(_address(getattr(ctypes.pythonapi, n)) for n in signals))
 
 
 def _address(function: Any) -> int:
@@ -142,7 +131,7 @@ def check_layout() -> None:
     raise NativeError("backend='native' needs CPython on 64 bits with its interpreter lock; use backend='numpy'")
 
 
-def interpreted(calls: Sequence[Call], made: Sequence[Made], kernels: Sequence[Any], keeps: Any) -> Any:
+def interpreted(work: Work, made: Sequence[Made], kernels: Mapping[Any, Any], keeps: Any) -> Any:
     """What `make` gives, with kernels of loop IR that plain Python runs."""
     from static.backends.native import reference
 
@@ -150,9 +139,7 @@ def interpreted(calls: Sequence[Call], made: Sequence[Made], kernels: Sequence[A
         if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
             return False
         results = tuple(np.empty(one.shape, one.dtype) for one in made)
-        starts = [array.ctypes.data for array in (*arrays, *results)]
-        for call, kernel in zip(calls, kernels, strict=True):
-            reference.run(kernel, [offset + (starts[which] if which >= 0 else 0) for which, offset in call.places])
+        reference.follow(work, kernels, [array.ctypes.data for array in (*arrays, *results)])
         return results or True
 
     run.keeps = keeps  # type: ignore[attr-defined]

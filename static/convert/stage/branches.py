@@ -73,7 +73,9 @@ def both(first: Any, second: Block) -> Any:
     """`first and second()`."""
     if not is_symbol(first):
         return first and second()
-    (value,) = decided(truth(first), [lambda: [first], lambda: [second()]], ["the value of `and`"])
+    test = truth(first)
+    first = test if first.dtype == test.dtype else first
+    (value,) = decided(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
     return read(value)
 
 
@@ -81,7 +83,9 @@ def any_of(first: Any, second: Block) -> Any:
     """`first or second()`."""
     if not is_symbol(first):
         return first or second()
-    (value,) = decided(truth(first), [lambda: [second()], lambda: [first]], ["the value of `or`"])
+    test = truth(first)
+    first = test if first.dtype == test.dtype else first
+    (value,) = decided(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])
     return read(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import heapq
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +18,7 @@ from graphs.ops.movement import astype, reshape, stop_gradient
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import is_conditional
-from static.convert.stage.sorting import ordered
+from static.convert.stage.sorting import heapify, heappop, heappush, ordered
 from static.convert.stage.streams import TakenWhile, any_one, every_one, total
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
@@ -151,6 +152,9 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     range: _range,
     sum: total,
     sorted: ordered,
+    heapq.heapify: heapify,
+    heapq.heappush: heappush,
+    heapq.heappop: heappop,
     itertools.takewhile: TakenWhile,
     isinstance: _isinstance,
     type: _type,

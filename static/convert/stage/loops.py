@@ -9,7 +9,7 @@ from graphs.dims import is_symbolic
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
-from static.convert.stage.places import Held, Region, check_not_frozen, freeze, is_ours
+from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import nodes_of, scan_node, while_node
@@ -60,7 +60,7 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
 
 def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
     """A loop whose test writes to something, as one whose body makes the test of the next round."""
-    going = Held(test())
+    going = HeldValue(test())
 
     def round_and_test() -> None:
         body()
@@ -78,8 +78,7 @@ def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: 
         over_rows(items, goes_on, body, variables)
         return
     rounds = _Rounds(items)
-    for item in rounds.before(goes_on):
-        going = goes_on()
+    for item, going in rounds.before(goes_on):
         if not is_symbol(going):
             body(item)
             continue
@@ -108,8 +107,8 @@ class _Rounds:
         freeze(iterator)
         return iter(list(iterator))
 
-    def before(self, goes_on: Block) -> Iterator[Any]:
-        """The items for as long as it is not known that the loop has ended."""
+    def before(self, goes_on: Block) -> Iterator[tuple[Any, Any]]:
+        """The items, and whether the loop goes on, for as long as it is not known to have ended."""
         check_not_frozen(self._items)
         iterator = iter(self._items)
         while True:
@@ -123,7 +122,7 @@ class _Rounds:
             except StopIteration:
                 return
             self._taken += 1
-            yield item
+            yield item, going
 
 
 def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:

@@ -247,7 +247,7 @@ def write(place: WritePlace, value: Any) -> None:
     place.put(value)
 
 
-class Held:
+class HeldValue:
     """A variable of ours, which a loop of the graph can carry."""
 
     def __init__(self, value: Any) -> None:

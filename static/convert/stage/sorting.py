@@ -1,7 +1,8 @@
-"""`sorted` and `list.sort` where only the run knows the order: the items are stacked and taken in that order."""
+"""`sorted`, `list.sort` and `heapq` where only the run knows the order: items are stacked, and taken in that order."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -58,3 +59,35 @@ def _taken(items: Sequence[Any], order: Any) -> list[Any]:
         tree.unflatten(structure, [weak(s[i]) if number else s[i] for s, number in zip(stacks, numbers, strict=True)])
         for i in range(len(items))
     ]
+
+
+def _is_known(items: list[Any]) -> bool:
+    return not any(is_symbol(leaf) for item in items for leaf in tree.leaves(item))
+
+
+def heapify(heap: list[Any]) -> None:
+    """`heapq.heapify(heap)`: a sorted list is a heap."""
+    journal(Contents(heap))
+    if _is_known(heap):
+        heapq.heapify(heap)
+    else:
+        sort(heap)
+
+
+def heappush(heap: list[Any], item: Any) -> None:
+    """`heapq.heappush(heap, item)`."""
+    journal(Contents(heap))
+    if _is_known([*heap, item]):
+        heapq.heappush(heap, item)
+    else:
+        heap.append(item)
+        sort(heap)
+
+
+def heappop(heap: list[Any]) -> Any:
+    """`heapq.heappop(heap)`."""
+    journal(Contents(heap))
+    if _is_known(heap):
+        return heapq.heappop(heap)
+    sort(heap)
+    return heap.pop(0)

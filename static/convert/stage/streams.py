@@ -11,7 +11,7 @@ from typing import Any
 
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
 from static.convert.stage.loops import CountedRange, for_loop
-from static.convert.stage.places import Held, Variable, born, check_not_frozen, journal
+from static.convert.stage.places import HeldValue, Variable, born, check_not_frozen, journal
 from static.convert.stage.unknown import is_symbol, negated, read, refuse
 
 Consumer = Callable[[Any], Any]
@@ -78,7 +78,7 @@ class TakenWhile(Streamed):
 
     def each(self, consume: Consumer, goes_on: Block) -> None:
         """Hand over items until the test fails."""
-        taking = Held(True)
+        taking = HeldValue(True)
 
         def body(item: Any) -> None:
             branch(self._test(item), lambda: consume(item), lambda: taking.set(False), NOTHING, ())
@@ -131,21 +131,21 @@ def total(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, Streamed):
         check_not_frozen(items)
         return sum(items, start)
-    found = Held(start)
+    found = HeldValue(start)
     items.each(lambda item: found.set(found.value + item), _always)
     return read(found.value)
 
 
 def any_one(items: Iterable[Any], truth: Consumer) -> Any:
     """`any(items)`: no item is asked for after one that is known to be true."""
-    found = Held(False)
+    found = HeldValue(False)
     _each(items, lambda item: found.set(any_of(found.value, lambda: truth(item))), lambda: negated(found.value))
     return found.value
 
 
 def every_one(items: Iterable[Any], truth: Consumer) -> Any:
     """`all(items)`."""
-    found = Held(True)
+    found = HeldValue(True)
     _each(items, lambda item: found.set(both(found.value, lambda: truth(item))), lambda: found.value)
     return found.value
 
@@ -161,7 +161,7 @@ def first(items: Any, *default: Any) -> Any:
     """`next(items, default)` of a generator that is dropped afterwards."""
     if not isinstance(items, Streamed) or items.consumed() is not None or not default:
         return next(items, *default)
-    found, looking = Held(default[0]), Held(True)
+    found, looking = HeldValue(default[0]), HeldValue(True)
 
     def consume(item: Any) -> None:
         found.set(item)

@@ -1,0 +1,141 @@
+"""Loops and branches among the kernels of a segment: what runs again, and what runs instead of something else.
+
+A piece of work is a recipe and the places that its kernel works on. A `Flow` is a piece too: it has work of its own,
+and decides by the values at its places how often, or which of it, runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Place = tuple[int, int]
+Work = list[tuple[Any, list[Place]]]
+
+DECIDING = ("b1", "i4", "i8")
+"""What a branch can be chosen by."""
+
+
+class Flow(NamedTuple):
+    """A loop (`while`) or branches (`switch`), with the lists of work that it chooses from.
+
+    A loop has two turns, so that a state lies in two places in turn. Of each turn it has three lists: the condition,
+    the body, and what is done once the condition fails; of each it has the place of the truth. Branches have one list
+    each, and the place of the number that is chosen by, a `dtype`.
+    """
+
+    kind: str
+    lists: tuple[Work, ...]
+    dtype: str = "b1"
+
+
+def kernels(work: Work) -> Iterator[Any]:
+    """The recipes of all kernels, as often as they are called, those of loops once for each turn."""
+    for recipe, _ in work:
+        if isinstance(recipe, Flow):
+            for inner in recipe.lists:
+                yield from kernels(inner)
+        else:
+            yield recipe
+
+
+def has_flow(work: Work) -> bool:
+    """Whether there is a loop or branch among it."""
+    return any(isinstance(recipe, Flow) for recipe, _ in work)
+
+
+def has_loop(work: Work) -> bool:
+    """Whether nobody knows how long it takes."""
+    flows = [recipe for recipe, _ in work if isinstance(recipe, Flow)]
+    return any(flow.kind == "while" or any(map(has_loop, flow.lists)) for flow in flows)
+
+
+def operations(work: Work) -> int:
+    """The operations of all kernels, of a loop those of two turns."""
+    return sum(recipe.operations for recipe in kernels(work))
+
+
+def further(first: Work, later: Work, turns: int) -> Work:
+    """The work whose places lie so many times as far from those of `first` as those of `later` do."""
+    found: Work = []
+    for (recipe, places), (other, others) in zip(first, later, strict=True):
+        pairs = zip(places, others, strict=True)
+        moved = [(which, at + turns * (end - at)) for (which, at), (_, end) in pairs]
+        if isinstance(recipe, Flow):
+            lists = zip(recipe.lists, other.lists, strict=True)
+            recipe = recipe._replace(lists=tuple(further(a, b, turns) for a, b in lists))
+        found.append((recipe, moved))
+    return found
+
+
+def with_scratch(work: Work, scratch: Any) -> Work:
+    """The work with the places of scratch buffers after those of each kernel."""
+    found: Work = []
+    for recipe, places in work:
+        if isinstance(recipe, Flow):
+            found.append((recipe._replace(lists=tuple(with_scratch(one, scratch) for one in recipe.lists)), places))
+        else:
+            found.append((recipe, [*places, *scratch[recipe]]))
+    return found
+
+
+CONTEXT = 5  # numbers: whether to stop, the operations since the last look, and three functions of Python
+
+WHILE, SWITCH = "loop_while", "switch"
+
+
+class CallTable:
+    """A segment's work as numbers that machine code reads.
+
+    `row` has an address for each place, `patches` say which of them are of this call, `calls` are pairs of a function
+    and where its addresses lie. The row of a flow is a table again, which starts with the context.
+    """
+
+    def __init__(self, work: Work, address: Any, drivers: Any, context: np.ndarray[Any, Any]) -> None:
+        self.address, self.drivers, self.context = address, drivers, context
+        self.row = np.zeros(_slots(work) or 1, np.int64)
+        self.used = 0
+        self.patches: list[int] = []
+        self.keeps: list[Any] = [self.row, context]
+        self.count, self.calls = self.listed(work)
+
+    def listed(self, work: Work) -> tuple[int, int]:
+        """How many calls the work is, and where they are listed."""
+        numbers: list[int] = []
+        for recipe, places in work:
+            if isinstance(recipe, Flow):
+                numbers += [self.drivers[WHILE if recipe.kind == "while" else SWITCH], self._flow(recipe, places)]
+            else:
+                numbers += [self.address(recipe), self._places(places)]
+        return len(work), self.kept(numbers)
+
+    def kept(self, numbers: Sequence[int]) -> int:
+        """Where these numbers lie."""
+        array = np.array(numbers or [0], np.int64)
+        self.keeps.append(array)
+        return int(array.ctypes.data)
+
+    def _places(self, places: Sequence[Place]) -> int:
+        """Where the addresses of these places lie."""
+        start = int(self.row.ctypes.data) + 8 * self.used
+        for which, offset in places:
+            if which >= 0:
+                self.patches += [int(self.row.ctypes.data) + 8 * self.used, which, offset]
+            else:
+                self.row[self.used] = offset
+            self.used += 1
+        return start
+
+    def _flow(self, flow: Flow, places: Sequence[Place]) -> int:
+        lists = [number for work in flow.lists for number in self.listed(work)]
+        own = [int(self.context.ctypes.data), self._places(places)]
+        if flow.kind == "while":
+            return self.kept([*own, sum(operations(work) for work in flow.lists) // 2 + 1, *lists])
+        return self.kept([*own, DECIDING.index(flow.dtype), len(flow.lists), *lists])
+
+
+def _slots(work: Work) -> int:
+    inner = (lists for recipe, _ in work if isinstance(recipe, Flow) for lists in recipe.lists)
+    return sum(len(places) for _, places in work) + sum(map(_slots, inner))
