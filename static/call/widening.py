@@ -82,7 +82,7 @@ class Widening:
         except Exception as error:  # noqa: BLE001  (whatever the user's function makes of a symbol)
             known.refusal = str(error).partition(";")[0]
             return False
-        exact = trace_function(self._f, filled([TensorSpec(a.shape, a.dtype) for a in arrays]))
+        exact = trace_function(self._f, filled([TensorSpec(a.shape, a.dtype) for a in arrays]), general=True)
         sizes = solve([("", spec.shape) for spec in specs], [a.shape for a in arrays])
         same = is_same(self._wide[key], exact, sizes)
         known.others += not same

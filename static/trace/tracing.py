@@ -63,14 +63,18 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     return trace_function(f, args).graph
 
 
-def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
-    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+def trace_function(f: Callable[..., Any], args: Sequence[Any], general: bool = False) -> Traced:
+    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise.
+
+    A `general` graph is written for sizes that are numbers as for symbolic ones.
+    """
     with clock.phase("trace"):
-        return _traced(f, args)
+        return _traced(f, args, general)
 
 
-def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
+def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced:
     builder = Builder(getattr(f, "__name__", "f"))
+    builder.general = general
     builder.reads = {}
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(tuple(args), _parameter_names(f))
