@@ -35,7 +35,6 @@ from static.convert.stage.unknown import (
 )
 from static.trace.control import Subgraph
 from static.trace.symbol import Symbol
-from static.trace.tracing import memory
 
 ROUNDS = 12
 """Traces of a body after which it is given up: each one writes to objects that the one before did not know."""
@@ -65,7 +64,6 @@ class Carried:
         self._rebound: set[Path] = set()  # containers that a round replaces by others
         self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
         self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
-        self._alike: set[tuple[Path, Path]] = set()  # leaves that are one tensor at the end of a round
         self._overwritten: Writes = {}  # tensors that a round changes in place
         self._given: dict[Path, Symbol] = {}
         self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
@@ -101,7 +99,7 @@ class Carried:
         return [*map(repr, self._variables.names), *(place.label for place in self._places)]
 
     def _known(self) -> tuple[Any, ...]:
-        return dict(self._slots), set(self._rebound), set(self._late), set(self._alike), len(self._places)
+        return dict(self._slots), set(self._rebound), set(self._late), len(self._places)
 
     def tested(self, test: Callable[[], Any]) -> Subgraph:
         """The test of the loop, traced on what it carries."""
@@ -169,27 +167,16 @@ class Carried:
             for i, label in enumerate(self._labels()):
                 self._learn((i,), label, given[i], after[i])
             self._add_places(writes)
-            self._note_alike()
             return ()
 
         return Subgraph("body", run, [*self._specs(), *items])
 
-    def _note_alike(self) -> None:
-        """Leaves that a round leaves as one tensor are one in the next: to change one in place changes both."""
-        first: dict[Any, Path] = {}
-        for path, value in self._after.items():
-            if is_symbol(value) and not value.weak and first.setdefault(memory(value.node), path) != path:
-                self._alike.add((first[memory(value.node)], path))
-
     def _share(self, leaves: Mapping[Path, Any]) -> None:
-        """Tell which tensors of the state the leaves of this round, or those after the loop, may be."""
+        """Tell which tensors the leaves of a round, or those after the loop, may be: those before it, or after one."""
         starts = self._starts()
         for path, leaf in leaves.items():
             if not self._slots[path].weak:
-                share(leaf, [starts.get(path)])
-        for one, other in self._alike:
-            if not self._slots[one].weak and not self._slots[other].weak:
-                share(leaves[one], [leaves[other]])
+                share(leaf, [starts.get(path), self._after[path]])
 
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
         """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
