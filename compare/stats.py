@@ -12,6 +12,10 @@ its 95%, and is of no use: Student's quantile for one degree of freedom is 12.7,
 once. Simulated, seeded, `tests/compare/test_stats.py`: intervals of 3 to 12 processes hold the truth in 94 or 95 of
 100 trials where processes differ more than blocks, and in more where they hardly do.
 
+None comes either of processes that differ so much that the ends of the interval would lie more than `WIDEST` apart: a
+ratio of 0.3 to 1,000,000 tells nothing, and reads as if something had been measured. Where processes differ by half or
+less that never happens, so that it does not change how often an interval holds the truth.
+
 What interrupts a block for a moment doubles it. The outer quarters of a process's paired ratios are therefore drawn in
 to its quartiles, the Winsorised mean (Tukey and McLaughlin, Sankhya A 25, 1963), before anything is resampled.
 
@@ -34,6 +38,8 @@ import numpy.typing as npt
 LEVEL = 0.95
 LEAST = 3
 """Processes, or groups, from which on there is an interval."""
+WIDEST = 100.0
+"""An interval of a ratio whose upper end is more times its lower one than this is none."""
 RESAMPLES = 2000
 
 Nested = Sequence[Sequence[float]]
@@ -43,7 +49,6 @@ _Floats = npt.NDArray[np.floating[Any]]
 _TAIL = (1 - LEVEL) / 2
 _NORMAL = NormalDist().inv_cdf(1 - _TAIL)
 _HALVINGS = 60
-_LARGEST = log(1e300)
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ def ratio_interval(
 
     Of each process the lowest and the highest quarter of its ratios are taken as the quartiles. Every process weighs
     the same, however many blocks it has. `comparisons` intervals hold their truth at once with 95%. Fewer than `LEAST`
-    processes have an estimate and no interval. Raises ValueError for data that are empty, not paired, or not positive.
+    processes, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises ValueError for data
+    that are empty, not paired, or not positive.
     """
     return _mean_interval(_paired(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
@@ -95,8 +101,8 @@ def geometric_mean_interval(
 ) -> Interval:
     """The geometric mean of `ratios[group][member]`, groups resampled first: sizes within workloads, say.
 
-    Every group weighs the same; fewer than `LEAST` have no interval. Raises ValueError for data that are empty or not
-    positive.
+    Every group weighs the same; where there is no interval is as for `ratio_interval`. Raises ValueError for data that
+    are empty or not positive.
     """
     return _mean_interval(_logs(ratios), seed, resamples, comparisons)
 
@@ -172,8 +178,9 @@ def _mean_interval(groups: list[_Floats], seed: int, resamples: int, comparisons
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
     wider = _widening(len(groups), comparisons)
     down, up = wider * max(0.0, estimate - float(low)), wider * max(0.0, float(high) - estimate)
-    # processes that differ wildly could pass what a float holds, and infinity is not JSON
-    return Interval(exp(estimate), exp(max(estimate - down, -_LARGEST)), exp(min(estimate + up, _LARGEST)))
+    if down + up > log(WIDEST):
+        return Interval(exp(estimate))
+    return Interval(exp(estimate), exp(estimate - down), exp(estimate + up))
 
 
 def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples: int) -> _Floats:

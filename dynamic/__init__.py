@@ -29,7 +29,7 @@ from dynamic import tapes as _tapes
 from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
-from dynamic.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from dynamic.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from dynamic.gradients import backward, grad_of
 from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
 from dynamic.mode import (
@@ -80,7 +80,8 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "Entry", "Node", "PoolStats", "Tape", "TapeStats", "Tensor", "record", "tape_of", "tape_stats",
-    "backward", "checkpoint", "grad", "grad_of", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp",
+    "backward", "checkpoint", "elementwise_grad", "grad", "grad_of", "hessian", "hvp", "jacobian", "jvp",
+    "value_and_grad", "vjp",
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "batched", "cell", "detect_anomaly", "linalg", "pool",
     "bool", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint8",

@@ -33,6 +33,14 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return transforms.grad(_stepped, f, argnums, has_aux)
 
 
+def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns the derivative of each element of `f`, which works element by element.
+
+    It is the gradient of the sum: where an element of the result depends on several of the argument, these add up.
+    """
+    return grad(transforms.total(f), argnums)
+
+
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`.
 
@@ -95,7 +103,7 @@ def _recorded(
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
     call, seen = Arguments(args, positions), mode.now().recording
-    run = _run if seen else mode.enable_grad()(_run)
+    run: Callable[..., tuple[Any, Any]] = _run if seen else mode.enable_grad()(_run)
     return _taped(call, *run(f, call), retain, seen)
 
 

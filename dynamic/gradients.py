@@ -48,7 +48,10 @@ def backward(
         if leaf is None:
             continue
         if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
-            leaf.grad = wrap(inplace.owned(cotangent, given))
+            if cotangent.base is not None or id(cotangent) in given or not cotangent.flags.writeable:
+                cotangent = inplace.owned(cotangent, given)
+            given.add(id(cotangent))
+            leaf.grad = wrap(cotangent)
         else:
             _deposit(leaf, cotangent, given)
     for tensor in () if inputs is None else _listed(inputs):

@@ -86,19 +86,27 @@ class set_grad_enabled(_Recording):  # noqa: N801  (a context manager, named as 
         self._mode = _kinds[bool(recording), False]
 
 
-class no_grad(_Recording):  # noqa: N801
+class _Bare(_Recording):
+    """Without brackets, as `@no_grad`, it is a decorator too."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        """The block; of a function, that function with such a block around each call."""
+        return cls()(function) if callable(function) else super().__new__(cls)
+
+
+class no_grad(_Bare):  # noqa: N801
     """Record nothing inside the block; also a decorator."""
 
     _mode = _kinds[False, False]
 
 
-class enable_grad(_Recording):  # noqa: N801
+class enable_grad(_Bare):  # noqa: N801
     """Record inside the block, also within `no_grad`; also a decorator."""
 
     _mode = _kinds[True, False]
 
 
-class inference_mode(_Recording):  # noqa: N801
+class inference_mode(_Bare):  # noqa: N801
     """Record nothing inside the block, not even within `enable_grad`; also a decorator.
 
     Tensors made inside are tensors like all others, so that nothing PyTorch forbids of them afterwards is forbidden.

@@ -1,10 +1,12 @@
 """The op library and the graph that both engines share.
 
 Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are recorded) or the symbols of a
-`static` trace (and become nodes): the value decides. Names are the array API standard's.
+`static` trace (and become nodes): the value decides. Names are the array API standard's; those of NumPy that it lacks
+are NumPy's own, so that `import graphs as np` runs programs written for it: docs/numpy.md.
 """
 
 import builtins
+from typing import Any as _Any
 
 from graphs import errors, linalg, optim, tree
 from graphs.custom import custom_op
@@ -37,6 +39,18 @@ def isomorphic(first: Graph, second: Graph) -> builtins.bool:
     from graphs import analysis
 
     return analysis.isomorphic(first, second)
+
+
+_LATER = ("integrate", "special", "stats")
+
+
+def __getattr__(name: str) -> _Any:
+    """What few programs need is loaded when it is asked for; other names are NumPy's, or AttributeError."""
+    import importlib
+
+    if name in _LATER:
+        return importlib.import_module(f"graphs.{name}")
+    return importlib.import_module("graphs.numpy.names").named(name)
 
 
 __all__ = [  # noqa: PLE0604  (_ops is a list of names)

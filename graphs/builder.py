@@ -32,6 +32,7 @@ class Builder:
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
         self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
+        self.general: bool = parent.general if parent else False  # write what no size that is a number makes shorter
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []

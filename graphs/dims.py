@@ -10,9 +10,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, Union
 
-from graphs.errors import ControlFlowError, ShapeError, located
+from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, located
 
 Size: TypeAlias = Union[int, "Dim"]
 Shape: TypeAlias = tuple[Size, ...]
@@ -150,11 +151,9 @@ class Dim:
         return self != 0
 
     def __index__(self) -> int:
-        raise ControlFlowError(
-            located(
-                f"the symbolic dimension {self} has no value while the graph is traced; compile with a number "
-                "there (shapes='exact'), or keep the size symbolic"
-            )
+        raise _refused(
+            f"the symbolic dimension {self} has no value while the graph is traced; compile with a number "
+            "there (shapes='exact'), or keep the size symbolic"
         )
 
     __int__ = __index__
@@ -365,9 +364,20 @@ def _is_natural(atom: Atom) -> bool:
 
 
 def _undecided(left: Size, sign: str, right: Size) -> ControlFlowError:
-    return ControlFlowError(
-        located(
-            f"`{left} {sign} {right}` depends on a symbolic dimension; compile with numbers (shapes='exact'), "
-            "or write the code so that it does not ask"
-        )
+    return _refused(
+        f"`{left} {sign} {right}` depends on a symbolic dimension; compile with numbers (shapes='exact'), "
+        "or write the code so that it does not ask"
     )
+
+
+def _refused(message: str) -> ControlFlowError:
+    """The error, which the graph being traced notes if the user's code asks, so that no `except` hides it."""
+    error = ControlFlowError(located(message))
+    if is_asked_by_user(__file__, _SURFACE):
+        for refuse in refusers:
+            refuse(error)
+    return error
+
+
+_SURFACE = str(Path(__file__).with_name("surface.py"))  # whose methods ask in the user's place
+refusers: list[Callable[[GraphError], None]] = []  # told of each question of the user's that sizes would decide

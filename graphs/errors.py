@@ -72,7 +72,7 @@ class ShapeLimitError(GraphError, RuntimeError):
 
 
 class ShapeLimitWarning(UserWarning):
-    """A jitted function was called with more shapes than it keeps, and compiles again what it has dropped."""
+    """A jitted function was called with many shapes: it has one graph for all of them now, or compiles again."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -96,6 +96,15 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def is_asked_by_user(*between: str) -> bool:
+    """Whether the user's own code has called the functions that run now, in these source files, and none of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    passed = (*_INTERNAL[len(_OURS) :], *between)
+    while frame is not None and (frame.f_code.co_filename == __file__ or frame.f_code.co_filename.startswith(passed)):
+        frame = frame.f_back
+    return frame is not None and not frame.f_code.co_filename.startswith(_OURS)
 
 
 def user_line(start: FrameType | None = None) -> str:

@@ -46,6 +46,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __getattr__(name: str) -> Any:
+    """Names of `numpy.linalg` that the standard lacks are NumPy's own: `norm` has a counterpart, others take arrays."""
+    if name.startswith("_") or not hasattr(np.linalg, name):
+        raise AttributeError(f"graphs.linalg has no {name!r}, and neither has numpy.linalg")
+    return getattr(np.linalg, name)
+
+
 @composite
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
     """A norm of matrices: "fro" (or None), "nuc", 1, -1, 2, -2, inf or -inf, as in NumPy.

@@ -20,10 +20,12 @@ from graphs.errors import ShapeError, located
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import (
+    abs,
     add,
     clip,
     divide,
     equal,
+    greater,
     maximum,
     minimum,
     multiply,
@@ -103,15 +105,11 @@ def adam(
     The step counter `state["count"]` is an int64 array, so that steps share one graph; bias corrections are made in
     float64, as PyTorch makes them. Raises ValueError for negative numbers, and for b1 or b2 outside of [0, 1).
     """
-    _check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay)
-    if not (0 <= b1 < 1 and 0 <= b2 < 1):
-        raise ValueError(f"b1 and b2 are averaging weights from 0 up to, not including, 1; not {b1} and {b2}")
+    _check_adam(learning_rate, b1, b2, eps, weight_decay)
     kept = 1 - learning_rate * weight_decay
     kinds = ("mean", "variance", "largest") if amsgrad else ("mean", "variance")
 
-    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
-        count = add(state["count"], 1)
-        steps = astype(count, np.float64)
+    def at(steps: Array) -> Update:
         rate = divide(learning_rate, subtract(1, pow(b1, steps)))
         scale = sqrt(subtract(1, pow(b2, steps)))
 
@@ -126,13 +124,96 @@ def adam(
                 param = multiply(param, _as(kept, param))
             return subtract(param, multiply(divide(mean, root), _as(rate, param))), mean, variance, *largest
 
-        params, slots = _updated(rule, kinds, gradients, state, params)
-        return params, {"count": count, **slots}
+        return rule
 
-    def init(params: Tree) -> State:
-        return {"count": np.zeros((), np.int64), **_zeros(kinds, params)}
+    return _counting(kinds, at)
 
-    return Optimizer(init, update)
+
+def adamax(
+    learning_rate: float | Array, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0
+) -> Optimizer:
+    """Adamax (Kingma and Ba, 2015): Adam with the largest gradient, which decays, in place of the root of the squares.
+
+    The rate is a number, or a scalar that may be traced; the rest are numbers. Raises ValueError as `adam` does.
+    """
+    _check_adam(learning_rate, b1, b2, eps, weight_decay)
+
+    def at(steps: Array) -> Update:
+        rate = divide(learning_rate, subtract(1, pow(b1, steps)))
+
+        def rule(param: Array, gradient: Array, mean: Array, largest: Array) -> tuple[Array, ...]:
+            if weight_decay:
+                gradient = add(gradient, multiply(param, weight_decay))
+            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            largest = maximum(multiply(largest, b2), add(abs(gradient), eps))
+            return subtract(param, multiply(divide(mean, largest), _as(rate, param))), mean, largest
+
+        return rule
+
+    return _counting(("mean", "largest"), at)
+
+
+def radam(
+    learning_rate: float | Array,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+    *,
+    decoupled: bool = False,
+) -> Optimizer:
+    """RAdam (Liu et al., "On the variance of the adaptive learning rate and beyond", 2020): Adam, rectified.
+
+    While the variance is known from few steps, the step goes along the mean alone. The rate is a number, or a scalar
+    that may be traced; the rest are numbers. Raises ValueError as `adam` does.
+    """
+    _check_adam(learning_rate, b1, b2, eps, weight_decay)
+    longest = 2 / (1 - b2) - 1
+
+    def at(steps: Array) -> Update:
+        left, power = subtract(1, pow(b2, steps)), pow(b2, steps)
+        length = subtract(longest, divide(multiply(multiply(steps, 2), power), left))
+        known, safe = greater(length, 5), maximum(length, 5)
+        share = multiply(multiply(subtract(safe, 4), subtract(safe, 2)), longest)
+        rectified = sqrt(divide(multiply(share, left), multiply(safe, (longest - 4) * (longest - 2))))
+        rate = divide(learning_rate, subtract(1, pow(b1, steps)))
+
+        def rule(param: Array, gradient: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
+            if weight_decay and not decoupled:
+                gradient = add(gradient, multiply(param, weight_decay))
+            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
+            if weight_decay and decoupled:
+                param = multiply(param, _as(1 - learning_rate * weight_decay, param))
+            factor = where(known, divide(_as(rectified, param), add(sqrt(variance), eps)), 1.0)
+            return subtract(param, multiply(multiply(mean, factor), _as(rate, param))), mean, variance
+
+        return rule
+
+    return _counting(("mean", "variance"), at)
+
+
+def adadelta(
+    learning_rate: float | Array = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+) -> Optimizer:
+    """Adadelta (Zeiler, 2012): the gradient times the root of the average squared step over that of its own squares.
+
+    The rate is a number, or a scalar that may be traced; the rest are numbers. Raises ValueError for negative ones,
+    and for a `rho` above 1.
+    """
+    _check_not_negative(learning_rate=learning_rate, rho=rho, eps=eps, weight_decay=weight_decay)
+    if rho > 1:
+        raise ValueError(f"rho is an averaging weight from 0 to 1, not {rho}")
+
+    def rule(param: Array, gradient: Array, squares: Array, steps: Array) -> tuple[Array, ...]:
+        if weight_decay:
+            gradient = add(gradient, multiply(param, weight_decay))
+        squares = add(multiply(squares, rho), multiply(square(gradient), 1 - rho))
+        step = multiply(divide(sqrt(add(steps, eps)), sqrt(add(squares, eps))), gradient)
+        steps = add(multiply(steps, rho), multiply(square(step), 1 - rho))
+        return subtract(param, multiply(step, _as(learning_rate, param))), squares, steps
+
+    return _counting(("square", "steps"), lambda _: rule)
 
 
 def rmsprop(
@@ -239,6 +320,26 @@ def clip_by_value(gradients: Tree, limit: float | Array) -> Tree:
         return clip(leaf, -high, high)
 
     return tree.tree_map(clipped, gradients)
+
+
+def _counting(slots: tuple[str, ...], at: Callable[[Array], Update]) -> Optimizer:
+    """The optimiser whose rule depends on the number of the step, a float64: `at(steps)` is that rule."""
+
+    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+        count = add(state["count"], 1)
+        params, kept = _updated(at(astype(count, np.float64)), slots, gradients, state, params)
+        return params, {"count": count, **kept}
+
+    def init(params: Tree) -> State:
+        return {"count": np.zeros((), np.int64), **_zeros(slots, params)}
+
+    return Optimizer(init, update)
+
+
+def _check_adam(learning_rate: float | Array, b1: float, b2: float, eps: float, weight_decay: float) -> None:
+    _check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay)
+    if not (0 <= b1 < 1 and 0 <= b2 < 1):
+        raise ValueError(f"b1 and b2 are averaging weights from 0 up to, not including, 1; not {b1} and {b2}")
 
 
 def _zeros(slots: tuple[str, ...], params: Tree) -> State:

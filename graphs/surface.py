@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import graphs
-from graphs import numpy_protocol, ops
+from graphs import ops
 from graphs.dims import Shape
 from graphs.errors import ControlFlowError, located
 from graphs.op import Op
@@ -186,7 +186,7 @@ class Surface:
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Two axes swapped."""
-        return numpy_protocol.call_function(np.swapaxes, (self, axis1, axis2), {})
+        return np.swapaxes(self, axis1, axis2)  # type: ignore[call-overload]  # NumPy asks for ours
 
     def astype(self, dtype: npt.DTypeLike) -> Self:
         """The values in another dtype."""
@@ -195,10 +195,14 @@ class Surface:
     # NumPy protocols ----------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_protocol.call_ufunc(ufunc, method, inputs, kwargs)
+        from graphs.numpy import protocol  # loaded when NumPy first asks
+
+        return protocol.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return numpy_protocol.call_function(func, args, kwargs)
+        from graphs.numpy import protocol  # loaded when NumPy first asks
+
+        return protocol.call_function(func, args, kwargs)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The module with the array API standard's functions: `graphs`."""

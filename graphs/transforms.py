@@ -73,6 +73,16 @@ def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool =
     return gradient
 
 
+def total(f: Function) -> Function:
+    """The sum of all elements of what `f` returns: its gradient in an argument is that of each element, added up."""
+
+    @functools.wraps(f)
+    def summed(*args: Any) -> Any:
+        return sum(f(*args))
+
+    return summed
+
+
 def vjp(record: RecordFunction, f: Function, primals: Sequence[Any]) -> tuple[Any, VjpFunction]:
     """The outputs of `f(*primals)`, and the function from their cotangents to those of the primals."""
     outputs, pull = record(f, primals, range(len(primals)))

@@ -5,7 +5,7 @@ from static.call import buckets
 from static.call.compile import compile
 from static.call.define import Graph
 from static.call.executable import Executable, load
-from static.call.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from static.call.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from static.call.jit import Jitted, jit
 from static.convert import plain, why
 from static.trace import (
@@ -24,6 +24,7 @@ __all__ = [
     "buckets",
     "compile",
     "debug",
+    "elementwise_grad",
     "grad",
     "hessian",
     "hvp",

@@ -2,7 +2,7 @@
 
 A cost model of this machine (`calibrate`) prices the graphs of a step, which tracing gives (`structure`): kernels by
 their specs, and what each engine does beside them (`work`) and to memory (`memory`). Nothing of the function itself is
-timed, and it is run only where it branches on values.
+timed, and a function of the user's is never run.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 from compare.advice.calibration import calibrate
 from compare.advice.costs import Costs, load, save
-from compare.advice.prediction import TIE, Advice, weigh
+from compare.advice.prediction import TIE, Advice, refusal, weigh
 from compare.advice.structures import Structure, output_of, structure
 from compare.engines import arms
+from compare.errors import described
 from compare.own.case import case_of
 from compare.workloads.base import Case
+from graphs.errors import GraphError
 
 __all__ = ["TIE", "Advice", "Costs", "advise", "advise_case", "calibrate", "load", "save"]
 
@@ -33,21 +35,31 @@ def advise(
     """Predict which engine wins for `f`, a plain function over graphs ops, called with these inputs in turn.
 
     `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
-    minute, once in a process. Raises InputsError for inputs that cannot be used, and what `f` raises.
+    minute, once in a process. f is traced, on shapes alone, and never run: where the static engine refuses it, as where
+    it branches on values, that is the advice. Raises InputsError for inputs that cannot be used, and what tracing
+    raises for a function that is wrong.
     """
-    case = case_of(f, inputs, gradient, None, output_of)
-    return advise_case(case, costs or _costs())
+    try:
+        case = case_of(f, inputs, gradient, None, output_of)
+        return advise_case(case, costs or _costs(), run=False)
+    except GraphError as error:
+        if not arms.refuses("static-exact", error):
+            raise
+        return refusal(described(error))
 
 
-def advise_case(case: Case, costs: Costs) -> Advice:
-    """The advice for a case: exact shapes, a graph for each structure that its examples have."""
+def advise_case(case: Case, costs: Costs, *, run: bool = True) -> Advice:
+    """The advice for a case: exact shapes, a graph for each structure that its examples have.
+
+    Without `run` its function is traced alone: raises the GraphError of a trace that fails.
+    """
     known: dict[Any, Structure] = {}
     signatures = [arms.signature(example) for example in case.examples]
     chosen = []
     for signature, example in zip(signatures, case.examples, strict=True):
         if signature not in known or case.static_loss is not None:  # a branch may differ where no shape does
             args = (case.params, *example)
-            known[signature] = structure(case.loss, args, case.argnum, case.static_loss)
+            known[signature] = structure(case.loss, args, case.argnum, case.static_loss, run=run)
         chosen.append(known[signature])
     return weigh(chosen, costs, len(set(signatures)))
 

@@ -17,7 +17,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from compare import workloads
-from compare.advice import TIE, Costs, advise_case
+from compare.advice import TIE, Costs, advise_case, scores
 from compare.advice.prediction import winner
 from compare.engines import arms
 from compare.errors import described
@@ -43,7 +43,8 @@ Make = Callable[[], Case]
 class PredictionRow:
     """A prediction and what was measured: `ratio` is the time of dynamic over that of static.
 
-    Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation.
+    Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation. `ops` are
+    those on the tape of a step.
     """
 
     name: str
@@ -53,6 +54,7 @@ class PredictionRow:
     static: tuple[float, float]
     compile: tuple[float, float]
     confidence: float
+    ops: int = 0
 
     def total_ratio(self, calls: int, which: int) -> float:
         """The ratio over so many calls with the compilation, predicted (0) or measured (1)."""
@@ -72,7 +74,8 @@ class PredictionRow:
         """Plain JSON values; the times are predicted, measured."""
         shown = {"predicted_ratio": self.predicted, "measured_ratio": self.ratio, "confidence": self.confidence}
         return {
-            "name": self.name, **shown, "winner": winner(self.predicted), "hit": self.hit if self.called else None,
+            "name": self.name, **shown, "ops": self.ops,
+            "winner": winner(self.predicted), "hit": self.hit if self.called else None,
             "dynamic_seconds": list(self.dynamic), "static_seconds": list(self.static),
             "compile_seconds": list(self.compile),
         }  # fmt: skip
@@ -132,7 +135,7 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     blocks = paired_rounds(calls, BUDGET, Random(name), time.thread_time_ns).steady()
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
     ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
-    if predicted is None or found.static is None:
+    if predicted is None or found.static is None or found.dynamic is None:
         raise ValueError(f"static was predicted to refuse it: {found.refused}")
     count = len(case.examples)
     return PredictionRow(
@@ -143,13 +146,15 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
         static=(found.static.total, min(compiled) / count),
         compile=(found.compile or 0.0, max(0.0, first["static-exact"] - min(compiled))),
         confidence=found.confidence,
+        ops=found.dynamic.count,
     )
 
 
 def summary(rows: list[PredictionRow]) -> dict[str, Any]:
     """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
 
-    `always_static` is what naming static each time would have hit among the same rows.
+    `always_static` is what naming static each time would have hit among the same rows; `scores` are those of
+    `compare.advice.scores`.
     """
     warm = _rate([(one.predicted, one.ratio) for one in rows])
     pairs = {calls: [(one.total_ratio(calls, 0), one.total_ratio(calls, 1)) for one in rows] for calls in CALLS}
@@ -159,6 +164,7 @@ def summary(rows: list[PredictionRow]) -> dict[str, Any]:
         **warm,
         "target": TARGET,
         "met": warm["rate"] is not None and warm["rate"] >= TARGET,
+        "scores": scores.scores(rows),
         "over_calls": {str(calls): _rate(found) for calls, found in pairs.items()},
         "all_calls": _rate([pair for found in pairs.values() for pair in found]),
         "ratio_off_by": _off((one.predicted, one.ratio) for one in rows),

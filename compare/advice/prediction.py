@@ -27,11 +27,12 @@ class Advice:
     `compile` is for all structures among the inputs, `break_even` the calls after which that is paid back: None where
     static is not said to win. `confidence` is the probability that the engine with the smaller time does win, by how
     far predictions of synthetic programs were off. Where static refuses the function, its times are None and `refused`
-    says why. `ran` tells whether the function was run: only where it branches on values.
+    says why; those of dynamic are None as well where nothing was run to know them. `ran` tells whether the function was
+    run: a workload may be, a function of the user's never is.
     """
 
     winner: Winner
-    dynamic: StepSeconds
+    dynamic: StepSeconds | None
     static: StepSeconds | None
     compile: float | None
     compiles: int
@@ -44,15 +45,22 @@ class Advice:
     @property
     def ratio(self) -> float | None:
         """The time of dynamic over that of static."""
-        return None if self.static is None else self.dynamic.total / self.static.total
+        return None if self.static is None or self.dynamic is None else self.dynamic.total / self.static.total
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
     def __str__(self) -> str:
-        reasons = [f"- {reason}" for reason in (*self.reasons, _RAN if self.ran else _TRACED)]
+        reasons = [f"- {reason}" for reason in (*self.reasons, self._looked)]
         return "\n".join(fill(line, 79, subsequent_indent="  ") for line in (self._sentence(), *reasons))
+
+    @property
+    def _looked(self) -> str:
+        """What was done with the function to know this."""
+        if self.ran:
+            return _RAN
+        return _TRACED if self.dynamic is not None else _REFUSED
 
     def _sentence(self) -> str:
         if self.ratio is None:
@@ -68,11 +76,17 @@ class Advice:
 
 
 _TRACED = "your function was traced, not run: these are the costs of its ops, by their shapes"
+_REFUSED = "your function was traced, on shapes alone, and not run; what it takes in dynamic is not predicted"
 _RAN = "your function was run, as it branches on values and only a run tells which ops it takes; no run was timed"
 
 
 def _probability(share: float) -> str:
     return "over 99%" if share > 0.99 else f"{share:.0%}"
+
+
+def refusal(why: str) -> Advice:
+    """The advice on a function that static refuses, and that nothing was run of."""
+    return Advice("dynamic", None, None, None, 0, None, 1.0, (), why)
 
 
 def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:

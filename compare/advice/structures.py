@@ -1,6 +1,7 @@
 """What a step is made of, before anything is timed: its graph in each engine, from tracing alone where that will do.
 
-Where a function branches on values, one run of the dynamic engine says which ops it runs; no clock is read.
+Where a function branches on values, one run of the dynamic engine could say which ops it runs. Workloads are run so,
+and a function of the user's never is: it may be large, and do more than compute.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Structure:
     """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
 
     `traced` are the nodes that are compiled, `trips` is how often loops of unknown length turned, and `ran` whether it
-    took a run of the function to know: only one that branches on values is run.
+    took a run of the function to know: only a workload that branches on values is run.
     """
 
     dynamic: Graph
@@ -62,14 +63,19 @@ def structure(
     args: tuple[Any, ...],
     argnum: int | None,
     static_f: Callable[..., Any] | None = None,
+    *,
+    run: bool = True,
 ) -> Structure:
     """The structure of a step of `f`, with its gradients in `argnum` if that is given.
 
-    `static_f` is the same without control flow on values, for the static engine. Raises what `f` raises.
+    `static_f` is the same without control flow on values, for the static engine. Without `run` f is traced and no more:
+    raises the GraphError of a trace that fails. Raises what `f` raises.
     """
     try:
         traced, reason = static.trace(transformed(static, static_f or f, argnum), *args), None
     except GraphError as error:
+        if not run:
+            raise
         traced, reason = None, described(error)
     ran = traced is None or static_f is not None
     eager = dynamic.record(transformed(dynamic, f, argnum), *args) if traced is None or ran else traced
@@ -80,14 +86,8 @@ def structure(
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The specs of what `f` returns, from its trace; the arrays, from a run, where it branches on values.
-
-    What depends on no argument is None.
-    """
-    try:
-        traced = trace_function(f, args)
-    except GraphError:
-        return transformed(dynamic, f, None)(*args)[0]
+    """The specs of what `f` returns, from its trace; None for what depends on no argument. Raises what that raises."""
+    traced = trace_function(f, args)
     specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
     return tree.unflatten(traced.outputs, specs)
 

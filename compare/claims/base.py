@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from compare.claims.literature import Cited, told
 from compare.records.record import Kind, Record, Records
-from compare.stats import LEAST, Interval
+from compare.stats import LEAST, WIDEST, Interval
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
+OPEN = ("inconclusive", "not measured yet")
+"""The labels of claims that nothing was settled about."""
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
 
-NO_INTERVAL = f"an interval needs {LEAST} processes or more"
+NO_INTERVAL = f"an interval needs {LEAST} processes or more, and ends at most {WIDEST:g} times apart"
 """Why there is none."""
 
 
@@ -69,6 +72,11 @@ class Verdict:
         """Those of the finding, and why some conditions have no verdict."""
         return (*self.finding.reasons, *_without_interval(self.finding))
 
+    @property
+    def literature(self) -> tuple[str, ...]:
+        """Each figure of the literature, and whether the regimes of the finding agree with it."""
+        return told(self.claim.literature, self.finding.regimes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""
         claim, finding = self.claim, self.finding
@@ -88,7 +96,7 @@ class Verdict:
             "measured": claim.measured,
             "rule": claim.rule,
             "reasons": list(self.reasons),
-            "literature": list(claim.literature),
+            "literature": list(self.literature),
             "not_tested": list(claim.not_tested),
         }
 
@@ -116,7 +124,7 @@ class Claim:
     outside: str = ""
     tape: Literal["alone", "partly", "not"] = "not"
     figures: tuple[str, ...] = ()
-    literature: tuple[str, ...] = ()
+    literature: tuple[Cited | str, ...] = ()
     not_tested: tuple[str, ...] = ()
 
     def judge(self, records: Records) -> Verdict:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.claims.evidence import Evidence
-from compare.stats import Interval, geometric_mean
+from compare.stats import WIDEST, Interval, geometric_mean
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:
     """The number of runs from which on `static` has cost less in all than `dynamic`.
 
     `steady` is the ratio static / dynamic once warm. The interval follows from its interval alone: build and first
-    calls are medians.
+    calls are medians. There is none where its ends would lie more than `WIDEST` apart.
     """
     if steady.high >= 1:
         return BreakEven("never" if steady.low > 1 else "cannot tell")
@@ -63,4 +63,4 @@ def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:
         return BreakEven("after", float(behind[-1] + 2)) if behind.size else BreakEven("at once", 1.0)
     gain = [float(dynamic.steady * (1 - r)) for r in (steady.estimate, steady.low, steady.high)]
     runs, low, high = (start + float(gaps[-1]) / saved for saved in gain)
-    return BreakEven("after", runs, low, high)
+    return BreakEven("after", runs, low, high) if high <= WIDEST * low else BreakEven("after", runs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.records.record import Cell, OfArms, Records, grouped, of
 from compare.stats import Interval, geometric_mean, ratio_interval
@@ -125,9 +126,10 @@ def first_run(measured: Any) -> Sequence[float]:
 
 
 def admitted(records: Records) -> set[tuple[Cell, str]]:
-    """The cells and arms for which every parity record says ok: only these count."""
+    """The cells and arms for which every record that compared them says ok: only these count."""
     verdicts: dict[tuple[Cell, str], bool] = {}
-    for record in of(records, Parity):
+    compared = (*of(records, Parity), *(record for record in of(records, Memory) if record.checked))
+    for record in compared:
         for arm, checked in record.arms.items():
             verdicts[record.cell, arm] = verdicts.get((record.cell, arm), True) and checked.status == "ok"
     return {place for place, ok in verdicts.items() if ok}

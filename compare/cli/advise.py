@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
 )
+@click.option("--held-out", is_flag=True, help="Evaluate on programs drawn at random, in place of the workloads.")
 @click.option("--framework", metavar="NAME", help="torch or jax, which the function is written in.")
 @click.option("--mode", help="The mode of the framework that compiles; its first by default.")
 @click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
@@ -39,6 +40,7 @@ def advise(
     *,
     calibration: Path | None,
     evaluate: bool,
+    held_out: bool,
     framework: str | None,
     mode: str | None,
     rows: str | None,
@@ -52,23 +54,24 @@ def advise(
     minutes and once on a machine, and the function is run op by op, once for each call, and not compiled.
 
     A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
-    it: it is not run. Only where it branches on values is it run, untimed, in the dynamic engine to see which way.
+    it, on shapes alone: it is never run. Where the static engine refuses it, as where it branches on values, that is
+    the advice.
     """
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
-    if not evaluate and (rows or only):
-        raise click.UsageError("--rows and --only are for --evaluate")
+    if not evaluate and (rows or only or held_out):
+        raise click.UsageError("--rows, --only and --held-out are for --evaluate")
     if framework:
-        if rows or only or asked["gradient"] is not None:
+        if rows or only or held_out or asked["gradient"] is not None:
             raise click.UsageError(
-                "--rows, --only and --gradient are for graphduel's engines, and not for a --framework"
+                "--rows, --only, --held-out and --gradient are for graphduel's engines, and not for a --framework"
             )
         options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration))
         return
     if mode:
         raise click.UsageError("--mode is for a --framework")
     costs = _costs(calibration)
-    found = _evaluated(costs, rows, only) if function is None else _advised(function, costs, **asked)
+    found = _evaluated(costs, rows, only, held_out=held_out) if function is None else _advised(function, costs, **asked)
     options.written(path, found)
 
 
@@ -136,8 +139,8 @@ def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool 
     return found.to_dict()
 
 
-def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, Any]:
-    from compare.advice import evaluation
+def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
+    from compare.advice import evaluation, heldout
     from compare.own import origin
     from compare.report import tables
     from compare.report.text import counted
@@ -145,7 +148,8 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, An
 
     environment.pin()
     more = evaluation.from_rows(origin.named(rows)) if rows else {}
-    found = evaluation.evaluate({**evaluation.cases(only=only), **more}, costs, progress.reporter())
+    chosen = heldout.cases() if held_out else evaluation.cases(only=only)
+    found = evaluation.evaluate({**chosen, **more}, costs, progress.reporter())
     columns = ("row", "said", "predicted", "measured", "right")
     tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
     for name, why in found["left_out"].items():
@@ -153,7 +157,25 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None) -> dict[str, An
     _say_rate("once warm", found)
     for calls, rate in found["over_calls"].items():
         _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate)
+    _say_scores(found["scores"])
     return found
+
+
+def _say_scores(scores: dict[str, Any]) -> None:
+    """Hits where there is a winner, beside who looks at nothing, by regime, and whether stated odds came true."""
+    if scores["of"]:
+        trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
+        said = f"Of {scores['of']} whose times differ by more than {scores['beyond']:.2f}: right on {scores['hits']}"
+        options.say(f"{said}; {trivial}.")
+    for regime, one in scores["regimes"].items():
+        options.say(f"  {regime}: {one['hits']} of {one['of']}")
+    if scores["brier"] is not None:
+        stated = ", ".join(
+            f"{one['stated']:.0%} came true in {one['happened']:.0%} of {one['rows']}" for one in scores["stated"]
+        )
+        options.say(
+            f"Brier score {scores['brier']:.3f}, of one who says one half 0.25; of what was said with {stated}."
+        )
 
 
 def _say_rate(when: str, rate: dict[str, Any]) -> None:

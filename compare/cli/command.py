@@ -14,6 +14,7 @@ import click
 
 from compare.cli import options
 from compare.cli.advise import advise
+from compare.cli.diff import diff
 from compare.cli.export import export, schema
 from compare.cli.own import compare, plan
 from compare.cli.selftest import selftest
@@ -61,7 +62,7 @@ def graphduel() -> None:
     """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
 
 
-CELLS = options.quick("quick", "Small sizes only, or every size.")
+CELLS = options.quick("quick", "Each regime thinly, or every size.")
 PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
@@ -163,7 +164,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-for command in (advise, compare, export, plan, schema, selftest, shapes):
+for command in (diff, advise, compare, export, plan, schema, selftest, shapes):
     graphduel.add_command(command)
 
 
@@ -215,12 +216,12 @@ def doctor(ctx: click.Context) -> None:
 
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
-    from compare.claims import tape
+    from compare.claims import conditions
     from compare.records.record import of
     from compare.records.runs import Run
     from compare.report import tables
 
-    echo(tape.sentence(records) + "\n")
+    echo("\n".join(conditions.sentences(records)) + "\n")
     tables.judged(verdicts)
     if any(run.settings.get("only") for run in of(records, Run)):
         tables.narrowed(records)
@@ -251,7 +252,7 @@ def _claim(claim: Any) -> list[tuple[str, str]]:
         ("Its opposite", claim.opposite),
         ("Measured", claim.measured),
         ("The rule", claim.rule),
-        *(("Literature", source) for source in claim.literature),
+        *(("Literature", str(source)) for source in claim.literature),
         *(("Not tested", gap) for gap in claim.not_tested),
     ]
 

@@ -24,6 +24,7 @@ from static.call.cache import Stats
 
 PADDING = ("bucket", "pad")
 NATIVE = "native"
+CONVERTED = "converted"
 STATIC = "static-"
 
 
@@ -87,7 +88,7 @@ class JitStep(Step):
 
     function: static.Jitted
 
-    def __init__(self, case: Case, policy: Any, backend: str = "numpy") -> None:
+    def __init__(self, case: Case, policy: Any, backend: str = "numpy", *, convert: bool = False) -> None:
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
@@ -98,6 +99,7 @@ class JitStep(Step):
             buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
             backend=backend,
+            convert=convert,
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
         super().__init__(jitted, case.params, examples, jitted.stats)
@@ -117,8 +119,9 @@ class JitStep(Step):
 
 
 def build(arm: str, case: Case) -> Step:
-    """The training step of an arm: "dynamic", or "static-" and a shape policy, or "native": fixed shapes, machine code.
+    """The training step of an arm: "dynamic", or "static-" and a shape policy, "native" or "converted".
 
+    The last two have fixed shapes: native is machine code, and converted takes the loss with its own control flow.
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
     when the policy does not apply to the case, and whatever the engine refuses with.
     """
@@ -127,6 +130,8 @@ def build(arm: str, case: Case) -> Step:
     policy = arm.removeprefix(STATIC)
     if policy == NATIVE:
         return native(case)
+    if policy == CONVERTED:
+        return converted(case)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
@@ -139,6 +144,12 @@ def native(case: Case) -> Step:
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
     return JitStep(case, "exact", NATIVE) if case.varies else CompiledStep(case, backend=NATIVE)
+
+
+def converted(case: Case) -> Step:
+    """The step of the loss as the dynamic engine runs it, with its control flow converted, a graph for each shape."""
+    plain = replace(case, static_loss=None, scanned=None)
+    return JitStep(plain, "exact", convert=True) if case.varies else CompiledStep(plain, convert=True)
 
 
 def alone(case: Case) -> Case:

@@ -41,8 +41,8 @@ def compare(
 
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
     gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.
-    `modes` are "dynamic", "static" (that is "static-exact"), "static-symbolic", "static-bucket", "static-pad" and
-    "static-native" (machine code).
+    `modes` are "dynamic", "static" (that is "static-exact"), "static-symbolic", "static-bucket", "static-pad",
+    "static-native" (machine code) and "static-converted" (f with its own control flow converted).
     `dims` names the axes that vary, per argument as `static.jit` takes them; None finds them in the inputs.
 
     `processes` fresh workers measure, for at most about `seconds` of steady state each; 0 measures in this process.

@@ -20,7 +20,7 @@ from graphs import tree
 from graphs.spec import TensorSpec
 
 MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
-KNOWN = (*MODES, "static-native")  # the last has other kernels than the rest
+KNOWN = (*MODES, "static-native", "static-converted")  # other kernels than the rest, and control flow converted
 
 Examples = tuple[Example, ...]
 OutputOf = Callable[[Callable[..., Any], Example], Any]

@@ -1,11 +1,11 @@
-"""What a function does besides its result: it prints, draws random numbers, changes globals or its arguments.
+"""What a function does besides its result: it prints, draws random numbers, changes globals, its arguments or files.
 
 The dynamic engine runs the function's Python on every call, the static one only when it traces. What Python does
 besides the result is then done by one engine alone, and a comparison of their times says nothing. So the function is
 run once, and what its code can reach is looked at before and after; where something has changed, it is run again, line
 by line, for the line that did it. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
 
-Not found: what is written past `sys.stdout` and `sys.stderr`, as to files, and changes inside objects of libraries.
+Not found: what is written to a descriptor by its number (`os.write(1, ...)`), and changes inside objects of libraries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import dynamic
 from compare.engines import arms
 from compare.errors import EffectsError
-from compare.own import reach
+from compare.own import reach, traffic
 from compare.own.reach import fingerprint
 from graphs import tree
 from graphs.errors import is_internal
@@ -155,7 +155,8 @@ class _Ear(io.TextIOBase):
 @contextmanager
 def _listening(heard: list[SideEffect]) -> Iterator[None]:
     out, err = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard)
-    with redirect_stdout(out), redirect_stderr(err):
+    outside = traffic.overheard(lambda what, line: heard.append(SideEffect(what, line)))
+    with redirect_stdout(out), redirect_stderr(err), outside:
         yield
 
 

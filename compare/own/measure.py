@@ -23,7 +23,7 @@ from compare.own import bundle
 from compare.own.origin import origin_of
 from compare.records.record import OfArms, Record
 from compare.records.runs import Bare, Failure, Setting, error_of
-from compare.run import environment
+from compare.run import environment, layout
 from compare.run.gate import sorted_out
 from compare.run.job import Job
 from compare.run.processes import run_job
@@ -34,6 +34,7 @@ from compare.run.worker import failure
 from compare.workloads.base import Case
 
 TIMEOUT = 900.0
+HERE = "one process, built anew each time"
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
@@ -103,6 +104,7 @@ class _Here:
         if job.kind == "environment":
             return Bare(environment=environment.environment())
         try:
+            layout.moved(job)
             with _pinned():
                 return self._time(job) if job.kind == "time" else self._memory(job)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
@@ -145,7 +147,7 @@ def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) ->
         "preset": OWN,
         "seed": what.seed,
         "only": None,
-        "where": "fresh workers" if what.source else "one process, built anew each time",
+        "where": "fresh workers" if what.source else HERE,
         "function": what.workload,
         "inputs": len(case.examples),
         "gradient": case.argnum is not None,

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from compare.claims import tape
+from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.record import of
 from compare.records.runs import Failure, Run
@@ -15,6 +16,10 @@ from compare.report import text
 
 COLUMNS = ("mode", "a call, warm", "of dynamic's time", "one run from nothing", "compiles", "memory")
 WIDTH = 100
+ONE_PROCESS = (
+    "intervals: they cover this one process and no other, in which memory may lie otherwise; a function that a file "
+    "has by name can be measured in fresh ones"
+)
 
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
 
@@ -57,12 +62,13 @@ def plain(result: Measured) -> str:
 
 
 def notes_of(result: Measured) -> list[str]:
-    """That the tape ran in Python, effects that were allowed, why modes were not timed, and what failed meanwhile."""
+    """That all ran in one process or in Python, effects allowed, why modes were not timed, and what failed."""
     refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
     where = tape.in_python(result.records)
     slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
     effects = [f"besides its result, {result.name} {effect}" for effect in _settings(result).get("effects", ())]
-    return [*slow, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
+    alone = [ONE_PROCESS] if _settings(result)["where"] == HERE else []
+    return [*slow, *alone, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
 
 
 def _settings(result: Measured) -> Mapping[str, Any]:

@@ -67,7 +67,11 @@ class Blas(Struct):
 
 
 class Environment(Struct):
-    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell."""
+    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell.
+
+    `power` is "mains" or "battery"; null also where there is no battery. `layout` are the bytes by which a worker's
+    heap and environment were moved (`compare.run.layout`).
+    """
 
     cpu: str | None = None
     cores: int | None = None
@@ -89,6 +93,8 @@ class Environment(Struct):
     tape: Literal["compiled", "python"] | None = None
     gpu: str | None = None
     load: float | None = None
+    power: str | None = None
+    layout: tuple[int, int] | None = None
 
 
 class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
@@ -169,12 +175,14 @@ class Kind(NamedTuple):
     """A kind of record, as the claim or instrument that it belongs to registers it.
 
     `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
-    `by_arm` each arm has a process of its own.
+    `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs may run side by side on the cores that
+    there are.
     """
 
     type: type[Record]
     measure: str = ""
     by_arm: bool = False
+    timed: bool = True
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ def write(directory: Path, records: Records, judged: Iterable[Verdict], outside:
 
     What a run did not measure is said in the report.
     """
-    from compare.claims import tape
+    from compare.claims import conditions
     from compare.records.files import write_atomic
     from compare.report import frameworks, html, markdown, plots, summary, verdicts
     from compare.report.assemble import assemble
@@ -33,7 +33,7 @@ def write(directory: Path, records: Records, judged: Iterable[Verdict], outside:
         found,
         list(map(verdicts.printed, judged)),
         pictures,
-        tape.sentence(records),
+        " ".join(conditions.sentences(records)),
         frameworks.section(outside),
     )
     return [

@@ -2,16 +2,17 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from compare.claims import regimes
 from compare.claims.c2_gradients.schema import Gradients
 from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import OfArms, Records, of
+from compare.records.record import Cell, OfArms, Records, of
 from compare.records.runs import Failure, Run
 from compare.report import text, verdicts
 from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
@@ -33,16 +34,16 @@ def assemble(
     summary: Summary,
     found: Sequence[PageVerdict],
     pictures: Sequence[Picture],
-    tape: str,
+    conditions: str,
     frameworks: Frameworks | None = None,
 ) -> Page:
-    """The page of the run directory `name`; `tape` says which tape ran."""
+    """The page of the run directory `name`; `conditions` says under which it was measured."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
     return Page(
         title=_TITLE,
-        subtitle=f"{_subtitle(name, run)} {tape}",
-        headline=(verdicts.headline(found), _speed(summary.ratios)),
+        subtitle=f"{_subtitle(name, run)} {conditions}",
+        headline=(verdicts.headline(found), _speed(summary.ratios, regimes.places(records))),
         verdicts=tuple(found),
         pictures=tuple(pictures),
         frameworks=frameworks,
@@ -62,17 +63,22 @@ def _subtitle(name: str, run: Run | None) -> str:
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
 
 
-def _speed(ratios: Sequence[Ratio]) -> str:
-    """How many cells the best static arm wins, ties and loses."""
-    best: dict[Any, Ratio] = {}
+def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
+    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
+    best: dict[Cell, Ratio] = {}
     for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
         best.setdefault(ratio.cell, ratio)
     if not best:
         return "No steady-state time of dynamic and of a static arm can be compared in this run."
-    found = Counter(ratio.words for ratio in best.values())
-    parts = [f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]]
-    cells = f"over {text.counted(len(best), 'cell')} (workload and size)"
-    return f"Once warm, the best static arm against dynamic, {cells}: {text.listed(parts)}."
+    large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
+    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
+    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
+    return f"Once warm, the best static arm against dynamic, {of_large}{of_all}."
+
+
+def _won(ratios: Iterable[Ratio]) -> str:
+    found = Counter(ratio.words for ratio in ratios)
+    return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
 
 
 def _parity_notes(records: Records) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def printed(judged: Verdict) -> PageVerdict:
         strongest=tuple(_strongest(finding.regimes, unit)),
         reasons=judged.reasons,
         not_tested=claim.not_tested,
-        literature=claim.literature,
+        literature=judged.literature,
     )
 
 
@@ -79,7 +79,7 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
         return ""
     shown = text.quantity(value, unit)
     if interval is None or not interval.known:
-        return f"{shown} (no interval)" if word == "inconclusive" else shown
+        return f"{shown} (no interval)" if interval or word == "inconclusive" else shown
     ends = text.quantity(interval.low, unit), text.quantity(interval.high, unit)
     bounds = text.interval(interval.low, interval.high)
     return f"{shown} {bounds if unit in text.RATIO_UNITS else '[' + ', '.join(ends) + ']'}"

@@ -17,6 +17,7 @@ import numpy as np
 
 from compare.records.record import Blas, Environment
 from compare.records.runs import Bare
+from compare.run import start
 from compare.run.job import Job
 
 THREAD_VARIABLES = (
@@ -66,6 +67,8 @@ def environment() -> Environment:
         gc=GC_POLICY,
         tape="compiled" if tapes.is_compiled() else "python",
         load=load(),
+        power=power(),
+        layout=start.layout(),
     )
 
 
@@ -104,6 +107,19 @@ def limit_memory(most: int) -> None:
 def load() -> float | None:
     """The processes that ran or waited, a mean over the last minute; None where the system does not tell."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def power() -> str | None:
+    """What feeds the machine, "mains" or "battery"; None where it has no battery, or does not tell."""
+    import psutil
+
+    try:
+        battery = psutil.sensors_battery()
+    except (AttributeError, OSError, NotImplementedError):  # not everywhere
+        return None
+    if battery is None or battery.power_plugged is None:
+        return None
+    return "mains" if battery.power_plugged else "battery"
 
 
 def affinity() -> list[int] | None:

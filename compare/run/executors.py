@@ -60,7 +60,7 @@ class Pool:
 
 def measured(execute: Execute, job: Job, timeout: float) -> Record:
     """The record of a job, with the host it was measured on: runs there."""
-    record = _by_arm(execute, job, timeout) if KINDS[job.kind].by_arm else execute(job, timeout)
+    record = _by_arm(execute, job, timeout) if KINDS[job.kind].by_arm and not job.thin else execute(job, timeout)
     record.host = record.host or machines.label()
     return record
 

@@ -37,7 +37,8 @@ class Job:
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
     cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
     measured. `asked` is what a user asks about a function in a framework (`compare.frameworks.own`), and `variables`
-    are those of the environment that its worker starts with.
+    are those of the environment that its worker starts with. A `thin` job takes so many examples of a stream
+    (`compare.instruments.thin`), and counts the memory of all arms in one process; 0 is a whole one.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Job:
     budget: Budget = field(default_factory=Budget)
     memory: int = 0
     lane: int = 0
+    thin: int = 0
     examples: tuple[int, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)

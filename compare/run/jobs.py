@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import product, starmap
 from math import inf
 
 from compare import workloads
@@ -13,7 +14,7 @@ from compare.errors import UnknownNameError
 from compare.instruments import INSTRUMENTS
 from compare.records.record import Cell
 from compare.run.job import Job
-from compare.run.settings import Settings
+from compare.run.settings import Beyond, Settings
 
 
 def cells(settings: Settings) -> list[Cell]:
@@ -66,6 +67,36 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[tuple[Cell, Job]
 def memory_job(cell: Cell, settings: Settings) -> Job:
     """The memory pass of a cell; it is split into one process per arm where it is run."""
     return settings.job("memory", cell)
+
+
+def beyond_parity(settings: Settings) -> list[Job]:
+    """The gate of the cells of further sizes that are timed."""
+    beyond = _beyond(settings)
+    return [replace(parity_job(cell, settings), thin=beyond.examples) for cell in beyond.timed]
+
+
+def beyond_times(settings: Settings) -> Iterator[tuple[Cell, Job]]:
+    """The cells of further sizes that are timed, process after process."""
+    beyond = _beyond(settings)
+    for process, cell in product(range(settings.processes), beyond.timed):
+        yield cell, replace(settings.job("time", cell, process, beyond.budget), thin=beyond.examples)
+
+
+def beyond_counts(settings: Settings) -> list[Job]:
+    """The memory of further sizes, each cell checked and counted in one process."""
+    beyond = _beyond(settings)
+    left = {*settings.limits.leaves_out, *beyond.leaves_out}
+    named = [name for name in workloads.WORKLOADS if name in workloads.names() and name not in left]
+    cells = dict.fromkeys((*starmap(Cell, product(named, beyond.sizes)), *beyond.timed))
+    return [replace(memory_job(cell, settings), thin=beyond.examples) for cell in cells]
+
+
+def _beyond(settings: Settings) -> Beyond:
+    """What is measured beyond the sizes of the run, and nothing where only some cells are asked for."""
+    beyond = settings.limits.beyond
+    if beyond is None or settings.only is not None:
+        return Beyond()
+    return replace(beyond, timed=tuple(cell for cell in beyond.timed if cell.workload in workloads.names()))
 
 
 def _selected(cell: Cell, settings: Settings) -> bool:

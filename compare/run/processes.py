@@ -14,7 +14,7 @@ from pathlib import Path
 from compare.errors import OverrunError, ResultsError, WorkerError
 from compare.records.record import Record
 from compare.records.results import parsed
-from compare.run import product, start
+from compare.run import layout, product, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.job import Job
 from compare.run.worker import failure
@@ -55,11 +55,12 @@ def ask(job: Job, timeout: float) -> Record:
 
 
 def worker_environment(job: Job) -> dict[str, str]:
-    """This process's variables, with one thread for BLAS and a fixed hash seed, and those of the job."""
+    """This process's variables, with one thread for BLAS, a fixed hash seed and a layout, and those of the job."""
     return {
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, "1"),
         "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
+        **layout.variable(job),
         **job.variables,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
@@ -64,6 +64,21 @@ class Closer:
 
 
 @dataclass(frozen=True)
+class Beyond:
+    """What a thin run measures of sizes beyond its own, so that it speaks for every regime (`compare.claims.regimes`).
+
+    Each workload of the run but some is counted at the further `sizes`, and so are the cells that are timed. For each
+    kind of workload one `timed` cell at least has steps of 1 MiB and more: so many `examples` of its stream.
+    """
+
+    sizes: tuple[str, ...] = ()
+    leaves_out: tuple[str, ...] = ()
+    timed: tuple[Cell, ...] = ()
+    examples: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True)
 class OutsideSettings:
     """What is measured of frameworks: the cells of the run but some, and workloads added to them, in so many processes.
 
@@ -86,8 +101,9 @@ class Preset:
     """How much a run measures: sizes, worker processes per cell, how long each.
 
     A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
-    rounds of all cells may take together, on top of what each cell must. `leaves_out` names workloads that are measured
-    only when asked for. `timeout` ends a stuck worker, and `memory` is how many bytes one may take.
+    rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
+    `leaves_out` names workloads that are measured only when asked for. `timeout` ends a stuck worker, and `memory` is
+    how many bytes one may take.
     """
 
     sizes: tuple[str, ...]
@@ -101,12 +117,13 @@ class Preset:
     closer: Closer
     outside: OutsideSettings
     leaves_out: tuple[str, ...] = ()
+    beyond: Beyond | None = None
     memory: int = 8 * GIB
 
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=30, more_seconds=10, timeout=90,
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=26, more_seconds=8, timeout=90,
         tables=Tables(
             (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
             "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,
@@ -121,6 +138,14 @@ PRESETS: Mapping[str, Preset] = {
         ),
         leaves_out=(
             "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
+        ),
+        beyond=Beyond(
+            ("medium", "large"), ("big_matmul",),
+            (
+                Cell("elementwise_chain", "medium"), Cell("mlp_digits", "large"), Cell("encoder_text", "large"),
+                Cell("branch_on_sum", "large"), Cell("fixed_point", "large"),
+            ),
+            examples=5, budget=Budget(rounds=6, least=4, seconds=0.6),
         ),
     ),
     "full": Preset(

@@ -20,6 +20,7 @@ from compare.frameworks.outside import stage as outside
 from compare.instruments.parity.schema import Parity
 from compare.records import journal, results
 from compare.records.journal import Journal
+from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record, of
 from compare.records.runs import Failure, Run, error_of
 from compare.run import gate, jobs
@@ -31,6 +32,9 @@ from compare.run.settings import OWN, Settings
 
 if TYPE_CHECKING:
     from compare.claims import Verdict
+
+MOST_AT_ONCE = 4
+"""As many jobs run side by side where no clock is read: gates, some checks, and what is counted."""
 
 
 @dataclass(frozen=True)
@@ -131,17 +135,24 @@ def _judge(records: list[Record], python_tape: bool) -> list[Verdict]:
 
 def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     records, checks = runner.journal.records, jobs.check_jobs(settings)
-    timings, tables = list(jobs.time_jobs(chosen, settings)), jobs.table_jobs(settings)
+    timings = [*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)]
+    tables, counts = jobs.table_jobs(settings), jobs.beyond_counts(settings)
     closer = jobs.closer_jobs(chosen, settings)
-    runner.reporter.pace.total = len(checks) + 2 * len(chosen) + len(timings) + len(tables) + len(closer)
+    gates = [*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)]
+    parts: tuple[list[Any], ...] = (checks, gates, chosen, timings, tables, counts, closer)
+    runner.reporter.pace.total = sum(map(len, parts))
     runner.header(settings.to_dict())
-    runner.jobs((job, {}) for job in (*checks, *(jobs.parity_job(cell, settings) for cell in chosen)))
+    runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
+    with runner.side_by_side(MOST_AT_ONCE) as several:
+        several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
     runner.jobs(gate.admitted(records, cell, job) for cell, job in timings)
     runner.jobs((job, {}) for job in tables)
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
         runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
-    runner.jobs(gate.admitted(records, cell, jobs.memory_job(cell, settings)) for cell in chosen)
+    with runner.side_by_side(MOST_AT_ONCE) as several:
+        several.jobs(gate.admitted(records, cell, jobs.memory_job(cell, settings)) for cell in chosen)
+        several.jobs((job, {}) for job in counts)
     runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
 
 

@@ -1,9 +1,13 @@
 """How a worker starts, by `python -P .../compare/run/start.py`: nothing in the current folder is imported.
 
+Before anything else it takes a block of memory, so that what follows lies where it lies by chance
+(`compare.run.layout`).
+
 `-P` keeps the current folder, and the folder of this file, off the path. The four packages are then looked for beside
 the one that this file is in, and nowhere else: whatever else is on the path cannot hide them.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -11,6 +15,8 @@ from pathlib import Path
 from runpy import run_module
 from types import ModuleType
 
+LAYOUT = "GRAPHDUEL_LAYOUT"
+"""The variable with a worker's layout: the bytes of its first block, a colon, and a filler of any length."""
 PACKAGES = ("graphs", "static", "dynamic", "compare")
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 
@@ -30,7 +36,14 @@ def keep_to_home() -> None:
         sys.meta_path.insert(0, PackageFinder)
 
 
+def layout() -> tuple[int, int] | None:
+    """The bytes of a worker's first block, and of the filler of its environment; None where it has no layout."""
+    heap, colon, filler = os.environ.get(LAYOUT, "").partition(":")
+    return (int(heap), len(filler)) if colon else None
+
+
 if __name__ == "__main__":
+    _kept = bytearray((layout() or (0, 0))[0])
     keep_to_home()
 
     run_module("compare.run.worker", run_name="__main__")

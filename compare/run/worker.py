@@ -23,7 +23,7 @@ from compare.records.kinds import KINDS
 from compare.records.record import Record
 from compare.records.results import encoded
 from compare.records.runs import Failure
-from compare.run import device, environment, product
+from compare.run import device, environment, layout, product
 from compare.run.job import Job
 
 
@@ -52,6 +52,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         measure = handler(job)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
+        layout.moved(job)
         record = measure()
     except MemoryError as error:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")

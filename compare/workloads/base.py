@@ -27,7 +27,8 @@ class Case:
                  example. The harness passes `mask = ones(length, bool)`; padding extends it with False.
                  None when the workload cannot be padded.
     dims         the varying axes of `(params, *example)` as `static.jit` takes them, e.g. `(None, ("T",))`
-    static_loss  the loss rewritten without Python control flow on values; None where `loss` has none
+    static_loss  the loss rewritten without Python control flow on values, for a trace that does not convert it;
+                 None where `loss` has none
     scanned      the loss with its loop over a varying axis as `graphs.scan`, so that one graph with a symbolic size
                  serves every length; None where there is no such loop
     argnum       the argument of `(params, *example)` whose gradients a step takes; None for the output alone
@@ -62,7 +63,8 @@ class Workload:
     """A case at each of several sizes, what it shows, and which engine should win if theory is right.
 
     sizes     small, medium, large -> the keyword arguments of `make`
-    policies  the static shape policies that apply: "exact" where shapes are fixed
+    policies  the static shape policies that apply: "exact" where shapes are fixed, "converted" where the loss has
+              control flow on values that the static engine converts
     """
 
     name: str

@@ -13,8 +13,12 @@ NEGATIVE = (-3.0, -2.0, -1.0)
 
 
 def branch(x: Array) -> Array:
-    """The branch in ordinary Python, which looks at the sum and computes one side: f[N] -> f[N]."""
-    return x * 2 if graphs.sum(x) > 0 else x - 2
+    """The branch in ordinary Python, as articles write it: it looks at the sum and computes one side, f[N] -> f[N]."""
+    if graphs.sum(x) > 0:
+        y = x * 2
+    else:
+        y = x - 2
+    return y
 
 
 def select(x: Array) -> Array:
@@ -28,7 +32,7 @@ def loss(params: dict[str, Array], x: Array) -> Array:
 
 
 def static_loss(params: dict[str, Array], x: Array) -> Array:
-    """The same sum, as a graph that does not know the values can say it."""
+    """The same sum, as a graph that is traced and not converted can say it."""
     return graphs.sum(select(x + params["offset"]))
 
 
@@ -46,4 +50,5 @@ WORKLOAD = Workload(
     expect="open",
     sizes={"small": {"repeats": 1}, "medium": {"repeats": 10_000}, "large": {"repeats": 1_000_000}},
     make=make,
+    policies=("exact", "converted"),
 )

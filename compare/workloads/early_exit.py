@@ -91,4 +91,5 @@ WORKLOAD = Workload(
         "large": {"width": 512, "blocks": 8, "digits": 24},
     },
     make=make,
+    policies=("exact", "converted"),
 )

@@ -69,4 +69,5 @@ WORKLOAD = Workload(
         "large": {"width": 256, "batch": 128, "examples": 24},
     },
     make=make,
+    policies=("exact", "converted"),
 )

@@ -34,4 +34,6 @@ __all__ = [  # noqa: PLE0604  (lists of names)
 
 
 def __getattr__(name: str) -> object:
+    if name.startswith("Lazy"):
+        raise AttributeError(f"nn has no {name!r}: layers are made with their sizes; use {name[4:]}, and give them")
     raise AttributeError(f"nn has no {name!r}; docs/torch.md lists what is there")

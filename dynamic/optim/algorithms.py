@@ -7,7 +7,7 @@ from typing import Any, Never
 from dynamic.optim.optimizer import Group, Optimizer, options
 from graphs import optim
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "RAdam", "RMSprop"]
 
 Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
 
@@ -98,6 +98,93 @@ class AdamW(Adam):
         **more: Any,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **more)
+
+
+class Adamax(Optimizer):
+    """Adam with the largest gradient, which decays, in place of the root of the squares."""
+
+    slots = {"mean": "exp_avg", "largest": "exp_inf"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: Unused = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        options("Adamax", {"differentiable": differentiable})
+        given = {"lr": _check(lr), "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**given, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.adamax(*numbers)
+
+
+class RAdam(Optimizer):
+    """Adam that goes along the mean alone while few steps tell of the variance."""
+
+    slots = {"mean": "exp_avg", "variance": "exp_avg_sq"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: Unused = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("RAdam", {"differentiable": differentiable})
+        given = {"lr": _check(lr), "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, {**given, "decoupled_weight_decay": decoupled_weight_decay})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.radam(*numbers, decoupled=group["decoupled_weight_decay"])
+
+
+class Adadelta(Optimizer):
+    """The gradient scaled by the sizes of earlier steps and gradients."""
+
+    slots = {"square": "square_avg", "steps": "acc_delta"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: Unused = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("Adadelta", {"differentiable": differentiable})
+        given = {"lr": _check(lr), "rho": rho, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**given, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"])
 
 
 class RMSprop(Optimizer):

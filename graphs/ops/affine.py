@@ -12,7 +12,7 @@ from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import add
-from graphs.ops.linalg import matmul, matrix_product, rows, transposed
+from graphs.ops.linalg import BLAS, SMALL, matmul, matrix_product, rows, transposed
 from graphs.ops.movement import reshape
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand
@@ -25,6 +25,11 @@ def _linear(x: Array, weight: Array, bias: Array, *, out: Array = None) -> Array
     """x @ weight.T + bias: f[..., n], f[m, n], f[m] -> f[..., m]."""
     if bias.shape != weight.shape[:1]:  # NumPy would broadcast it, and its gradient would have another shape
         raise ShapeError("the bias has one element for each row of the weight; reshape it")
+    kind = x.dtype
+    plain = out is None and x.ndim == 2 and kind is weight.dtype is bias.dtype and kind.num in BLAS
+    if plain and len(x) * len(weight) <= SMALL:
+        product = x.dot(weight.T)  # as `matrix_product` has it, in one call less
+        return np.add(product, bias, product)
     if x.ndim > 2:  # the rows of all matrices at once: for one product, since BLAS takes half as long again for many
         product = matrix_product(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), weight.T)
         return np.add(product.reshape(*x.shape[:-1], len(weight)), bias, out)

@@ -122,7 +122,7 @@ def empty_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
     return zeros_like(x, dtype, device)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType = None, device: Any = None) -> Array:
+def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: DType = None, device: Any = None) -> Array:
     """Ones on the k-th diagonal, zeros elsewhere."""
     check_device(device)
     return _held("eye", np.eye(n_rows, n_cols, k, dtype=dtype or np.float64))

@@ -106,14 +106,14 @@ def matrix_product(x: Array, y: Array, out: Array = None) -> Array:
     """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
     # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices. A
     # large result it would clear before it is written.
-    blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in _BLAS
+    blas = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.num in BLAS
     if blas and x.shape[0] * y.shape[1] <= SMALL and (out is None or out.flags.c_contiguous):
         return x.dot(y, out)
     return np.matmul(x, y, out=out)
 
 
 SMALL = 1 << 13  # elements of a product
-_BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
+BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 
 
 matmul: Op = Op(
@@ -133,7 +133,7 @@ matmul: Op = Op(
 
 
 @composite
-def tensordot(x1: Array, x2: Array, /, *, axes: int | Sequence[int | Sequence[int]] = 2) -> Array:
+def tensordot(x1: Array, x2: Array, /, axes: int | Sequence[int | Sequence[int]] = 2) -> Array:
     """Products summed over axes of x1 paired with axes of x2: the last and first `axes`, or two sequences of axes."""
     x1, x2 = as_operand(x1), as_operand(x2)
     first, second = _paired_axes(len(shape_of(x1)), len(shape_of(x2)), axes)
@@ -178,7 +178,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 @composite
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+def diagonal(x: Array, /, offset: int = 0) -> Array:
     """The diagonal of the last two axes as one, a view; offset > 0 lies above the main diagonal."""
     rows, columns = last_two(shape_of(x))
     if isinstance(rows, int) and isinstance(columns, int):
@@ -193,7 +193,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
 
 
 @composite
-def trace(x: Array, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Array:
+def trace(x: Array, /, offset: int = 0, *, dtype: npt.DTypeLike | None = None) -> Array:
     """The sum of a diagonal of the last two axes, in `dtype`."""
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 

@@ -103,14 +103,14 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
 
 
 @composite
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: Array, /, k: int = 0) -> Array:
     """The last two axes with zeros above the k-th diagonal (k > 0 lies above the main one)."""
     rows, columns = _positions(x)
     return where(less_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))
 
 
 @composite
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: Array, /, k: int = 0) -> Array:
     """The last two axes with zeros below the k-th diagonal (k > 0 lies above the main one)."""
     rows, columns = _positions(x)
     return where(greater_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))

@@ -321,12 +321,18 @@ def cast(g: Array, dtype: Any) -> Array:
     return g if dtype_of(g) == dtype else astype(g, dtype)
 
 
+def _prepare_identity(x: Any, /) -> Prepared:
+    if type(x) is int:  # as NumPy's function of that name takes it
+        raise ShapeError(f"copies an array, and {x} is none; use eye({x}) for a matrix with ones on its diagonal")
+    return one(x)
+
+
 identity: Op = movement(
     "identity",
     lambda x, *, out=None: np.array(x) if out is None else stored(x, out),
     lambda x: x,
     lambda g: g,
-    prepare=one,
+    prepare=_prepare_identity,
     doc="A copy of the values. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
 )
 stop_gradient: Op = movement(

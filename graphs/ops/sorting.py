@@ -113,7 +113,7 @@ searchsorted: Op = Op(
 
 
 @composite
-def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not zero (or not False)."""
     axes = positive_axes(axis, len(shape_of(x)))
     return sum(not_equal(x, np.zeros((), dtype_of(x))), axis=axes, keepdims=keepdims)

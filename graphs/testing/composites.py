@@ -42,7 +42,7 @@ def _definite(v: Values) -> Given:
 
 
 _KEY = ops.random_key(0)
-_ACTIVATIONS = ("elu", "gelu", "leaky_relu", "logsumexp", "silu", "softplus")
+_ACTIVATIONS = ("digamma", "elu", "gelu", "leaky_relu", "logsumexp", "silu", "softplus")
 _STATISTICS = ("std", "var", "vector_norm", "count_nonzero", "diff", "tril", "triu", "batch_statistics")
 _WHOLE = ("argwhere", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 _LIKE = ("empty_like", "ones_like", "zeros_like", "asarray", "finfo", "result_type")

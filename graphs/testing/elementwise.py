@@ -44,6 +44,14 @@ def _above_one(values: Values, shape: Sizes) -> Array:
     return np.asarray(values.positive(shape) + 1)
 
 
+def _counts(values: Values, shape: Sizes) -> Array:
+    return values.ints(shape, 1, 5)
+
+
+def _shares(values: Values, shape: Sizes) -> Array:
+    return np.asarray(values.positive(shape) / 2.2)
+
+
 def _shifts(values: Values, shape: Sizes) -> Array:
     return values.ints(shape, 0, 8)
 
@@ -52,6 +60,11 @@ _DOMAINS: dict[str, tuple[Domain, ...]] = {
     **dict.fromkeys(("log", "log2", "log10", "sqrt"), (Values.positive,)),
     **dict.fromkeys(("asin", "acos", "atanh"), (Values.unit,)),
     "acosh": (_above_one,),
+    "betainc": (_counts, _counts, _shares),
+    "gammainc": (_counts, Values.positive),
+    "gammaincc": (_counts, Values.positive),
+    "polygamma": (_counts, Values.real),
+    "stdtr": (_counts, Values.real),
     "log1p": (Values.above_minus_one,),
     **{f"bitwise_{side}_shift": (Values.ints, _shifts) for side in ("left", "right")},
     "pow": (Values.positive, Values.real),

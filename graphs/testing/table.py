@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from graphs import linalg, numpy_functions, ops
+from graphs import linalg, ops
+from graphs.numpy import functions as numpy_functions
 from graphs.op import Op
 from graphs.testing import standard, traits
 from graphs.testing.traits import Engines, SampleCall

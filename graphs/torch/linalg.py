@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphs import linalg, numpy_linalg, ops
+from graphs import linalg, ops
 from graphs.linalg import (
     cholesky,
     det,
@@ -20,6 +20,7 @@ from graphs.linalg import (
     svd,
     svdvals,
 )
+from graphs.numpy import linalg as numpy_linalg
 from graphs.ops.shapes import shape_of
 from graphs.torch.words import axis_words
 

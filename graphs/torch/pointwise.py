@@ -36,6 +36,7 @@ __all__ = [
     "cos",
     "cosh",
     "deg2rad",
+    "digamma",
     "erf",
     "erfc",
     "exp",
@@ -44,6 +45,7 @@ __all__ = [
     "fix",
     "floor",
     "frac",
+    "lgamma",
     "log",
     "log1p",
     "log2",
@@ -52,6 +54,7 @@ __all__ = [
     "nan_to_num",
     "neg",
     "negative",
+    "polygamma",
     "positive",
     "rad2deg",
     "reciprocal",
@@ -146,6 +149,15 @@ cosh = of_floats(ops.cosh)
 erf = of_floats(ops.erf)
 erfc = of_floats(ops.erfc)
 exp = of_floats(ops.exp)
+lgamma = of_floats(ops.gammaln)
+digamma = of_floats(ops.digamma)
+
+
+def polygamma(n: Any, input: Any) -> Any:
+    """Derivative n + 1 of log(gamma(input)). Raises DTypeError for an n below 0, or that is no int."""
+    if not isinstance(n, int) or n < 0:
+        raise refuse(f"polygamma of order {n!r}", "use 0, 1, 2 and so on")
+    return ops.polygamma(n, floats(input))
 
 
 expm1 = of_floats(ops.expm1)

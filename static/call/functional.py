@@ -31,6 +31,14 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return _self_compiling(transforms.grad(_step, f, argnums, has_aux))
 
 
+def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that returns the derivative of each element of `f`, which works element by element.
+
+    It is the gradient of the sum: where an element of the result depends on several of the argument, these add up.
+    """
+    return grad(transforms.total(f), argnums)
+
+
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`, to be traced: the backward pass is in the graph.
 

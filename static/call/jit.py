@@ -22,11 +22,13 @@ from static.call.executable import Executable
 from static.call.padding.runs import Laid, Padding
 from static.call.policies import Names, Specialisation, axis_names
 from static.call.reasons import difference, remedy
+from static.call.widening import Widening
+from static.convert import converting
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default
 Runner = Callable[[Sequence[Any]], Any]
-PolicyName = Literal["exact", "symbolic", "bucket", "pad"]
+PolicyName = Literal["auto", "exact", "symbolic", "bucket", "pad"]
 
 
 class Jitted:
@@ -57,7 +59,9 @@ class Jitted:
         self._policy = policies.policy(shapes, buckets)
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
-        self._padding = Padding(f, check, self.stats)
+        traced = converting(f) if convert else f  # what `compile` traces
+        self._padding = Padding(traced, check, self.stats)
+        self._widening = Widening(traced) if shapes == "auto" and limit is not None and not strict else None
         self._guards: Guards = {}  # of all that was compiled
         self._guarded: tuple[Any, ...] = ()  # their values at the call seen last
 
@@ -96,8 +100,14 @@ class Jitted:
         names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
         laid = Laid(structure, statics, names)
         call = self._specialised(traced, names)
-        specs = tuple([(spec.shape, spec.dtype) for spec in call.specs])
-        key = (tree.layout(args), tuple(map(static_key, statics)), specs, self._guarded)
+        kind = tree.layout(args), tuple(map(static_key, statics))
+        key = (*kind, _shown(call), self._guarded)
+        if self._widening is not None and key not in self._cache.executables:
+            dtypes = tuple([(a.ndim, a.dtype) for a in traced])
+            asked = (*kind, dtypes, self._guarded)
+            wide = self._widening.specialised(asked, traced, names, laid.filled, self._is_full)
+            if wide is not None:
+                call, key = wide, (*kind, _shown(wide), self._guarded)
         executable = self._cache.executables[key] if self._cache.is_hit(key) else self._compiled(key, call, laid)
         run = self._runner(executable, call, laid, traced)
         result = run(traced)
@@ -127,8 +137,8 @@ class Jitted:
     def _compiled(self, key: Any, call: Specialisation, laid: Laid) -> Executable:
         self.stats.misses += 1
         reason = self._reason(key)
-        if self.limit is not None and len(self._cache.executables) >= self.limit:
-            self._make_room(reason)
+        if self._is_full:
+            self._make_room(reason, self._widening is not None and any(spec.symbols for spec in call.specs))
         start = time.perf_counter()
         executable = compile(self.f, *laid.filled(call.specs), backend=self._backend, convert=self._convert)
         self.stats.compile_seconds += time.perf_counter() - start
@@ -139,17 +149,31 @@ class Jitted:
         self._cache.keep((*key[:3], self._guarded), executable)
         return executable
 
-    def _make_room(self, reason: str) -> None:
-        """Drop the executable used longest ago. The first time it says so, since what is dropped is compiled again."""
+    @property
+    def _is_full(self) -> bool:
+        return self.limit is not None and len(self._cache.executables) >= self.limit
+
+    def _make_room(self, reason: str, for_all: bool) -> None:
+        """Drop the executable used longest ago, and say what serves its arguments from now on."""
         rule = f"{self.__name__}: more than {self.limit} kinds of arguments ({reason})"
-        advice = remedy(reason, self._shapes)
+        refusal = "" if self._widening is None else self._widening.refusal
+        advice = remedy(reason, self._shapes, bool(refusal))
         if self.strict:
             raise ShapeLimitError(located(f"{rule}; {advice}"))
+        if for_all:
+            self._tell(
+                f"{rule}, so that one graph serves all other sizes; use shapes='symbolic' for one from the start"
+            )
+        else:
+            why = f", and one graph for all sizes cannot be made ({refusal})" if refusal else ""
+            self._tell(f"{rule}, of which {self.limit} are kept and the others compiled again{why}; {advice}")
+        self._cache.drop()
+
+    def _tell(self, message: str) -> None:
+        """Warn, at the user's line; of each function once."""
         if not self._has_warned:
             self._has_warned = True
-            kept = f"{rule}, of which {self.limit} are kept and the others compiled again"
-            warn(located(f"{kept}; {advice}"), ShapeLimitWarning)
-        self._cache.drop()
+            warn(located(message), ShapeLimitWarning)
 
     def _reason(self, key: Any) -> str:
         """What differs from the call compiled for last."""
@@ -162,10 +186,15 @@ class Jitted:
     __name__: str
 
 
+def _shown(call: Specialisation) -> tuple[Any, ...]:
+    """The specs of a call as they stand in keys."""
+    return tuple([(spec.shape, spec.dtype) for spec in call.specs])
+
+
 def jit(
     f: Callable[..., Any],
     *,
-    shapes: PolicyName = "exact",
+    shapes: PolicyName = "auto",
     limit: int | None = LIMIT,
     strict: bool = False,
     dims: Sequence[Any] | None = None,
@@ -177,8 +206,12 @@ def jit(
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
 
-    Array leaves are traced; every other leaf is a static value. `dims` names the axes that vary, an entry per
-    argument: None, or a name (or None) per axis, `dims=(None, ("T", None))`. At most `limit` executables are kept:
+    Array leaves are traced; every other leaf is a static value. By default each combination of sizes is compiled for
+    itself while there is room, and one graph serves all sizes from then on where it is proved, size by size, to be the
+    graph that `f` leaves there; a ShapeLimitWarning tells it once.
+
+    `dims` names the axes that vary, an entry per argument: None, or a name (or None) per axis, as in
+    `dims=(None, ("T", None))`. At most `limit` executables are kept:
     past it the one used longest ago is dropped, with one ShapeLimitWarning for the function, or with `strict`
     ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
     nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad

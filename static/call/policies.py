@@ -1,5 +1,6 @@
 """Shape policies: which sizes a jitted function compiles for, and what it does to arrays of other sizes.
 
+auto       exact at first, and one graph for all sizes once more came than are kept, where that is proved
 exact      the sizes that arrive; every new combination is compiled
 symbolic   one graph for every value of the named sizes (or of those that were seen to change)
 bucket     named axes padded to the next boundary: powers of two, or given ones
@@ -219,7 +220,7 @@ class Largest:
 
 def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
     """The policy of a name, with these sizes to pad to. Raises ValueError for an unknown name."""
-    if shapes == "exact":
+    if shapes in ("auto", "exact"):
         return Exact()
     if shapes == "symbolic":
         return Symbolic()
@@ -227,4 +228,4 @@ def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
         return Padded(Boundaries(buckets) if buckets else power_of_two)
     if shapes == "pad":
         return Padded(Boundaries(buckets) if buckets else Largest())
-    raise ValueError(f"shapes is 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")
+    raise ValueError(f"shapes is 'auto', 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")

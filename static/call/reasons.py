@@ -28,13 +28,18 @@ def difference(before: Any, now: Any, labels: Sequence[str]) -> str:
     return "a module was in another mode" if before[3] != now[3] else "evicted before"
 
 
-def remedy(reason: str, shapes: str) -> str:
-    """What keeps a function with this shape policy from being compiled for this reason again and again."""
+def remedy(reason: str, shapes: str, refused: bool = False) -> str:
+    """What keeps a function with this shape policy from being compiled for this reason again and again.
+
+    `refused` tells that no graph serves all sizes.
+    """
     if reason.startswith("a static value"):
         return "pass the value as an array, or raise limit"
     if ": dim " not in reason:
         return "raise limit"
-    if shapes == "exact":
+    if refused:
+        return "use shapes='bucket' (few padded sizes), or raise limit"
+    if shapes in ("auto", "exact"):
         return "use shapes='symbolic' (one compile for all sizes), or 'bucket' (few padded sizes), or raise limit"
     return "give fewer buckets, or raise limit" if shapes == "bucket" else "raise limit"
 

@@ -157,7 +157,7 @@ def _scan_rule(call: OpCall) -> list[Any]:
 
 def _shifted(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     """The states after each step of a scan: those before the next, and the last; none where their number is open."""
-    if not isinstance(call.attrs["length"], int) or not call.attrs["length"]:
+    if building().general or not isinstance(call.attrs["length"], int) or not call.attrs["length"]:
         return []
     last = [expand_dims(part_of(call.out, i), axis=0) for i in range(len(saved))]
     if call.attrs["reverse"]:

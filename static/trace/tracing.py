@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import captured, dispatch, promotion, tree
+from graphs import captured, dims, dispatch, promotion, tree
 from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.captured import Fresh, Guard, Guards, Source
@@ -63,14 +63,18 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     return trace_function(f, args).graph
 
 
-def trace_function(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
-    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise."""
+def trace_function(f: Callable[..., Any], args: Sequence[Any], general: bool = False) -> Traced:
+    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise.
+
+    A `general` graph is written for sizes that are numbers as for symbolic ones.
+    """
     with clock.phase("trace"):
-        return _traced(f, args)
+        return _traced(f, args, general)
 
 
-def _traced(f: Callable[..., Any], args: Sequence[Any]) -> Traced:
+def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced:
     builder = Builder(getattr(f, "__name__", "f"))
+    builder.general = general
     builder.reads = {}
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(tuple(args), _parameter_names(f))
@@ -221,6 +225,13 @@ def _guards() -> Guards | None:
     return None if builder is None else builder.guards
 
 
+def _refuse(error: GraphError) -> None:
+    builder = current()
+    if builder is not None:
+        builder.refuse(error)
+
+
+dims.refusers.append(_refuse)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import compare
-import dynamic
 import graphs as g
 from compare import advice
 from compare.advice import prediction
@@ -17,7 +16,8 @@ from compare.advice.costs import Overhead, save
 from compare.advice.structures import Predicted, output_of, structure
 from compare.errors import InputsError
 from compare.own.case import differentiates
-from tests.helpers.fake_workloads import STREAM
+from graphs.errors import ShapeError
+from tests.helpers.fake_workloads import BRANCH, STREAM
 from tests.helpers.prices import US, X, advise, costs, parts, square_sum
 
 
@@ -104,15 +104,31 @@ def test_a_function_is_traced_and_not_run():
     assert found.dynamic.count > 4  # gradients and all
 
 
-def test_a_function_that_branches_on_values_is_run_and_says_so():
-    runs = []
+def test_a_function_that_branches_on_values_is_never_run_and_static_is_said_to_refuse_it():
+    seen = []
 
     def f(x):
-        runs.append(isinstance(x, dynamic.Tensor))
+        seen.append(type(x).__name__)
         return g.sum(x) if g.sum(x) > 0 else g.sum(-x)
 
-    found = advice.advise(f, [(X,)], costs=costs())
-    assert True in runs
+    vast = np.broadcast_to(np.float32(0.5), (1 << 20, 1 << 20))
+    found = advice.advise(f, [(vast,)], costs=costs())
+    assert set(seen) == {"Symbol"}
+    assert (found.winner, found.dynamic, found.static, found.ran, found.ratio) == ("dynamic", None, None, False, None)
+    assert "ControlFlowError" in found.refused
+    said = " ".join(str(found).split())
+    assert said.startswith("Take dynamic: static refuses the function.")
+    assert "your function was traced, on shapes alone, and not run" in said
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_function_that_is_wrong_says_so_itself():
+    with pytest.raises(ShapeError, match="matmul"):
+        advice.advise(lambda x: g.sum(x @ np.ones((7, 2), np.float32)), [(X,)], costs=costs())
+
+
+def test_a_workload_that_branches_on_values_is_run_to_know_its_ops():
+    found = advice.advise_case(BRANCH.case("small"), costs())
     assert found.ran is True
     assert "your function was run, as it branches on values" in " ".join(str(found).split())
 
@@ -159,7 +175,7 @@ def test_the_command_advises_on_a_function_and_writes_json(tmp_path, saved):
     [
         ((), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
         (("x.py:f", "--evaluate"), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
-        (("x.py:f", "--only", "a"), "--rows and --only are for --evaluate", 2),
+        (("x.py:f", "--only", "a"), "--rows, --only and --held-out are for --evaluate", 2),
     ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(arguments, said, code):

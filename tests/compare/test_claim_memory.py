@@ -1,8 +1,10 @@
 """C5: every branch of the rule, its boundary, and the arm that static is judged by."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.helpers.claim_records import memories, memory, parity, regime, said, verdict
+from tests.helpers.claim_records import SIZES, memories, memory, parity, regime, said, verdict
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,34 @@ def test_an_arena_is_no_structure_and_caches_are_told_apart():
             held = record["arms"]["static-exact"]
             held.update(peak=held["peak"] - 1000, classes={"plan": 750, "caches": 250})
     found = verdict("C5", records)
-    assert regime(found, "amount held")["verdict"] == "supported"
+    assert regime(found, "steps under 64 KiB: bytes held")["verdict"] == "supported"
     assert found["verdict"] == "depends"
     assert said(found, "the structure is 0.0% of what static holds")
     assert said(found, "at most 17.9% of it (task1 (small), static-exact)")
+
+
+def test_a_claim_is_settled_only_where_every_regime_of_size_was_measured():
+    for ratios, once in (((1.5, 1.4, 1.6), "supported"), ((0.5, 0.6, 0.9), "refuted")):
+        assert verdict("C5", memories(*ratios))["verdict"] == once
+        found = verdict("C5", memories(*ratios, sizes=("small", "medium")))
+        assert found["verdict"] == "inconclusive"
+        assert said(found, f"what was measured says {once}, but nothing speaks for steps of 1 MiB and more")
+    few = [*memories(1.5, 1.4, 1.6, sizes=("small", "medium")), *memories(1.5, 1.4, sizes=("large",))]
+    assert verdict("C5", few)["verdict"] == "inconclusive"  # two workloads do not speak for a regime
+
+
+def test_steps_of_a_few_kilobytes_give_no_headline():
+    found = verdict("C5", memories(2.0, 3.0, 4.0, sizes=("small", "medium")))
+    assert (found["effect"], found["interval"]) == (None, None)
+    records = [*memories(9.0, 9.0, 9.0, sizes=("small", "medium")), *memories(1.1, 1.1, 1.1, sizes=("large",))]
+    assert verdict("C5", records)["effect"]["value"] == pytest.approx(1.1)
+
+
+@given(st.lists(st.sampled_from([0.5, 1.0, 1.5]), min_size=6, max_size=12), st.randoms(use_true_random=False))
+def test_a_thin_run_that_depends_says_so_of_every_thicker_one(ratios, random):
+    thick = [memories(*ratios, sizes=(size,)) for size in SIZES]
+    kept = sorted(random.sample(range(len(ratios)), 4))
+    names = {f"task{index}" for index in kept}
+    thin = [record for records in thick for record in records if record["workload"] in names]
+    if verdict("C5", thin)["verdict"] == "depends":
+        assert verdict("C5", [record for records in thick for record in records])["verdict"] == "depends"

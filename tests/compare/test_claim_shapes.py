@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.claim_records import BASE, LENGTHS, cell, race, regime, said, text, verdict
+from tests.helpers.claim_records import BASE, LENGTHS, cell, memory, race, regime, said, text, verdict
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,20 @@ def test_shapes_need_lengths_that_vary_and_a_static_arm():
 
 def test_shapes_ask_for_the_workload_of_varying_length():
     assert verdict("C4", race(1.5, 1.2, 1.0))["verdict"] == "not measured yet"
+
+
+def test_the_headline_is_that_of_the_largest_steps_and_none_of_a_few_kilobytes():
+    def peaks(small, large):
+        return [
+            *memory("rnn_text", small, small, size="small")[1:],
+            *memory("rnn_text", large, large, size="large")[1:],
+        ]
+
+    both = [*text(epoch=5.0), *text(epoch=3.0, size="large")]
+    assert verdict("C4", both)["effect"]["value"] == pytest.approx(3, rel=0.05)
+    found = verdict("C4", [*both, *peaks(10_000, 4_000_000)])
+    assert found["effect"]["name"].startswith("rnn_text (large): first epoch")
+    found = verdict("C4", [*both, *peaks(4_000_000, 10_000)])
+    assert found["effect"]["name"].startswith("rnn_text (small): first epoch")
+    found = verdict("C4", [*both, *peaks(1000, 2000)])
+    assert (found["effect"], found["interval"]) == (None, None)

@@ -1,8 +1,11 @@
 """C6: every branch of the rule, the control, the break-even, and arms that do not count."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.helpers.claim_records import BASE, cell, duel, parity, race, regime, said, verdict
+from compare.claims.base import NO_INTERVAL
+from tests.helpers.claim_records import BASE, cell, duel, memory, parity, race, regime, said, verdict
 
 
 @pytest.mark.parametrize(
@@ -28,11 +31,23 @@ def test_speed_that_noise_hides_is_inconclusive():
 
 
 def test_speed_effect_is_the_geometric_mean_over_workloads_without_the_control():
-    found = verdict("C6", race(2.0, 1.0, 0.5, control=1.0))
-    assert found["reasons"][0] == "steady state: dynamic is slower in 1 of 3 cells, faster in 1"
+    found = verdict("C6", race(9.0, 1.0, 2.0, 9.0, 1.0, 1.0, 9.0, 1.0, 0.5, control=1.0))
+    assert found["reasons"][0] == "steady state: dynamic is slower in 4 of 9 cells, faster in 1"
+    assert found["effect"]["name"].endswith("steps of 1 MiB and more")  # of which every third task is one
     assert found["effect"]["value"] == pytest.approx(1.0, rel=0.01)
     assert found["interval"][0] < 0.8 < 1.25 < found["interval"][1]
     assert found["effect"]["unit"] == "ratio"
+    assert regime(found, "steady state, steps under 64 KiB")["value"] == pytest.approx(9, rel=0.01)
+
+
+def test_speed_is_settled_only_where_every_regime_of_size_was_timed():
+    only_small = [record for record in race(1.5, 1.2, 1.3, build=0.0) if record["kind"] != "memory"]
+    for index in range(3):
+        only_small += memory(f"task{index}", 1000, 1000)[1:]
+    found = verdict("C6", only_small)
+    assert (found["verdict"], found["effect"]) == ("inconclusive", None)
+    assert said(found, "what was measured says supported, but nothing speaks for steps of 64 KiB to 1 MiB")
+    assert verdict("C6", race(1.5, 1.2, 1.3, build=0.0))["verdict"] == "supported"
 
 
 def test_speed_takes_the_fastest_static_arm():
@@ -90,7 +105,7 @@ def test_too_few_processes_have_no_interval_and_no_verdict(processes):
     cell = regime(found, "task0 (small): steady state, against static-exact")
     assert cell["value"] == pytest.approx(9, rel=0.1)
     assert cell["interval"] is None
-    assert said(found, "no verdict in 6 of 8 regimes: an interval needs 3 processes or more")
+    assert said(found, f" regimes: {NO_INTERVAL}")
     assert said(found, "flagged: the control big_matmul has no interval, so no tie was shown")
 
 
@@ -131,3 +146,18 @@ def test_an_arm_that_was_never_steady_is_named():
     next(r for r in records if r["kind"] == "time" and r["workload"] == "task1")["arms"]["dynamic"]["steady"] = False
     assert said(verdict("C6", records), "task1 (small), dynamic: no steady state was reached in 1 of 3 processes")
     assert not said(verdict("C6", race(1.5, 1.2, 1.0)), "no steady state")
+
+
+@given(
+    st.lists(st.sampled_from([0.5, 0.999, 1.02, 1.5, 3.0]), min_size=3, max_size=7), st.sampled_from([0.05, 0.3, 0.7])
+)
+def test_noise_never_settles_a_claim_and_never_turns_it(steadies, noise):
+    for build in (0.0, 0.1):
+        clean, noisy = (verdict("C6", race(*steadies, build=build, noise=n))["verdict"] for n in (1e-9, noise))
+        assert noisy in (clean, "inconclusive")
+
+
+def test_a_cell_that_may_be_faster_leaves_it_open():
+    wide = duel("task9", 1.001, build=0.0, noise=0.9)  # of equal seconds the noise would be the same, and cancel
+    assert verdict("C6", [*race(1.5, 1.5, 1.5, build=0.0), *duel("task9", 1.0, build=0.0)])["verdict"] == "supported"
+    assert verdict("C6", [*race(1.5, 1.5, 1.5, build=0.0), *wide])["verdict"] == "inconclusive"

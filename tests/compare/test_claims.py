@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.claims import CLAIMS, get, tape
+from compare.claims import CLAIMS, conditions, get, tape
 from compare.claims.base import Regime, combine, exceeds, strongest
+from compare.claims.literature import Cited, told
 from compare.errors import UnknownNameError
 from compare.stats import Interval
 from tests.helpers.claim_records import (
     BASE,
+    cell,
     edits,
     faults,
     grid,
@@ -95,7 +97,7 @@ def test_claims_stand_in_order_and_say_all_that_a_reader_needs():
 
 
 def test_figures_of_the_literature_have_a_source():
-    lines = [line for claim in CLAIMS.values() for line in claim.literature]
+    lines = [str(line) for claim in CLAIMS.values() for line in claim.literature]
     sources = ("arXiv", "10.", "tutorial", "documentation", "contrib", "ASPLOS", "source)", "MXNet", "AFIPS")
     assert all(any(source in line for source in sources) for line in lines)
 
@@ -203,3 +205,82 @@ def test_which_tape_ran_is_told_in_one_sentence():
     )
     mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
     assert tape.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
+
+
+def test_the_conditions_of_a_run_are_said_in_words():
+    control = cell("big_matmul", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}}, processes=4)
+    there = {
+        "tape": "compiled", "load": 2.5, "logical_cores": 4, "affinity": [3], "power": "battery",
+        "governor": "powersave", "blas": {"loaded": [{"num_threads": 1}]},
+    }  # fmt: skip
+    tape_said, load, threads, tie = conditions.sentences(
+        typed([{**record, "environment": there} for record in control])
+    )
+    assert tape_said == "The tape ran compiled."
+    assert load == (
+        "The load was 2.50 to 2.50 on 4 logical cores, in the median 2.50. "
+        "One worker makes a load of 1: other work was running beside it."
+    )
+    assert threads == ("Each worker had 1 core and 1 thread of BLAS; power from battery, clock governed by powersave.")
+    assert tie.startswith("On the control big_matmul (small) dynamic takes 1.0")
+    assert "of static's time, and its blocks vary by " in tie
+
+
+def test_what_the_system_does_not_tell_is_not_said():
+    silent = conditions.sentences(typed([{**START, "environment": {}}]))
+    assert silent == (
+        "These results do not say which tape ran.",
+        (
+            "Each worker had cores that the system does not tell and an unknown number of threads of BLAS; its power "
+            "state is not told by the system."
+        ),
+        "The control big_matmul was not measured, so that nothing tells how noisy the machine was.",
+    )
+    own = {**START, "settings": {"function": "f"}}
+    assert len(conditions.sentences(typed([{**own, "environment": {}}]))) == 2
+
+
+MANY = Cited("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "verb"),
+    [
+        (2.1, (1.8, 2.4), "agrees in sign and in size: 2.1 [1.8, 2.4]"),
+        (1.3, (1.2, 1.4), "agrees in sign, not in size (2): 1.3 [1.2, 1.4]"),
+        (1.0, (0.97, 1.03), "does not agree: 1"),
+        (0.5, (0.4, 0.6), "does not agree: 0.5"),
+        (1.2, (0.9, 1.6), "cannot tell: 1.2"),
+        (2.0, None, "agrees in sign and in size: 2 in"),
+        (0.9, None, "does not agree: 0.9 in"),
+    ],
+)
+def test_a_figure_of_the_literature_is_set_beside_what_comes_nearest(value, interval, verb):
+    regimes = [Regime("steps under 64 KiB", "supported", 9.0), Regime("steps of 1 MiB and more", "depends", value)]
+    if interval:
+        regimes[1] = Regime(regimes[1].name, "depends", value, Interval(value, *interval))
+    said = MANY.told(regimes)
+    assert said.startswith("2x (arXiv 1); measured on a machine. This run ")
+    assert f"This run {verb}" in said
+    assert said.endswith("in steps of 1 MiB and more")
+
+
+def test_a_figure_below_one_agrees_with_what_is_below_and_one_that_is_not_comparable_says_why():
+    half = Cited("half", "arXiv 2", "training", ratio=0.5, beside="bytes")
+    assert "agrees in sign and in size: 0.6 [0.4, 0.8]" in half.told(
+        [Regime("bytes", "refuted", 0.6, Interval(0.6, 0.4, 0.8))]
+    )
+    assert half.told([]).endswith("This run did not measure what comes nearest: bytes")
+    apart = Cited("x", "arXiv 3", "people", apart="nobody was asked")
+    assert apart.told([]) == "x (arXiv 3); measured on people. This run cannot say: nobody was asked"
+    assert told(["as it is", apart], []) == ("as it is", apart.told([]))
+
+
+def test_each_figure_names_its_condition_and_what_it_is_set_beside():
+    cited = [one for claim in CLAIMS.values() for one in claim.literature if isinstance(one, Cited)]
+    assert len(cited) >= 15
+    assert all(bool(one.beside) != bool(one.apart) and one.condition for one in cited)
+    assert all(one.ratio != 1 for one in cited if one.beside)
+    by_claim = {found["claim"]: found["literature"] for found in judge(everything())}
+    assert any(line.endswith("steps of 1 MiB and more: bytes held") for line in by_claim["C5"])
+    assert all("This run" in line for name in ("C4", "C5", "C6", "C7", "C8") for line in by_claim[name])

@@ -74,7 +74,7 @@ def test_show_a_claim_with_its_opposite_and_rule(call, name):
     text = " ".join(done.stdout.split())
     claim = claims.CLAIMS["C4"]
     assert done.exit_code == 0
-    assert all(part in text for part in (claim.statement, claim.opposite, claim.rule, *claim.literature))
+    assert all(part in text for part in (claim.statement, claim.opposite, claim.rule, *map(str, claim.literature)))
 
 
 def test_show_a_workload(call):

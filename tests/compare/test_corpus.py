@@ -10,24 +10,28 @@ import pytest
 import dynamic
 import graphs
 import static
-from compare.claims.c1_control_flow import measure
+from compare.claims.c1_control_flow import corpus, measure
 from compare.claims.c1_control_flow.corpus import FAMILIES, programs
 from compare.claims.c1_control_flow.corpus.program import Program, floats
 from compare.claims.c1_control_flow.measure import calls, measured
-from compare.claims.c1_control_flow.rule import EASY_EDIT, MIN_PROGRAMS
+from compare.claims.c1_control_flow.rule import ALONE, EASY_EDIT, MIN_PROGRAMS
 from compare.run.job import Budget
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
-from tests.helpers.corpus_values import VALUES
+from tests.helpers.corpus_values import VALUES as CORPUS_VALUES
+from tests.helpers.published_values import VALUES as PUBLISHED_VALUES
 from tests.helpers.records import plain, typed
 from tests.helpers.together import together
 
 PROGRAMS = programs()
 GRAPHS = [program for program in PROGRAMS if program.graph is not None]
-APPROXIMATE = {"adaptive_integral": 1e-4}
+VALUES = CORPUS_VALUES | PUBLISHED_VALUES
+APPROXIMATE = {"adaptive_integral": 1e-4, "step_doubling": 1e-3}
 """What a program computes to a tolerance of its own."""
 SILENT = {"running_mean", "stochastic_depth", "warm_up"}
-"""Programs that a trace specialises to its first input, without an error."""
+"""Programs that a trace specialises to its first input, without an error; a conversion refuses them."""
+CONVERTED = 80
+"""At least so many of the programs are right when their control flow is converted."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,7 +80,7 @@ def test_python_gives_the_values_found_another_way(program):
 
 @each()
 def test_the_dynamic_engine_gives_the_values_and_the_gradients_of_differences(program):
-    measure.check_dynamic(program, measure.reference(program))
+    measure.check_dynamic(program, measure.reference(program, program.inputs))
 
 
 @each(GRAPHS)
@@ -232,6 +236,25 @@ def test_a_trace_right_on_the_first_path_alone_is_wrong():
     assert found.trace_reason.startswith("input 1: off by")
 
 
+def test_a_program_is_converted_as_it_is_on_its_inputs_and_on_others_near_them():
+    found = measured(Program(signed, None, INPUTS, "because"))
+    assert (found.static, found.convert, found.inputs, found.convert_compiles) == ("refused", "right", 20, 1)
+    assert found.taken_tokens == found.tokens
+    assert found.convert_seconds > 0
+    assert found.static_seconds is found.compiles is None
+
+
+def test_inputs_near_those_of_a_program_differ_from_them_and_keep_what_is_no_number():
+    program = Program(doubled, doubled, [(floats(1, 2), np.array([1, 2]), "word"), *INPUTS])
+    near = next(program.nearby())
+    np.testing.assert_allclose(near[0], floats(1, 2), rtol=0.04)
+    assert not np.array_equal(near[0], floats(1, 2))
+    np.testing.assert_array_equal(near[1], [1, 2])
+    assert near[2] == "word"
+    (scaled,) = next(Program(doubled, doubled, [(floats([1, 2], [2, 8]),)] * 3).nearby())
+    np.testing.assert_allclose(scaled, scaled[0, 0] * floats([1, 2], [2, 8]))
+
+
 def test_a_program_that_catches_its_refusal_is_refused():
     found = measured(Program(swallowed, signed_graph, INPUTS))
     assert (found.dynamic, found.static, found.trace) == (True, "rewritten", "refused")
@@ -258,15 +281,26 @@ def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
             Program(doubled, graph, INPUTS, cannot)
 
 
+def test_a_family_is_measured_traced_converted_and_by_hand(monkeypatch):
+    monkeypatch.setattr(corpus, "FAMILIES", ("branches",))
+    rows = {found.program: found for found in measure.measure().programs}
+    assert {found.convert for found in rows.values()} == {"right"}
+    assert [name for name, found in rows.items() if found.trace == "right"] == ["by_rank"]
+    assert all(found.dynamic and found.inputs == 20 and found.convert_reason is None for found in rows.values())
+    assert (rows["branch_on_sum"].convert_compiles, rows["by_rank"].convert_compiles) == (1, 3)
+
+
 # The record, and the verdict on it ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_record_keeps_the_schema_and_has_every_program(record):
     assert typed(record)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert [found["program"] for found in record["programs"]] == [program.name for program in PROGRAMS]
 
 
+@pytest.mark.slow
 def test_every_program_ends_as_the_corpus_says(record):
     for program, found in zip(PROGRAMS, record["programs"], strict=True):
         same = "unchanged" if program.graph is program.plain else "rewritten"
@@ -276,20 +310,46 @@ def test_every_program_ends_as_the_corpus_says(record):
     assert not [found for found in record["programs"] if found["trace"] == "failed"]
 
 
+@pytest.mark.slow
+def test_no_program_is_wrong_when_converted_and_state_and_chance_are_refused(record):
+    rows = {found["program"]: found for found in record["programs"]}
+    ends = [found["convert"] for found in rows.values()]
+    assert set(ends) == {"right", "refused"}
+    assert ends.count("right") >= CONVERTED
+    assert {rows[name]["convert"] for name in SILENT} == {"refused"}
+    for found in rows.values():
+        assert found["inputs"] >= 20, found["program"]
+        assert (found["convert_reason"] is None) == (found["convert"] == "right")
+        timed = [found[name] for name in ("convert_seconds", "convert_compiles", "convert_compile_seconds")]
+        assert all(timed) if found["convert"] == "right" else timed == [None] * 3
+
+
+@pytest.mark.slow
 def test_the_verdict_is_computed_from_the_record(record):
     found, rows = verdict("C1", [record]), record["programs"]
-    hard = [r for r in rows if r["static"] != "unchanged" and (r["edit"] is None or r["edit"] > EASY_EDIT)]
+    alone = [r for r in rows if r["static"] != "unchanged" and (r["edit"] is None or r["edit"] > EASY_EDIT)]
+    hard = [r for r in alone if r["convert"] != "right"]
     assert found["effect"]["value"] == pytest.approx(len(hard) / len(rows))
+    assert regime(found, ALONE)["value"] == pytest.approx(len(alone) / len(rows))
+    assert len(alone) > len(hard)
     low, high = found["interval"]
     assert found["verdict"] == ("supported" if low > 0.5 else "refuted" if high < 0.1 else "depends")
-    assert {regime["name"] for regime in found["regimes"]} == set(FAMILIES)
-    assert said(found, f"{len(rows)} programs, of which dynamic runs 100% unchanged")
+    assert {regime["name"] for regime in found["regimes"]} == {*FAMILIES, ALONE}
+    assert said(found, f"{len(alone) / len(rows):.0%} are hard for static traced alone")
+    assert said(found, f"dynamic runs 100% of the {len(rows)} unchanged")
+    assert said(found, f"of {len(rows)} run unchanged, on 20 or more inputs each")
     assert said(found, "wrong for another input: " + ", ".join(sorted(SILENT)))
 
 
 def test_what_was_not_tested_is_told():
     told = " ".join(verdict("C1", [])["not_tested"])
-    for words in ("AutoGraph", "the shares depend on that", "only the function is counted", "padded to a largest size"):
+    for words in (
+        "conversion by another tool",
+        "AutoGraph",
+        "the shares depend on that",
+        "only the function is counted",
+        "padded to a largest size",
+    ):
         assert words in told
 
 
@@ -312,12 +372,45 @@ def test_a_verdict_names_what_failed_and_tells_the_times():
         row("plain", "unchanged", family="state", dynamic_seconds=8e-4),
     ]
     found = verdict("C1", lines_of(*rows))
-    assert said(found, "in static 1 run unchanged, 1 once rewritten (in the median 30% of their tokens), 1 not at all")
-    assert said(found, "if up to 50% of the tokens counted as easy, 33% would be hard")
+    assert said(
+        found, "traced alone 1 run unchanged, 1 once rewritten (in the median 30% of their tokens), 1 not at all"
+    )
+    assert said(found, "traced alone, if up to 50% of the tokens counted as easy, 33% would be hard")
     for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same: lost"):
         assert said(found, words)
     assert said(found, "dynamic takes 4 times static's time")
     assert regime(found, "state")["value"] == 0
+
+
+def test_a_program_that_is_right_when_converted_is_not_hard_and_the_old_figure_stays_beside():
+    rows = [
+        row("right", "rewritten", convert="right", inputs=20, convert_seconds=3e-4, convert_compile_seconds=0.02),
+        row("none", "refused", convert="right", inputs=24),
+        row("lost", "rewritten", convert="refused", inputs=20),
+        row("silent", "rewritten", convert="wrong", inputs=20),
+        row("short", "rewritten", edit=0.05, convert="failed", inputs=20),
+    ]
+    found = verdict("C1", lines_of(*rows))
+    assert found["effect"]["value"] == pytest.approx(2 / 5)
+    assert regime(found, ALONE)["value"] == pytest.approx(4 / 5)
+    assert said(
+        found, "40% are hard for static with their control flow converted; 80% are hard for static traced alone"
+    )
+    assert said(found, "converted 2 of 5 run unchanged, on 20 or more inputs each")
+    for words in (
+        "and wrong: silent",
+        "another error than a refusal: short",
+        "a call: in the median 3.00 times, at most 3.00 times",
+    ):
+        assert said(found, words)
+    assert said(found, "to compile: in the median 2.00 times")
+
+
+def test_a_record_from_before_there_was_a_conversion_is_judged_as_it_was():
+    found = verdict("C1", lines_of(row("old", "rewritten"), row("plain", "unchanged")))
+    assert found["effect"]["value"] == regime(found, ALONE)["value"] == 0.5
+    assert found["reasons"][0] == "of 2 programs 50% are hard for static traced alone"
+    assert not said(found, "converted")
 
 
 @pytest.mark.parametrize(("edit", "hard"), [(0.0, 0), (EASY_EDIT, 0), (EASY_EDIT + 1e-9, 1)])

@@ -1,6 +1,10 @@
 """What a user's function does besides its result: found before timing, with the line, and refused unless allowed."""
 
+import contextlib
+import os
 import random
+import socket
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -21,6 +25,7 @@ from tests.helpers import own_functions as own
 
 X = np.ones(3, np.float32)
 QUICK = {"processes": 0, "seconds": 0.01}
+TARGET = Path()
 COUNT, LOG, STATE = 0, [], {"n": np.zeros(2)}
 GENERATOR = np.random.default_rng(0)
 PYTHON = random.Random(0)
@@ -138,6 +143,32 @@ def nothing(x):
     g.sum(x)
 
 
+def files(x):
+    with TARGET.open("a") as file:
+        file.write("x")
+    return g.sum(x)
+
+
+def reads(x):
+    return g.sum(x) * len(Path(__file__).read_bytes())
+
+
+def environs(x):
+    os.environ["GRAPHDUEL_TEST_EFFECT"] = "1"
+    return g.sum(x)
+
+
+def starts(x):
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    return g.sum(x)
+
+
+def connects(x):
+    with socket.socket() as one, contextlib.suppress(OSError):
+        one.connect(("127.0.0.1", 9))
+    return g.sum(x)
+
+
 def closure():
     count = 0
 
@@ -168,9 +199,15 @@ def closure():
         (attribute, "changes an attribute of attribute", "attribute.calls ="),
         (argument, "changes its argument 0", "x[0] = 3.0"),
         (nothing, "returns None", "def nothing"),
+        (files, "writes to a file", "TARGET.open"),
+        (environs, "changes os.environ", "os.environ["),
+        (starts, "starts a process", "subprocess.run"),
+        (connects, "opens a connection", "one.connect"),
     ],
 )
-def test_an_effect_is_found_with_its_line(f, what, text):
+def test_an_effect_is_found_with_its_line(f, what, text, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "TARGET", tmp_path / "target")
+    monkeypatch.setenv("GRAPHDUEL_TEST_EFFECT", "0")
     assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
     assert list(X) == [1.0, 1.0, 1.0]
 
@@ -197,6 +234,7 @@ def test_a_container_among_the_arguments_that_is_changed_is_found():
         (own.loss, (own.PARAMS, own.X)),
         (own.branch, (own.PARAMS, own.X)),
         (own.outputs, (own.X,)),
+        (reads, (X,)),
         (lambda x: g.sum(g.print(x, "x")), (X,)),
         (lambda x: g.sum(x * np.random.default_rng(0).random(3)), (X,)),
         (lambda x: g.sum(g.log(x * np.float32(warnings.warn("once", stacklevel=1) or 1))), (X,)),

@@ -35,6 +35,7 @@ from compare.run.progress import Reporter
 from compare.run.settings import Settings
 from compare.run.worker import perform
 from tests.helpers import toy_framework
+from tests.helpers.claim_records import PEAKS, SIZES
 
 PAIR = ("toy-eager", "toy-jit")
 TINY = Cell("tiny_mlp", "small")
@@ -207,19 +208,20 @@ def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
 # Judged by the rules that our engines are judged by
 
 
-def cell(workload, process, eager, jit, **row):
+def cell(workload, process, eager, jit, size="small", **row):
     arms = {"toy-eager": [eager] * 5, "toy-jit": [jit] * 5}
     rows = {
         arm: FrameworkArm("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8,
                           output_error=0.0, gradient_error=0.0, tolerance=1e-4, **row)
         for arm, blocks in arms.items()
     }  # fmt: skip
-    return framework_cell(workload, "small", process, rows)
+    return framework_cell(workload, size, process, rows)
 
 
-def records(eager=2.0, jit=1.0):
+def records(eager=2.0, jit=1.0, sizes=("small",)):
     names = ("tiny_mlp", "deep_chain", "elementwise_chain", "mlp_digits")
-    slow = [cell(name, p, eager, jit, peak=None if p else 100) for name in names for p in range(4)]
+    places = [(name, size) for name in names for size in sizes]
+    slow = [cell(n, p, eager, jit, size, peak=None if p else PEAKS[size]) for n, size in places for p in range(4)]
     return [*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4))]
 
 
@@ -230,17 +232,17 @@ def test_the_eager_arm_takes_the_place_of_dynamic():
     assert {one.arms for one in times} == {("dynamic", "toy-jit")}
     assert len(times[0].processes) == 3  # the cold one times no steady state
     assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("dynamic", "toy-jit")}
-    assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [100] * 4
+    assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [PEAKS["small"]] * 4
     assert roles.inside(records()) == []
 
 
 def test_a_claim_is_judged_there_as_it_is_here():
     toy = toy_framework.Toy()
-    slower = CLAIMS["C6"].judge(roles.of_framework(records(), toy)).finding
+    slower = CLAIMS["C6"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
     assert (slower.verdict, round(slower.effect.value, 6)) == ("supported", 2.0)
-    faster = CLAIMS["C6"].judge(roles.of_framework(records(eager=1.0, jit=2.0), toy)).finding
+    faster = CLAIMS["C6"].judge(roles.of_framework(records(eager=1.0, jit=2.0, sizes=SIZES), toy)).finding
     assert faster.verdict == "refuted"
-    memory = CLAIMS["C5"].judge(roles.of_framework(records(), toy)).finding
+    memory = CLAIMS["C5"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
     assert memory.verdict == "refuted"
     assert not any("structure is" in reason for reason in memory.reasons)  # nobody tells how large it is
 

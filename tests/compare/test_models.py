@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 import dynamic
 import graphs
 import static
+from compare import workloads
+from compare.engines import arms
 from compare.instruments.lengths import models
 from compare.instruments.lengths.strategies import collated
 from compare.workloads import (
@@ -63,6 +66,30 @@ def test_static_refuses_the_python_branch() -> None:
     case = branch_on_sum.make(1)
     with pytest.raises(ControlFlowError, match=r"branch_on_sum\.py"):
         static.compile(static.value_and_grad(case.loss), case.params, *case.examples[0])
+
+
+@pytest.mark.parametrize("name", ["branch_on_sum", "early_exit", "fixed_point"])
+def test_a_loss_with_control_flow_runs_unchanged_in_both_engines(name: str) -> None:
+    workload = workloads.get(name)
+    assert "static-converted" in workload.arms
+    case = workload.case("small")
+    assert case.static_loss is not None
+    dynamic_step, converted = arms.build("dynamic", case), arms.build("static-converted", case)
+    for example in case.examples:
+        leaves = (graphs.tree.leaves(step(*example)) for step in (converted, dynamic_step))
+        for found, wanted in zip(*leaves, strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    assert converted.compiles == 1  # one graph holds every path
+    nested = [graph for executable in converted.executables() for graph in executable.graph.nested()]
+    assert len(nested) > 1  # which are branches or loops of the graph
+
+
+def test_one_input_is_converted_and_compiled_at_once() -> None:
+    case = branch_on_sum.make(1)
+    one = arms.build("static-converted", replace(case, examples=case.examples[:1], lengths=case.lengths[:1]))
+    assert isinstance(one, arms.CompiledStep)
+    assert [float(one(*example)[0]) for example in case.examples] == [4.0, -12.0]
 
 
 def test_branch_examples_take_both_sides() -> None:

@@ -264,6 +264,7 @@ def test_repr_is_a_table_and_the_sentence(found):
     assert lines[2].split()[:3] == ["mode", "a", "call,"]
     assert [line.split()[0] for line in lines[3:8]] == list(MODES)
     assert " ".join(found.verdict.sentence.split()) in " ".join(repr(found).split())
+    assert "intervals: they cover this one process and no other" in repr(found)
     assert max(map(len, lines)) <= 120
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 import compare
-from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.instruments.time.schema import Time
 from compare.own import bundle, measure, show
 from compare.own.case import case_of
@@ -111,7 +111,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     records = typed(cell("mine", arms, "given", processes=processes))
     found = verdict(records)
     assert found.steady.outcome == found.first.outcome == "cannot tell"
-    assert "static-exact and dynamic cannot be told apart, as an interval needs 3 processes or more" in found.sentence
+    assert f"static-exact and dynamic cannot be told apart, as {NO_INTERVAL}" in found.sentence
     assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
     json.dumps(found.to_dict(), allow_nan=False)
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
@@ -123,7 +123,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
     assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
     assert verdicts.effect(judged.finding).endswith(" (no interval)")
-    assert "no verdict in 1 of 1 regimes: an interval needs 3 processes or more" in entry["reasons"]
+    assert f"no verdict in 1 of 1 regimes: {NO_INTERVAL}" in entry["reasons"]
 
 
 def test_two_modes_may_lead_together():

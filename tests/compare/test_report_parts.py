@@ -34,6 +34,13 @@ def test_break_even_by_hand():
     assert break_even(Course(0, (1.0,), 1.0), dynamic, ratio_of(0.4, 0.5, 0.6)).verdict == "at once"
 
 
+def test_a_break_even_has_no_interval_where_that_would_tell_nothing():
+    static, dynamic = Course(1.0, (0.1,), 0.9), Course(0.0, (1.0,), 1.0)
+    near = break_even(static, dynamic, ratio_of(0.5, 0.9, 0.999_999))
+    assert (near.verdict, near.low, near.high) == ("after", None, None)
+    assert near.runs == pytest.approx(break_even(static, dynamic, ratio_of(0.8, 0.9, 0.95)).runs)
+
+
 def test_break_even_inside_the_first_epoch_counts_calls():
     static, dynamic = Course(0.0, (5.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0), Course(0.0, (2.0,) * 7, 2.0)
     # 5 against 2, 6/4, 7/6, 8/8: no longer behind from the fourth call on

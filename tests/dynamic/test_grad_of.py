@@ -172,6 +172,31 @@ def test_modes_are_decorators_and_end_with_an_error() -> None:
     assert (x * 2).requires_grad
 
 
+def test_modes_are_decorators_without_brackets() -> None:
+    x = leaf(1)
+
+    @dynamic.no_grad
+    def doubled() -> Any:
+        """Twice x."""
+        return x * 2
+
+    @dynamic.enable_grad
+    def recorded() -> Any:
+        return x * 2
+
+    @dynamic.inference_mode
+    def inferred() -> Any:
+        return dynamic.is_inference_mode_enabled()
+
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice x.")
+    assert not doubled().requires_grad
+    with dynamic.no_grad():
+        assert recorded().requires_grad
+    assert inferred()
+    assert not dynamic.is_inference_mode_enabled()
+    assert (x * 2).requires_grad
+
+
 # Copies -------------------------------------------------------------------------------------------------------------
 
 

@@ -347,3 +347,56 @@ def test_gradients_and_state_fit_the_parameters():
         optimizer.update({"w": np.ones(3), "b": np.ones(3)}, state, params)
     with pytest.raises(g.ShapeError, match="velocity of shape"):
         optimizer.update(params, {"velocity": {"w": np.ones((4, 4)), "b": np.ones(3)}}, params)
+
+
+# Without a record of PyTorch's: by their formulas -------------------------------------------------------------------
+
+
+def adamax(p, g, state, t):
+    mean, largest = 0.8 * state[0] + 0.2 * g, np.maximum(0.9 * state[1], abs(g) + 1e-3)
+    return p - 0.1 / (1 - 0.8**t) * mean / largest, (mean, largest)
+
+
+def radam(p, g, state, t):
+    mean, variance = 0.8 * state[0] + 0.2 * g, 0.9 * state[1] + 0.1 * g * g
+    length = 19 - 2 * t * 0.9**t / (1 - 0.9**t)
+    along = mean / (1 - 0.8**t)
+    if length > 5:
+        share = (length - 4) * (length - 2) * 19 / (15 * 17 * length)
+        along = along * np.sqrt(share * (1 - 0.9**t)) / (np.sqrt(variance) + 1e-3)
+    return p - 0.1 * along, (mean, variance)
+
+
+def adadelta(p, g, state, t):
+    squares = 0.8 * state[0] + 0.2 * g * g
+    step = np.sqrt(state[1] + 1e-3) / np.sqrt(squares + 1e-3) * g
+    return p - 0.1 * step, (squares, 0.8 * state[1] + 0.2 * step * step)
+
+
+FORMULAS = {
+    "adamax": (adamax, optim.adamax(0.1, 0.8, 0.9, 1e-3)),
+    "radam": (radam, optim.radam(0.1, 0.8, 0.9, 1e-3)),
+    "adadelta": (adadelta, optim.adadelta(0.1, 0.8, 1e-3)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("formula", "optimiser"), FORMULAS.values(), ids=FORMULAS)
+def test_rules_are_their_formulas(formula, optimiser, compiled):
+    update = static.jit(optimiser.update) if compiled else optimiser.update
+    params = {"w": np.array([1.0, -2.0, 0.5])}
+    state, expected, kept = optimiser.init(params), params["w"], (np.zeros(3), np.zeros(3))
+    for t in range(1, 12):
+        gradient = np.sin(np.arange(3.0) + t)
+        params, state = update({"w": gradient}, state, params)
+        expected, kept = formula(expected, gradient, kept, t)
+        np.testing.assert_allclose(params["w"], expected, rtol=1e-12)
+    assert int(state["count"]) == 11
+
+
+@pytest.mark.parametrize("made", [optim.adamax, optim.radam, optim.adadelta])
+def test_numbers_below_0_and_weights_of_1_are_refused(made):
+    with pytest.raises(ValueError, match="0 or more"):
+        made(-0.1)
+    with pytest.raises(ValueError, match="averaging weight"):
+        made(0.1, 1.5)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import dynamic
 import dynamic as torch
+from graphs.errors import DTypeError
 from tests.peers import torch_table
 
 SHARE = 0.95
@@ -52,3 +54,17 @@ def test_the_default_device_is_the_cpu_and_no_other():
     assert torch.get_default_device() == torch.ones(1).device == torch.device("cpu")
     with pytest.raises(ValueError, match=r"no device 'cuda'.*write device\('cpu'\)"):
         torch.set_default_device("cuda")
+
+
+def test_lazy_layers_are_refused_with_the_layer_to_use() -> None:
+    with pytest.raises(AttributeError, match=r"nn has no 'LazyConv2d'.*use Conv2d, and give them"):
+        _ = torch.nn.LazyConv2d
+
+
+def test_derivatives_of_the_logarithm_of_the_gamma_function() -> None:
+    x = torch.tensor([1, 3])
+    np.testing.assert_allclose(torch.lgamma(x).numpy(), np.array([0, np.log(2)], np.float32), rtol=1e-6)
+    np.testing.assert_allclose(x.digamma().numpy(), np.array([-0.5772157, 0.9227843], np.float32), rtol=1e-6)
+    np.testing.assert_allclose(torch.polygamma(1, x).numpy(), np.array([1.6449341, 0.3949341], np.float32), rtol=1e-6)
+    with pytest.raises(DTypeError, match="polygamma of order -1"):
+        torch.polygamma(-1, x)

@@ -14,6 +14,9 @@ KEYS = {
 }  # fmt: skip
 BASE = 1e-4
 """Seconds a made-up step takes."""
+PEAKS = {"small": 1000, "medium": 200_000, "large": 4_000_000}
+"""Bytes that a step of each size reaches: one for each regime of size."""
+SIZES = tuple(PEAKS)
 LENGTHS = [3, 5, 8, 13, 21, 34]
 
 
@@ -97,6 +100,8 @@ def race(*steadies, control=1.0, **kwargs):
     records = duel("big_matmul", control) if control else []
     for index, steady in enumerate(steadies):
         records += duel(f"task{index}", steady, **kwargs)
+        peak = PEAKS[SIZES[index % 3]]
+        records += memory(f"task{index}", peak, peak, size=kwargs.get("size", "small"))[1:]
     return records
 
 
@@ -138,11 +143,15 @@ def memory(workload, dynamic, static, *, structure=0, size="small", arm="static-
     return [parity(workload, arms, size), record]
 
 
-def memories(*ratios, share=0.2):
+def memories(*ratios, share=0.2, sizes=SIZES):
+    """Each ratio at each size, which is one of a regime of its own."""
     return [
         record
+        for size in sizes
         for index, ratio in enumerate(ratios)
-        for record in memory(f"task{index}", 1000, 1000 * ratio, structure=1000 * ratio * share)
+        for record in memory(
+            f"task{index}", PEAKS[size], PEAKS[size] * ratio, structure=PEAKS[size] * ratio * share, size=size
+        )
     ]
 
 

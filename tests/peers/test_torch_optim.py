@@ -28,6 +28,13 @@ OPTIMIZERS = [
     ("RMSprop", {"lr": 0.05, "momentum": 0.5, "weight_decay": 0.1}),
     ("RMSprop", {"lr": 0.05, "centered": True, "alpha": 0.9, "eps": 1e-5}),
     ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.5}),
+    ("Adamax", {"lr": 0.05}),
+    ("Adamax", {"lr": 0.05, "weight_decay": 0.1, "betas": (0.8, 0.95), "maximize": True}),
+    ("RAdam", {"lr": 0.05}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "betas": (0.8, 0.7)}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True, "eps": 1e-4}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "eps": 1e-4, "maximize": True}),
     ("Adagrad", {"lr": 0.05}),
     ("Adagrad", {"lr": 0.05, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.3}),
 ]

@@ -198,6 +198,48 @@ def test_a_function_that_catches_a_refusal_is_refused(function, transform):
         static.jit(transform(function))(np.ones(2))
 
 
+def tried(question):
+    def f(x: Any) -> Any:
+        try:
+            many = question(x)
+        except Exception:  # noqa: BLE001  (what a user may write)
+            many = 7
+        return g.sum(x) * many
+
+    return f
+
+
+QUESTIONS = {
+    "a comparison": lambda x: x.shape[0] > 3,
+    "equality": lambda x: 2 if x.shape[0] == 3 else 1,
+    "truth": lambda x: 1 if x.shape[0] - 1 else 3,
+    "a number": lambda x: int(x.shape[0]),
+    "a range": lambda x: len(range(x.shape[0])),
+    "the length": len,
+    "a loop": lambda x: sum(1 for _ in x),
+    "an array of NumPy's": lambda x: np.zeros(x.shape[0]).size,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("transform", [lambda f: f, static.value_and_grad])
+def test_a_function_that_catches_a_question_about_a_size_is_refused(question, transform):
+    with pytest.raises(ControlFlowError, match=r"symbolic dim.*test_control_graphs.py"):
+        static.compile(transform(tried(question)), g.TensorSpec(("N",), np.float64))
+    assert static.jit(tried(question))(np.ones(4)) == dynamic.value_and_grad(tried(question))(np.ones(4))[0]
+
+
+def test_what_ops_ask_of_sizes_is_no_question_of_the_users():
+    def f(x):
+        try:
+            return g.sum(g.diagonal(x, 1))
+        except ShapeError:
+            return g.sum(x)
+
+    traced = static.compile(f, g.TensorSpec(("N", "N"), np.float64))
+    assert traced(np.ones((3, 3))) == 9
+
+
 def test_a_refusal_of_one_trace_is_none_of_the_next():
     jitted = static.jit(lambda x, asks: caught(x) if asks else g.sum(x))
     with pytest.raises(ControlFlowError):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynamic
 import graphs
 import static
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning
@@ -77,7 +78,7 @@ def test_the_signature_and_the_name_are_kept():
 
 @pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
 def test_the_kind_used_longest_ago_is_dropped():
-    f = static.jit(double, limit=2)
+    f = static.jit(double, shapes="exact", limit=2)
     for n in (1, 2, 1, 3):  # 3 takes the place of 2
         f(ones(n))
     assert (f.stats.compiles, f.stats.evictions) == (3, 1)
@@ -89,7 +90,7 @@ def test_the_kind_used_longest_ago_is_dropped():
 
 
 REMEDIES = {
-    "exact": ({}, (ones(2), 3), "dim 0 was 1, now 2", "'symbolic'.* or 'bucket'"),
+    "exact": ({"shapes": "exact"}, (ones(2), 3), "dim 0 was 1, now 2", "'symbolic'.* or 'bucket'"),
     "a static value": ({}, (ones(1), 4), "a static value was 3, now 4", "pass the value as an array"),
     "bucket": ({"shapes": "bucket", "dims": (("T",),)}, (ones(2), 3), "dim 0 was 1, now 2", "give fewer buckets"),
     "a dtype": ({}, (ones(1).astype("f4"), 3), "dtype was float64, now float32", "raise limit"),
@@ -129,6 +130,87 @@ def test_fifty_lengths_are_compiled_once_each_and_in_silence():
     assert (f.stats.compiles, f.stats.evictions) == (50, 0)
 
 
+def scanned(w, x):
+    """The mean square of the last state of a recurrent net over the first axis."""
+    state, _ = graphs.scan(lambda h, row: (graphs.tanh(row @ w + h), h), graphs.zeros(w.shape[1]), x)
+    return graphs.mean(state**2)
+
+
+def attended(w, x):
+    return graphs.mean(graphs.softmax(x @ w @ x.T, axis=-1) @ x)
+
+
+def train(step, f, w, sizes):
+    for n in sizes:
+        x = np.random.default_rng(n).normal(size=(n, 3))
+        value, gradient = step(w, x)
+        expected = dynamic.value_and_grad(f)(w, x)
+        np.testing.assert_allclose(value, expected[0], rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-10, atol=1e-14)
+
+
+def first_of(jitted, sizes):
+    return [jitted(ones(n))[0] for n in sizes]
+
+
+@pytest.mark.parametrize("f", [scanned, attended])
+def test_more_sizes_than_are_kept_have_one_graph(f):
+    w = np.random.default_rng(0).normal(size=(3, 3))
+    step = static.jit(static.value_and_grad(f), limit=4)
+    with pytest.warns(ShapeLimitWarning, match=r"more than 4 kinds.*one graph serves all.*test_jit") as told:
+        train(step, f, w, [*range(2, 20), *range(2, 20)])
+    assert len(told) == 1
+    assert step.stats.compiles <= 6  # axes that have had one size until then are one symbol
+
+
+def looks_up(x):
+    return x * {3: 2.0, 9: 5.0}.get(x.shape[0], 1.0)  # of a symbol: always 1.0
+
+
+def asks_its_type(x):
+    return x + (1.0 if isinstance(x.shape[0], int) else 2.0)
+
+
+def writes_it(x):
+    return x * len(f"{x.shape[0]}" * 2)
+
+
+@pytest.mark.parametrize("f", [looks_up, asks_its_type, writes_it])
+@pytest.mark.filterwarnings("ignore::graphs.errors.ShapeLimitWarning")
+def test_a_graph_that_is_another_for_some_size_does_not_serve_it(f):
+    jitted = static.jit(f, limit=2)
+    for n in [*range(1, 30), 9, 3, 100]:
+        np.testing.assert_array_equal(jitted(np.arange(1.0, n + 1)), f(np.arange(1.0, n + 1)))
+
+
+def test_where_no_graph_serves_all_sizes_the_warning_says_why():
+    jitted = static.jit(lambda x: x * 2 if x.shape[0] > 3 else x, limit=2)
+    with pytest.warns(ShapeLimitWarning, match=r"compiled again, and one graph for all sizes cannot be made \(.*; use"):
+        assert first_of(jitted, (1, 2, 5, 7)) == [1, 1, 2, 2]
+    assert jitted.stats.compiles == 4
+
+
+def clipped(x):
+    total = graphs.sum(x)
+    if total > 3:
+        total = total / 2
+    return total
+
+
+def test_converted_functions_have_one_graph_too():
+    jitted = static.jit(clipped, limit=2, convert=True)
+    with pytest.warns(ShapeLimitWarning, match="one graph serves all other sizes"):
+        assert [float(jitted(ones(n))) for n in (2, 3, 4, 5, 6)] == [2, 3, 2, 2.5, 3]
+    assert jitted.stats.compiles == 3
+
+
+def test_exact_sizes_stay_exact():
+    jitted = static.jit(double, shapes="exact", limit=2)
+    with pytest.warns(ShapeLimitWarning, match="compiled again.*; use shapes='symbolic'"):
+        assert first_of(jitted, range(2, 8)) == [2] * 6
+    assert jitted.stats.compiles == 6
+
+
 def test_strict_raises_past_the_limit_and_says_why():
     f = static.jit(double, limit=2, strict=True)
     f(ones(1)), f(ones(2))
@@ -151,7 +233,7 @@ def test_an_error_in_the_function_counts_no_compile():
     ("options", "error", "words"),
     [
         ({"limit": 0}, ValueError, "limit is 1 or more"),
-        ({"shapes": "nearest"}, ValueError, "'exact', 'symbolic', 'bucket' or 'pad'"),
+        ({"shapes": "nearest"}, ValueError, "'auto', 'exact', 'symbolic', 'bucket' or 'pad'"),
         ({"shapes": "bucket"}, ShapeError, "name them"),
         ({"shapes": "pad"}, ShapeError, "name them"),
         ({"shapes": "bucket", "buckets": 3}, ValueError, "give both"),

@@ -242,7 +242,7 @@ def test_errors_of_shape_and_dtype_come_from_specs_alone(f, specs, words):
     assert f"test_trace.py:{f.__code__.co_firstlineno}" in str(caught.value)
 
 
-def test_numpy_functions_without_an_op_are_refused_with_the_nearest():
+def test_numpy_functions_without_an_op_are_refused():
     with pytest.raises(TypeError, match=r"np\.unwrap has no counterpart.*test_trace"):
         static.trace(lambda x: np.unwrap(x), X)  # noqa: PLW0108  (the line must be this file's)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from random import Random
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -28,6 +29,9 @@ TOLERANCE = TOLERANCES["float64"]
 BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002)
 """For each program; what is judged is whether it runs, and its time is only reported."""
 
+INPUTS = 20
+"""Arguments that a program is traced and converted for, at least: its own, and others near them."""
+
 Results = list[tuple[Any, Any]]
 
 
@@ -47,25 +51,37 @@ def measure() -> Programs:
 def measured(program: Program) -> ProgramRow:
     """What a program does in the dynamic engine as it is, and what it takes in the static one.
 
-    `trace` says how its plain version fares under `static.jit`, which compiles again for another structure. Seconds
-    are those of a call for the value and the gradient, a mean over the inputs and a median over blocks.
+    `trace` and `convert` say how its plain version fares under `static.jit`, which compiles again for another
+    structure, on its inputs and on others near them. Seconds are those of a call for the value and the gradient, a mean
+    over the inputs and a median over blocks.
     """
     try:
-        expected = reference(program)
+        expected = reference(program, program.inputs)
     except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
         unknown = Tried("failed", "there is nothing to compare with")
         return found(program, Tried("failed", described(error)), unknown, unknown)
     in_dynamic = tried(lambda: check_dynamic(program, expected))
-    arm = Static(program, program.plain, program.inputs)
-    as_it_is = rewritten = tried(lambda: arm.check(expected))
+    more = further(program)
+    traced = Static(program, program.plain, program.inputs)
+    as_it_is = rewritten = traced.fares(expected, more)
+    converted = Static(program, program.plain, program.inputs, convert=True)
+    as_converted = converted.fares(expected, more)
+    by_hand = traced
     if as_it_is.status != "right" and program.graph is not None:
-        arm = Static(program, program.graph, program.graph_inputs or program.inputs)
-        rewritten = tried(lambda: arm.check(expected))
-    usable = arm if rewritten.status == "right" else None
+        by_hand = Static(program, program.graph, program.graph_inputs or program.inputs)
+        rewritten = by_hand.fares(expected)
+    usable = by_hand if rewritten.status == "right" else None
     row = found(program, in_dynamic, as_it_is, rewritten, usable and usable.function)
+    row.inputs = len(program.inputs) + len(more)
+    row.convert, row.convert_reason = as_converted
     if usable is not None:
-        row.compiles, row.compile_seconds = usable.jitted.stats.compiles, usable.jitted.stats.compile_seconds
-    row.dynamic_seconds, row.static_seconds = seconds(program, usable)
+        row.compiles, row.compile_seconds = usable.compiled
+    if as_converted.status == "right":
+        row.convert_compiles, row.convert_compile_seconds = converted.compiled
+    arms = {"static": usable, "converted": converted if as_converted.status == "right" else None}
+    each = seconds(program, {name: arm for name, arm in arms.items() if arm is not None})
+    row.dynamic_seconds, row.static_seconds = each["dynamic"], each.get("static")
+    row.convert_seconds = each.get("converted")
     return row
 
 
@@ -98,9 +114,23 @@ def verdict(as_it_is: Tried, rewritten: Tried) -> Literal["unchanged", "rewritte
     return "rewritten" if rewritten.status == "right" else "refused"
 
 
-def reference(program: Program) -> Results:
-    """The value and the gradient for each input, by the tape; `check_dynamic` says whether they are right."""
-    return calls(program, dynamic.value_and_grad(weighted(program.plain)), program.inputs)
+def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
+    """The value and the gradient for each of these inputs, by the tape; `check_dynamic` says whether they are right."""
+    return calls(program, dynamic.value_and_grad(weighted(program.plain)), inputs)
+
+
+def further(program: Program) -> list[Arguments]:
+    """Arguments near the inputs, for which plain Python gives finite numbers: with the inputs at least INPUTS."""
+    usable = (args for args in islice(program.nearby(), 4 * INPUTS) if _finite(program, args))
+    return list(islice(usable, INPUTS - len(program.inputs)))
+
+
+def _finite(program: Program, args: Arguments) -> bool:
+    try:
+        results = reference(program, [args])
+    except Exception:  # noqa: BLE001  (what is compared is a result)
+        return False
+    return all(np.isfinite(leaf).all() for leaf in graphs.tree.leaves(results))
 
 
 def check_dynamic(program: Program, expected: Results) -> None:
@@ -119,20 +149,35 @@ def at(program: Program, index: int, rest: Sequence[Any], point: Any) -> Any:
 
 
 class Static:
-    """One version of a program, compiled when it is called."""
+    """One version of a program, compiled when it is called; `convert` says whether its control flow is converted.
 
-    def __init__(self, program: Program, function: Function, inputs: Sequence[Arguments]) -> None:
+    `compiled` are the compilations for its inputs and their seconds, known once it has been tried.
+    """
+
+    def __init__(
+        self, program: Program, function: Function, inputs: Sequence[Arguments], *, convert: bool = False
+    ) -> None:
         self.program, self.function, self.inputs = program, function, inputs
-        self.jitted = static.jit(static.value_and_grad(weighted(function)), limit=None)
+        step = static.value_and_grad(weighted(function))
+        self.jitted = static.jit(step, limit=None, convert=True) if convert else static.jit(step, limit=None)
+        self.compiled = 0, 0.0
 
     def __call__(self) -> Results:
         """All inputs, one after the other."""
         return calls(self.program, self.jitted, self.inputs)
 
-    def check(self, expected: Results) -> None:
-        """Raises AssertionError where a value or a gradient is wrong, also on a second round without compiling."""
+    def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> Tried:
+        """How it fares on its inputs, also on a second round without compiling, and then on more of them."""
+        return tried(lambda: self.check(expected, more))
+
+    def check(self, expected: Results, more: Sequence[Arguments] = ()) -> None:
+        """Raises AssertionError where a value or a gradient is wrong."""
         for _ in range(2):
             check_equal(self(), expected)
+        self.compiled = self.jitted.stats.compiles, self.jitted.stats.compile_seconds
+        if more:
+            every = [*self.inputs, *more]
+            check_equal(calls(self.program, self.jitted, every), reference(self.program, every))
 
 
 def calls(program: Program, function: Callable[..., Any], inputs: Sequence[Arguments]) -> list[Any]:
@@ -165,15 +210,12 @@ def tried(check: Callable[[], None]) -> Tried:
     return Tried("right")
 
 
-def seconds(program: Program, arm: Static | None) -> tuple[float, float | None]:
-    """Seconds a call in each engine that runs it, in steady state."""
+def seconds(program: Program, versions: Mapping[str, Static]) -> dict[str, float]:
+    """Seconds a call in the dynamic engine and in each of these versions, in steady state."""
     taped = dynamic.value_and_grad(weighted(program.plain))
-    arms: dict[str, Callable[[], object]] = {"dynamic": lambda: calls(program, taped, program.inputs)}
-    if arm is not None:
-        arms["static"] = arm
+    arms: dict[str, Callable[[], object]] = {"dynamic": lambda: calls(program, taped, program.inputs), **versions}
     blocks, _ = steady_blocks(arms, BUDGET, Random(program.name))
-    each = {name: median(times) / len(program.inputs) for name, times in blocks.items()}
-    return each["dynamic"], each.get("static")
+    return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 
 def weighted(function: Function) -> Function:

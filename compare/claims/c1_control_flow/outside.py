@@ -58,7 +58,7 @@ class OutsideProgram:
 
     def row(self) -> ProgramRow:
         """As `compare.claims.c1_control_flow.measure.measured` makes one, eager as dynamic and compiled as static."""
-        expected = reference(self.ours)
+        expected = reference(self.ours, self.ours.inputs)
         eager = ProgramVersion(self, self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = eager.tried(expected)
         version, as_it_is = self.taken(self.theirs, self.theirs.plain, self.ours.inputs, expected)

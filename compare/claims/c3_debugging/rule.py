@@ -116,7 +116,7 @@ CLAIM = Claim(
     f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
     find=find,
     reads=(Faults,),
-    check=Kind(Faults, "compare.claims.c3_debugging.measure:measure"),
+    check=Kind(Faults, "compare.claims.c3_debugging.measure:measure", timed=False),
     outside="compare.claims.c3_debugging.outside:measure",
     literature=(
         "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from compare.claims import regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
     Claim,
@@ -23,10 +24,12 @@ from compare.claims.base import (
 from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, left_out, unsteady
+from compare.claims.literature import Cited
 from compare.instruments.lengths.schema import Lengths
+from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import Records
+from compare.records.record import Cell, Records
 
 WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
 """The workloads whose inputs vary in length, and in nothing else."""
@@ -36,17 +39,16 @@ PERCENTILES = (50, 95, 99)
 
 
 class LengthCosts(NamedTuple):
-    """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm."""
+    """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm.
+
+    `shown` is the one that stands for all: a first epoch, of the cell with the largest steps. None where these are
+    known to be a few KiB.
+    """
 
     best: list[Regime]
     strategies: list[Regime]
     each: list[Regime]
-
-    @property
-    def shown(self) -> Regime:
-        """The one that stands for all: a first epoch, of the largest size."""
-        judged = [*self.strategies, *self.best][-len(PHASES) :]
-        return judged[0] if judged else Regime("", "inconclusive")
+    shown: Regime | None
 
 
 def find(records: Records) -> Finding:
@@ -60,14 +62,13 @@ def find(records: Records) -> Finding:
         few = f"{', '.join(too_few)}: fewer than {MIN_LENGTHS} lengths in the stream"
         return Finding("inconclusive", (few, *left))
     takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
-    costs = _costs(varying, tables)
-    best, strategies, each = costs
+    best, strategies, each, shown = _costs(varying, tables, regimes.places(records))
     counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
     return Finding(
         _verdict(takes, [*fixed, *best, *strategies]),
         (*_best_costs(best), *map(length_table.reason, tables), *counts, *left),
-        None if costs.shown.value is None else Effect(_named(costs.shown), costs.shown.value, "ratio"),
-        costs.shown.interval,
+        Effect(_named(shown), shown.value, "ratio") if shown and shown.value is not None else None,
+        shown.interval if shown else None,
         (*takes, *fixed, *best, *strategies, *(regime for regime in each if regime not in best)),
     )
 
@@ -78,14 +79,25 @@ def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence])
     yield from length_table.refused(records)
 
 
-def _costs(varying: list[Evidence], tables: list[Evidence]) -> LengthCosts:
+def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
+    best = {cell.cell: [_best(cell, *phase, count) for phase in PHASES] for cell in varying}
+    strategies = [cost for table in tables for cost in length_table.costs(table, count)]
+    judged = list(chain.from_iterable(best.values()))
     return LengthCosts(
-        [_best(cell, *phase, count) for cell in varying for phase in PHASES],
-        [cost for table in tables for cost in length_table.costs(table, count)],
+        judged,
+        strategies,
         [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],
+        _shown(best, where) if best else next(iter([*strategies][-len(PHASES) :]), None),
     )
+
+
+def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepCounts]) -> Regime | None:
+    """The first epoch of the cell with the largest steps, if they are known to be no smaller than a few KiB."""
+    largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
+    tiny = largest in where and where[largest].bytes < regimes.TINY
+    return None if tiny else best[largest][0]
 
 
 def _named(cost: Regime) -> str:
@@ -186,14 +198,35 @@ CLAIM = Claim(
     f"all hold. Depends if some hold and some do not. Inconclusive if an interval holds {1 + SMALLEST_EFFECT}, or "
     f"the stream has fewer than {MIN_LENGTHS} lengths. The intervals of all costs hold at once with 95% (Bonferroni).",
     find=find,
-    reads=(Time, Lengths, Parity),
+    reads=(Time, Memory, Lengths, Parity),
     tape="partly",
     figures=("compare.claims.c4_shapes.figure",),
     literature=(
-        "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128 (abstract, arXiv 2107.02027)",
-        "compiled dynamic shapes ran 3.54x as fast as PyTorch (abstract, BladeDISC, 10.1145/3617327)",
-        "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms on a CPU (arXiv 1705.07860)",
-        "TensorFlow Fold batches varying structures, more than 10x faster on a CPU (arXiv 1702.02181)",
+        Cited(
+            "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128",
+            "abstract, arXiv 2107.02027",
+            "text for language models, padded to a fixed length",
+            apart="lines go one by one here; what each arm pads stands among the reasons",
+        ),
+        Cited(
+            "compiled dynamic shapes ran 3.54x as fast as PyTorch",
+            "abstract, BladeDISC, 10.1145/3617327",
+            "models of varying shapes, against PyTorch run op by op",
+            ratio=1 / 3.54,
+            beside="steady state, static-symbolic",
+        ),
+        Cited(
+            "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
+            "arXiv 1705.07860",
+            "one CPU, a model over sentences, each against the same one by one",
+            apart="engines are compared within one way of batching; `python -m benchmarks.batched` compares the ways",
+        ),
+        Cited(
+            "TensorFlow Fold batches varying structures, more than 10x faster",
+            "arXiv 1702.02181",
+            "a CPU, trees, against the same one by one",
+            apart="engines are compared within one way of batching; `python -m benchmarks.batched` compares the ways",
+        ),
     ),
     not_tested=(
         "batches sorted by length, batches of other sizes, and packing several examples into one row",

@@ -11,6 +11,7 @@ from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, combine, not_measured
 from compare.claims.c8_structure.schema import EditRow, Edits
+from compare.claims.literature import Cited
 from compare.records.record import Kind, Records, of
 from compare.stats import geometric_mean_interval
 
@@ -90,8 +91,18 @@ CLAIM = Claim(
     outside="compare.claims.c8_structure.outside:measure",
     tape="partly",
     literature=(
-        "TensorFlow Fold runs a new structure per example, over 10x faster on a CPU (arXiv 1702.02181)",
-        "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",
+        Cited(
+            "TensorFlow Fold runs a new structure per example, over 10x faster",
+            "arXiv 1702.02181",
+            "a CPU, trees, against the same one by one",
+            apart="structures are edited here between steps, and not from one example to the next",
+        ),
+        Cited(
+            "control flow inside the graph can be differentiated",
+            "abstract, arXiv 1805.01772",
+            "TensorFlow, as a fact and no figure",
+            apart="C1 judges it, by programs that do",
+        ),
     ),
     not_tested=(
         "structure searched or learned during training",

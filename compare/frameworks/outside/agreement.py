@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from compare.claims import CLAIMS, Verdict
-from compare.claims.base import Regime
+from compare.claims.base import OPEN, Regime
 from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
 from compare.frameworks import Framework, named, names
 from compare.frameworks.outside.arms import ArmOfCell, arms
@@ -19,7 +19,6 @@ from compare.records.record import Records, of
 from compare.stats import geometric_mean
 
 Agrees = Literal["yes", "no", "cannot tell"]
-OPEN = ("inconclusive", "not measured yet")
 MOST = 4
 """Regimes that a reason names."""
 

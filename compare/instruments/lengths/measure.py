@@ -19,11 +19,12 @@ import numpy as np
 import dynamic
 from compare.engines import arms
 from compare.errors import described
+from compare.instruments import thin
 from compare.instruments.lengths.distributions import drawn
 from compare.instruments.lengths.models import Stream, stream
 from compare.instruments.lengths.schema import GroupCall, Lengths, StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, ReadyStrategy, Strategy
-from compare.instruments.parity.measure import TOLERANCES, sample, tree_error
+from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import timed
 from compare.instruments.time.rounds import collected, orders, paired_rounds
 from compare.run.job import Job
@@ -118,7 +119,7 @@ def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[R
 
 def worst(arm: ReadyStrategy, results: Results, expected: Results) -> float:
     """The largest scaled error of a loss or a gradient over some groups."""
-    chosen = sample([sum(arm.stream.lengths[i] for i in group) for group in arm.groups], CHECKED)
+    chosen = thin.sample([sum(arm.stream.lengths[i] for i in group) for group in arm.groups], CHECKED)
     return max(_error(results[index], [expected[i] for i in arm.groups[index]]) for index in chosen)
 
 

@@ -30,8 +30,11 @@ import dynamic
 from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
+from compare.errors import described
+from compare.instruments import thin
 from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments.parity import measure as parity
 from compare.run.job import Job
 from compare.workloads.base import Case
 from graphs import tree
@@ -43,8 +46,42 @@ Build = Callable[[str, Case], Step]
 
 def measure(job: Job) -> Memory:
     """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
+    if job.thin:
+        return measure_together(job)
     case = workloads.load(job.source).case(str(job.size))
     return Memory(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms})
+
+
+def measure_together(job: Job) -> Memory:
+    """All arms in this process, each compiled once, checked as at the gate and then counted over the whole stream."""
+    workload = workloads.load(job.source)
+    case = workload.case(str(job.size))
+    expected, tolerance = parity.expectations(case), parity.tolerance_of(case)
+
+    def build(arm: str, case: Case) -> Step:
+        step = arms.build(arm, case)
+        found = parity.check_step(step, expected, tolerance)
+        if found.status != "ok":
+            raise WrongError(found.reason)
+        return step
+
+    rows = {arm: _row(arm, case, build) for arm in thin.arms_of(job, workload)}
+    return Memory(**job.head, arms=rows, checked=True)
+
+
+class WrongError(Exception):
+    """An arm gives another result than it must."""
+
+
+def _row(arm: str, case: Case, build: Build) -> MemoryArm:
+    try:
+        row = measure_arm(arm, case, build)
+    except WrongError as error:
+        return MemoryArm("disagree", str(error))
+    except Exception as error:  # noqa: BLE001  (as at the gate: whatever an arm raises is its result)
+        return MemoryArm(parity.status_of(arm, error), described(error))
+    row.resident_growth = 0  # of a process that has held all this before, it says nothing
+    return row
 
 
 def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:

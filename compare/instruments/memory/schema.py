@@ -17,6 +17,11 @@ class MemoryArm(Arm):
 
 
 class Memory(OfArms, tag="memory"):
-    """The memory of a cell, each arm in a process of its own."""
+    """The memory of a cell, each arm in a process of its own.
+
+    Where `checked`, all arms were counted in one process, which has also compared their outputs and gradients, as the
+    gate does, and refused those that were wrong.
+    """
 
     arms: dict[str, MemoryArm]
+    checked: bool = False

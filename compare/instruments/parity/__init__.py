@@ -5,6 +5,6 @@ from compare.instruments.parity.schema import Parity
 from compare.records.record import Kind
 
 PARITY = Instrument(
-    (Kind(Parity, "compare.instruments.parity.measure:measure"),),
+    (Kind(Parity, "compare.instruments.parity.measure:measure", timed=False),),
     figures=("compare.instruments.parity.figure",),
 )

@@ -27,6 +27,7 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
+from compare.instruments import thin
 from compare.instruments.parity.schema import Parity, ParityArm
 from compare.records.record import Status
 from compare.run.job import Job
@@ -51,12 +52,12 @@ class Expected(NamedTuple):
 def measure(job: Job) -> Parity:
     """The parity record of one workload at one size."""
     workload = workloads.load(job.source)
-    return check(job, workload.case(str(job.size)), job.arms or workload.arms)
+    return check(job, thin.case_of(job, workload), thin.arms_of(job, workload))
 
 
 def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES) -> Parity:
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same."""
-    tolerance = TOLERANCES[_dtype(case)]
+    tolerance = tolerance_of(case)
     expected = expectations(case, most)
     rows = {arm: check_arm(arm, case, expected, tolerance) for arm in names}
     same, calls = same_graph(case)
@@ -68,11 +69,26 @@ def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: flo
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
         step = arms.build(arm, case)
-        errors = [_errors(step, e) for e in expected]
+        found = check_step(step, expected, tolerance)
         step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
-        status: Status = "unsupported" if arms.refuses(arm, error) else "failed"
-        return ParityArm(status, described(error), None, None, tolerance)
+        return ParityArm(status_of(arm, error), described(error), None, None, tolerance)
+    return found
+
+
+def status_of(arm: str, error: Exception) -> Status:
+    """What an error says of an arm: that it does not do this, or that it is broken."""
+    return "unsupported" if arms.refuses(arm, error) else "failed"
+
+
+def tolerance_of(case: Case) -> float:
+    """How far results of a case may be off, by the least precise dtype that goes in."""
+    return TOLERANCES[_dtype(case)]
+
+
+def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> ParityArm:
+    """A step against both references, over the examples expected."""
+    errors = [_errors(step, e) for e in expected]
     output, gradient = (max(column) for column in zip(*errors, strict=True))
     if max(output, gradient) <= tolerance:
         return ParityArm("ok", None, output, gradient, tolerance)
@@ -85,19 +101,12 @@ def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     dynamic = arms.build("dynamic", case)
     found = []
-    for index in sample(case.lengths, most):
+    for index in thin.sample(case.lengths, most):
         tree: Any = (case.params, case.examples[index])
         params, example = cast(Any, optree.tree_map(_float64, tree))
         exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
         found.append(Expected(index, arms.build("dynamic", exact)(*example), dynamic(*case.examples[index])))
     return found
-
-
-def sample(lengths: Sequence[int], most: int) -> list[int]:
-    """At most `most` indices, in stream order, spread from the shortest example to the longest."""
-    ranked = sorted(range(len(lengths)), key=lengths.__getitem__)
-    places = np.linspace(0, len(ranked) - 1, min(most, len(ranked)))
-    return sorted({ranked[round(place)] for place in places})
 
 
 def tree_error(actual: Any, expected: Any) -> float:

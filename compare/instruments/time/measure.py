@@ -12,6 +12,7 @@ from typing import Any
 from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
+from compare.instruments import thin
 from compare.instruments.time import schema
 from compare.instruments.time.rounds import Clock, TimedCall, collected, orders, paired_rounds
 from compare.run.job import Budget, Job
@@ -22,7 +23,7 @@ Build = Callable[[str, Case], Step]
 
 def measure(job: Job) -> schema.Time:
     """The time record of one process: every arm built, called first, and timed in steady state."""
-    case = workloads.load(job.source).case(str(job.size))
+    case = thin.case_of(job, workloads.load(job.source))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
     return schema.Time(**job.head, arms=measure_arms(job, case))
 

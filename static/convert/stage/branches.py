@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from graphs.errors import GraphError
 from static.convert.stage.facts import assuming
 from static.convert.stage.merging import Merge, Path
-from static.convert.stage.overwriting import Overwriting, still_overwritten
+from static.convert.stage.overwriting import Overwriting, readable, still_overwritten
 from static.convert.stage.places import Region, Variable, WritePlace, write
 from static.convert.stage.unknown import (
     is_symbol,
@@ -122,9 +122,9 @@ def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> 
     def body(_: list[Any]) -> None:
         with region, assumption:
             try:
-                values.extend(map(settled, reached(block)))
+                values.extend(readable(settled(value)) for value in reached(block))
             finally:
-                writes.update(region.undo())
+                writes.update(region.undo(readable))
 
     return Path(Subgraph(name, body, []), values, region, writes)
 

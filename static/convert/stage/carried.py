@@ -130,11 +130,8 @@ class Carried:
     def finish(self, results: Sequence[Symbol]) -> None:
         """Set the variables and the places to what they are after the loop."""
         self._overwrite()
-        starts = self._starts()
-        for path, result in zip(self._slots, results, strict=True):
-            if not self._slots[path].weak:
-                share(result, [starts.get(path)])
         values = self._filled(results)
+        self._share(self._given)
         for pair in self._made:
             for container in pair:
                 freeze(container)
@@ -174,9 +171,17 @@ class Carried:
 
         return Subgraph("body", run, [*self._specs(), *items])
 
+    def _share(self, leaves: Mapping[Path, Any]) -> None:
+        """Tell which tensors the leaves of a round, or those after the loop, may be: those before it, or after one."""
+        starts = self._starts()
+        for path, leaf in leaves.items():
+            if not self._slots[path].weak:
+                share(leaf, [starts.get(path), self._after[path]])
+
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
         """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
         given = self._filled(symbols)
+        self._share(self._given)
         count = len(self._before)
         with Region() as region:
             try:

@@ -14,7 +14,8 @@ from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
 from graphs.ir import INPUT, Node
 from static.convert.stage.places import journal
-from static.convert.stage.unknown import is_symbol, refuse
+from static.convert.stage.trees import leaves
+from static.convert.stage.unknown import Differing, is_symbol, plain, refuse
 from static.trace.symbol import Symbol
 from static.trace.tracing import forbidden, memory
 
@@ -89,6 +90,16 @@ def overwrite(value: Symbol) -> None:
     rule = "a tensor is read that was changed in place under another name, and a graph's values stay as they are"
     error = ControlFlowError(located(f"{rule}; write x = x + y"))
     still_overwritten([(Overwriting(one), error) for one in _same_memory(node)])
+
+
+def readable(value: Any) -> Any:
+    """A value that a path leaves; Differing where it holds a tensor that the path has changed under another name."""
+    error = next((found for leaf in leaves(plain(value)) if (found := _error(leaf)) is not None), None)
+    return value if error is None else Differing(str(error))
+
+
+def _error(leaf: Any) -> Any:
+    return forbidden().get(memory(leaf.node)) if is_symbol(leaf) and not leaf.weak else None
 
 
 def _arguments(builder: Builder) -> list[Node]:

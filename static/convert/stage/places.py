@@ -159,9 +159,9 @@ class Region(Block):
         """The places that hold something else than before."""
         return [write for write in self._writes.values() if not _is_same(write.place.get(), write.before)]
 
-    def undo(self) -> dict[Hashable, tuple[WritePlace, Any]]:
-        """Put back what the places held. Returns those that had changed, with what they held at the end."""
-        found = {write.place.key: (write.place, write.place.get()) for write in self.changed()}
+    def undo(self, seen: Callable[[Any], Any] = lambda value: value) -> dict[Hashable, tuple[WritePlace, Any]]:
+        """Put back what the places held. Returns those that had changed, with `seen` of what they held at the end."""
+        found = {write.place.key: (write.place, seen(write.place.get())) for write in self.changed()}
         for write in reversed(self._writes.values()):
             write.place.put(write.before)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,3 +139,13 @@ def _object_like(value: Any) -> Callable[[list[Any]], Any]:
         return new
 
     return make
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What containers hold in the end."""
+    parts = taken_apart(value)
+    if parts is None:
+        yield value
+    else:
+        for item in parts.items:
+            yield from leaves(item)

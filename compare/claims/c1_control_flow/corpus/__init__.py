@@ -23,6 +23,13 @@ FAMILIES = (
     "networks",
     "decoding",
     "dynamic_programming",
+    "integrators",
+    "sampling",
+    "training",
+    "structures",
+    "memories",
+    "parsers",
+    "library",
 )
 """The kinds of control flow, a file of `compare/claims/c1_control_flow/corpus/families` each."""
 

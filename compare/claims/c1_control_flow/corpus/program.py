@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from graphs import tree
 
 Array = Any
 Function = Callable[..., Any]
@@ -52,6 +55,22 @@ class Program:
     def family(self) -> str:
         """The name of its file."""
         return self.plain.__module__.rpartition(".")[2]
+
+    def nearby(self) -> Iterator[Arguments]:
+        """Further arguments, without end: the inputs in turn, with each floating array at up to 4% more or less.
+
+        A matrix is scaled whole, so that it stays symmetric; a loop that converges still does.
+        """
+        for seed in count():
+            random = np.random.default_rng(seed)
+            leaves, structure = tree.flatten(self.inputs[seed % len(self.inputs)])
+            yield tree.unflatten(structure, [_scaled(leaf, random) for leaf in leaves])
+
+
+def _scaled(leaf: Any, random: np.random.Generator) -> Any:
+    if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f":
+        return leaf
+    return leaf * random.uniform(0.96, 1.04, leaf.shape if leaf.ndim < 2 else ())
 
 
 def floats(*values: Any) -> npt.NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Sequence
@@ -12,16 +11,17 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import GraphError, located
-from graphs.numpy_functions import FUNCTIONS, UFUNC_NAMES, Function
+from graphs.numpy.functions import FUNCTIONS, UFUNC_NAMES, UFUNCS, Function
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`np.tanh(x)` as `ops.tanh(x)`. Raises TypeError naming the nearest op when there is none."""
+    """`np.tanh(x)` as `ops.tanh(x)`. Raises TypeError where there is none."""
     if method != "__call__":
         raise TypeError(
             located(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
         )
-    function = getattr(ops, UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__), None)
+    name = ufunc.__name__
+    function = UFUNCS.get(name) or getattr(ops, UFUNC_NAMES.get(name, name), None)
     if function is None:
         raise _no_counterpart(ufunc.__name__)
     if kwargs and function is not ops.vecdot:
@@ -30,7 +30,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 
 def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`np.concatenate([...])` as `ops.concat([...])`. Raises TypeError naming the nearest op when there is none."""
+    """`np.concatenate([...])` as `ops.concat([...])`. Raises TypeError where there is none."""
     function = FUNCTIONS.get(func)
     name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
     if function is None:
@@ -102,7 +102,8 @@ def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 
 def _no_counterpart(name: str) -> TypeError:
-    # A name that is less alike is another function: inv is no isnan, and kron no round.
-    near = difflib.get_close_matches(name.rpartition(".")[2], ops.public, n=1, cutoff=0.85)
-    hint = f"; the nearest is graphs.{near[0]}" if near else "; write it with the functions in graphs"
-    return TypeError(located(f"np.{name} has no counterpart in graphs, and would lose the graph{hint}"))
+    return TypeError(
+        located(
+            f"np.{name} has no counterpart in graphs, and would lose the graph; write it with the functions in graphs"
+        )
+    )

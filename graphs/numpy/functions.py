@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import string
 from collections.abc import Callable, Sequence
@@ -9,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from graphs import numpy_linalg, ops
+from graphs import ops
+from graphs.numpy import arranging, linalg, statistics
 from graphs.op import Array
-from graphs.ops.shapes import positive_axis
-from graphs.ops.slicing import cut
+from graphs.ops.shapes import as_operand, dtype_of, positive_axis
 
 Function = Callable[..., Any]
 
@@ -31,6 +32,28 @@ UFUNC_NAMES = {
     "power": "pow",
     "right_shift": "bitwise_right_shift",
     "rint": "round",
+}
+
+_LN2 = math.log(2)
+# Ufuncs that are no op, and what they are made of.
+UFUNCS: dict[str, Function] = {
+    "cbrt": lambda x: ops.multiply(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
+    "conjugate": ops.positive,
+    "deg2rad": lambda x: ops.multiply(x, math.pi / 180),
+    "degrees": lambda x: ops.multiply(x, 180 / math.pi),
+    "exp2": lambda x: ops.pow(2.0, x),
+    "fabs": ops.abs,
+    "float_power": lambda x, y: ops.pow(*[ops.astype(as_operand(part), np.float64) for part in (x, y)]),
+    "fmod": lambda x, y: ops.subtract(x, ops.multiply(ops.trunc(ops.divide(x, y)), y)),
+    "heaviside": lambda x, y: ops.where(
+        ops.equal(x, 0), y, ops.where(ops.isnan(x), x, ops.astype(ops.greater(x, 0), dtype_of(x)))
+    ),
+    "logaddexp2": lambda x, y: ops.divide(ops.logaddexp(ops.multiply(x, _LN2), ops.multiply(y, _LN2)), _LN2),
+    "matvec": lambda x, y: ops.squeeze(ops.matmul(x, ops.expand_dims(y, -1)), -1),
+    "modf": lambda x: (ops.subtract(x, ops.trunc(x)), ops.trunc(x)),
+    "rad2deg": lambda x: ops.multiply(x, 180 / math.pi),
+    "radians": lambda x: ops.multiply(x, math.pi / 180),
+    "vecmat": lambda x, y: ops.squeeze(ops.matmul(ops.expand_dims(x, -2), y), -2),
 }
 
 
@@ -76,6 +99,14 @@ def _mean(a: Array, axis: Any = None, *, keepdims: bool = False, where: Any = No
 
 def _nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     return ops.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _round(a: Array, decimals: int = 0) -> Array:
+    if not decimals:
+        return ops.round(a)
+    scale = 10.0 ** abs(decimals)
+    wide, narrow = (ops.multiply, ops.divide) if decimals > 0 else (ops.divide, ops.multiply)
+    return narrow(ops.round(wide(a, scale)), scale)
 
 
 def _spread(function: Function) -> Function:
@@ -158,23 +189,6 @@ def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     return ops.permute_dims(a, order)
 
 
-def _column_stack(tup: Sequence[Array]) -> Array:
-    return ops.concat([a if np.ndim(a) > 1 else ops.reshape(a, (-1, 1)) for a in tup], axis=1)
-
-
-def _split(ary: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    at = positive_axis(axis, np.ndim(ary))
-    size = np.shape(ary)[at]
-    if not isinstance(indices_or_sections, int):
-        cuts = list(indices_or_sections)
-    elif size % indices_or_sections:
-        raise TypeError(f"{size} elements are not {indices_or_sections} equal parts")
-    else:
-        step = size // indices_or_sections
-        cuts = [step * i for i in range(1, indices_or_sections)]
-    return [cut(ary, at, *ends) for ends in zip([0, *cuts], [*cuts, None], strict=True)]
-
-
 def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None = None) -> Array:
     return ops.searchsorted(a, v, side=side, sorter=sorter)
 
@@ -185,7 +199,7 @@ def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None =
 _SAME = """
     any all argmax argmin count_nonzero cumulative_sum cumulative_prod unstack reshape ravel atleast_1d atleast_2d
     atleast_3d matrix_transpose moveaxis broadcast_to broadcast_arrays meshgrid expand_dims squeeze flip flipud fliplr
-    rot90 diag roll repeat tile tril triu diff stack vstack hstack append round take_along_axis nonzero argwhere
+    rot90 diag roll repeat tile tril triu diff stack vstack hstack append take_along_axis nonzero argwhere
     unique_all unique_counts unique_inverse unique_values dot inner outer kron tensordot sinc gradient zeros_like
     ones_like full_like empty_like result_type
 """
@@ -208,8 +222,6 @@ FUNCTIONS: dict[Function, Function] = {
     np.size: lambda a: a.size,
     np.pad: _pad,
     np.concatenate: ops.concat,
-    np.column_stack: _column_stack,
-    np.split: _split,
     np.copy: ops.identity,
     np.where: _where,
     np.clip: _clip,
@@ -222,5 +234,9 @@ FUNCTIONS: dict[Function, Function] = {
     np.trace: _first_axes(ops.trace),
     np.diagonal: _first_axes(ops.diagonal),
     np.nan_to_num: _nan_to_num,
-    **numpy_linalg.FUNCTIONS,
+    np.round: _round,
+    np.around: _round,
+    **arranging.FUNCTIONS,
+    **statistics.FUNCTIONS,
+    **linalg.FUNCTIONS,
 }

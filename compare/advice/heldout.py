@@ -1,0 +1,136 @@
+"""Programs that nothing was calibrated on: drawn at random, by seed, as stacks of blocks that the calibration has not.
+
+Each is a loss over rows of numbers: layers, normalisation, attention over the rows, gates, turned columns, runs of
+elementwise ops, each block drawn anew. Half are shallow and half deep, at three sizes: the regimes that hit rates are
+told by. The seed of what is published is 0; another seed gives other programs of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import graphs as g
+from compare.workloads.base import Case
+
+Array = Any
+Weights = list[Array]
+Block = Callable[[Weights, Array], Array]
+
+SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "rows of 4 KiB": ((8, 96), (30, 33), (1, 700)),
+    "rows of 256 KiB": ((200, 310), (64, 900), (450, 150)),
+    "rows of 4 MiB": ((3000, 330), (1500, 650), (4500, 220)),
+}
+"""Rows and columns of the values between blocks; about so many bytes of float32."""
+DEPTHS = {"2 to 4 blocks": (2, 4), "8 to 14 blocks": (8, 14)}
+ATTENTION_ROWS = 600
+"""Beyond as many rows, scores of each with each would be all of the work."""
+COUNT = 48
+
+
+def cases(count: int = COUNT, seed: int = 0) -> dict[str, Callable[[], Case]]:
+    """So many programs, by name; what follows the slash is the regime: size and depth. Made when called."""
+    regimes = list(product(SIZES, DEPTHS))
+    chosen = [regimes[number % len(regimes)] for number in range(count)]
+    return {
+        f"held-out {number}/{size}, {depth}": partial(made, size, depth, f"{seed}/{number}")
+        for number, (size, depth) in enumerate(chosen)
+    }
+
+
+def made(size: str, depth: str, seed: str) -> Case:
+    """The program of a seed: its loss, its weights and its rows."""
+    random = Random(seed)
+    rng = np.random.default_rng(random.getrandbits(64))
+    rows, columns = random.choice(SIZES[size])
+    known = [block for block in BLOCKS if block is not attention or rows <= ATTENTION_ROWS]
+    drawn = [random.choice(known)(random, rng, rows, columns) for _ in range(random.randint(*DEPTHS[depth]))]
+    blocks, weights = [block for block, _ in drawn], [given for _, given in drawn]
+    x = _normal(rng, rows, columns)
+
+    def loss(params: list[Weights], x: Array) -> Array:
+        h = reduce(lambda h, pair: pair[0](pair[1], h), zip(blocks, params, strict=True), x)
+        return g.mean(h * h)
+
+    return Case(loss, weights, ((x,),), (rows,))
+
+
+def layer(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
+    """A dense layer through fewer columns and back, beside what goes in."""
+    inner, act = max(2, columns // random.choice((2, 4, 8))), random.choice((g.relu, g.tanh, g.sigmoid))
+
+    def block(weights: Weights, h: Array) -> Array:
+        return h + act(h @ weights[0] + weights[1]) @ weights[2]
+
+    return block, [_normal(rng, columns, inner), _normal(rng, inner), _normal(rng, inner, columns)]
+
+
+def normalised(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
+    """Each row centred and divided by its deviation, then scaled and shifted."""
+
+    def block(weights: Weights, h: Array) -> Array:
+        centred = h - g.mean(h, axis=1, keepdims=True)
+        return centred / g.sqrt(g.mean(centred * centred, axis=1, keepdims=True) + 1e-3) * weights[0] + weights[1]
+
+    return block, [_normal(rng, columns), _normal(rng, columns)]
+
+
+def attention(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
+    """Rows mixed by the softmax of their products."""
+
+    def block(weights: Weights, h: Array) -> Array:
+        return g.softmax((h * weights[0]) @ h.T / columns, axis=1) @ h
+
+    return block, [_normal(rng, columns)]
+
+
+def gated(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
+    """What goes in and the same turned by some columns, mixed by a gate for each column."""
+    by = random.randrange(1, columns)
+
+    def block(weights: Weights, h: Array) -> Array:
+        turned = g.concat([h[:, by:], h[:, :by]], axis=1)
+        gate = g.sigmoid(h * weights[0])
+        return gate * h + (1 - gate) * turned
+
+    return block, [_normal(rng, columns)]
+
+
+def run_of_ops(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
+    """Elementwise ops in a row, none of which grows without bound."""
+    steps = [random.choice(STEPS) for _ in range(random.randint(2, 6))]
+
+    def block(weights: Weights, h: Array) -> Array:
+        return reduce(lambda h, step: step(h, weights[0]), steps, h)
+
+    return block, [_normal(rng, columns)]
+
+
+def pooled(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
+    """Less the largest of each column, with a weight."""
+
+    def block(weights: Weights, h: Array) -> Array:
+        return h - weights[0] * g.max(h, axis=0, keepdims=True)
+
+    return block, [_normal(rng, columns)]
+
+
+STEPS: tuple[Callable[[Array, Array], Array], ...] = (
+    lambda h, w: g.cos(h) + w,
+    lambda h, w: g.exp(-h * h) * w,
+    lambda h, w: g.where(h > 0, h, h * w),
+    lambda h, w: g.log(1 + g.abs(h)) - w,
+    lambda h, w: g.maximum(h, w) / 2,
+    lambda h, w: h / (1 + g.square(w)),
+)
+BLOCKS = (layer, normalised, attention, gated, run_of_ops, pooled)
+
+
+def _normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape, np.float32) / np.float32(np.sqrt(shape[0]) if len(shape) > 1 else 1.0)

@@ -1,0 +1,88 @@
+"""Under which conditions a run was measured, in words: which tape, what load and power, how noisy the control was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import expm1, log
+from statistics import median, stdev
+
+from compare.claims import tape
+from compare.claims.c6_speed.rule import CONTROL
+from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
+from compare.instruments.time.schema import Time
+from compare.records.record import Environment, Records, of
+from compare.records.runs import Run
+
+NOISY = 0.05
+"""Blocks of the control that vary by more than this: what is found beside them is hardly to be trusted."""
+
+BUSY = 1.5
+"""A load in the median beyond which a run was not alone."""
+
+
+def sentences(records: Records) -> tuple[str, ...]:
+    """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
+    measured = [record.environment for record in records if record.environment and not isinstance(record, Run)]
+    starts = [record.environment for record in records if record.environment]
+    suite = not any("function" in run.settings for run in of(records, Run))  # a function of the user's has no control
+    return (tape.sentence(records), *_machine(measured or starts), *([control(records)] if suite else []))
+
+
+def control(records: Records) -> str:
+    """How well the control ties, and by how much its blocks vary."""
+    found = [cell for cell in cells(records, Time) if cell.workload == CONTROL]
+    if not found:
+        return f"The control {CONTROL} was not measured, so that nothing tells how noisy the machine was."
+    cell = found[-1]
+    arm = cell.least(steady)
+    ratio = cell.ratio(DYNAMIC, arm, steady) if arm else None
+    if arm is None or ratio is None:
+        return f"The control {CONTROL} was not measured in both engines, so that nothing tells how noisy it was."
+    spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
+    vary = _variation(cell, arm)
+    blocks = f", and its blocks vary by {vary:.1%}" if vary is not None else ""
+    warning = f": that is more than {NOISY:.0%}, so trust no small difference" if (vary or 0.0) > NOISY else ""
+    return f"On the control {cell.name} dynamic takes {ratio.estimate:.3f} {spread} of static's time{blocks}{warning}."
+
+
+def _variation(cell: Evidence, arm: str) -> float | None:
+    """By how much the paired ratio of a block differs from the others of its process, in the median over processes."""
+    both = [process for process in cell.processes if DYNAMIC in process and arm in process]
+    pairs = [zip(steady(process[DYNAMIC]), steady(process[arm]), strict=False) for process in both]
+    logs = [[log(top / bottom) for top, bottom in pair] for pair in pairs]
+    found = [stdev(of) for of in logs if len(of) > 1]
+    return expm1(median(found)) if found else None
+
+
+def _machine(found: list[Environment]) -> Iterator[str]:
+    """Load, threads and power; nothing of what the system or older records do not tell."""
+    loads = [one.load for one in found if one.load is not None]
+    if loads:
+        cores = next((one.logical_cores for one in reversed(found) if one.logical_cores), None)
+        of = f" on {cores} logical cores" if cores else ""
+        busy = " One worker makes a load of 1: other work was running beside it." if median(loads) > BUSY else ""
+        yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of}, in the median {median(loads):.2f}.{busy}"
+    if found:
+        yield f"{_threads(found)}; {_power(found)}."
+
+
+def _threads(found: list[Environment]) -> str:
+    """`Each worker kept to one core, BLAS to one thread`, as the records tell."""
+    pinned = {len(one.affinity) for one in found if one.affinity is not None}
+    blas = {pool["num_threads"] for one in found if one.blas for pool in one.blas.loaded if pool.get("num_threads")}
+    cores = _counted(pinned, "core") or "cores that the system does not tell"
+    return f"Each worker had {cores} and {_counted(blas, 'thread') or 'an unknown number of threads'} of BLAS"
+
+
+def _counted(numbers: set[int] | set[str | int | None], noun: str) -> str:
+    listed = sorted(int(number) for number in numbers if number is not None)
+    return f"{' or '.join(map(str, listed))} {noun}{'' if listed == [1] else 's'}" if listed else ""
+
+
+def _power(found: list[Environment]) -> str:
+    """The power state: what feeds the machine, and how its clock is governed."""
+    sources = sorted({one.power for one in found if one.power})
+    governors = sorted({one.governor for one in found if one.governor})
+    told = [f"power from {' and '.join(sources)}"] if sources else []
+    told += [f"clock governed by {' and '.join(governors)}"] if governors else []
+    return ", ".join(told) or "its power state is not told by the system"

@@ -1,0 +1,31 @@
+"""NumPy's names that the op library does not have: what `import graphs as np` gives beside it.
+
+They are NumPy's own functions. Of arrays they are what NumPy makes of them; of tensors and symbols NumPy asks the table
+in `graphs/numpy/functions.py`, and a function that is not there is refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import ops
+from graphs.op import Array
+
+
+def array(object: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, ndmin: int = 0) -> Array:
+    """A new array, tensor or symbol of numbers, arrays or nested lists; lists that hold tensors are stacked."""
+    found = ops.asarray(object, dtype=dtype, copy=copy)
+    missing = ndmin - np.ndim(found)
+    return ops.expand_dims(found, tuple(range(missing))) if missing > 0 else found
+
+
+def named(name: str) -> Any:
+    """What NumPy has under a name. Raises AttributeError where it has nothing."""
+    if name == "array":
+        return array
+    if name.startswith("_") or not hasattr(np, name):
+        raise AttributeError(f"graphs has no {name!r}, and neither has NumPy: docs/ops.md lists the ops")
+    return getattr(np, name)

@@ -1,0 +1,129 @@
+"""Special functions for both engines, with the names and parameters of `scipy.special`; loaded when it is used."""
+
+from __future__ import annotations
+
+import math
+
+from graphs import ops
+from graphs.errors import ShapeError, located
+from graphs.op import Array
+from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, polygamma, stdtr
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, shape_of
+from graphs.ops.special import erf, erfc
+
+__all__ = [
+    "beta", "betainc", "betaln", "digamma", "erf", "erfc", "expit", "gamma", "gammainc", "gammaincc", "gammaln",
+    "gammasgn", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "polygamma", "psi", "rgamma",
+    "softmax", "stdtr", "xlog1py", "xlogy",
+]  # fmt: skip
+
+psi = digamma
+expit = ops.sigmoid
+
+
+def logsumexp(a: Array, axis: Axis = None, b: Array | None = None, keepdims: bool = False) -> Array:
+    """log(sum(b * exp(a))) over `axis`, without overflow; NaN where the sum is below 0."""
+    if b is None:
+        return ops.logsumexp(a, axis=axis, keepdims=keepdims)
+    stretched = ops.broadcast_arrays(a, b)
+    axes = positive_axes(axis, len(shape_of(stretched[0])))
+    least = ops.where(ops.equal(stretched[1], 0), -math.inf, stretched[0])  # what has no weight is no peak
+    largest = ops.stop_gradient(ops.max(least, axis=axes, keepdims=True))
+    peak = ops.where(ops.isfinite(largest), largest, 0)
+    powers = ops.exp(ops.subtract(least, peak))
+    found = ops.add(ops.log(ops.sum(ops.multiply(stretched[1], powers), axis=axes, keepdims=True)), peak)
+    return found if keepdims else ops.squeeze(found, axes)
+
+
+def softmax(x: Array, axis: Axis = None) -> Array:
+    """Shares in proportion to exp(x), of all elements, or along an axis."""
+    return ops.softmax(x, axis=positive_axes(axis, len(shape_of(x))))
+
+
+def log_softmax(x: Array, axis: Axis = None) -> Array:
+    """The logarithm of `softmax`."""
+    return ops.log_softmax(x, axis=positive_axes(axis, len(shape_of(x))))
+
+
+def logit(x: Array) -> Array:
+    """log(x / (1 - x)), the inverse of `expit`."""
+    return ops.subtract(ops.log(x), ops.log1p(ops.negative(x)))
+
+
+def xlogy(x: Array, y: Array) -> Array:
+    """x * log(y); 0 where x is 0, whatever y is."""
+    none = ops.equal(x, 0)
+    return ops.where(none, 0.0, ops.multiply(x, ops.log(ops.where(none, 1.0, y))))
+
+
+def xlog1py(x: Array, y: Array) -> Array:
+    """x * log(1 + y); 0 where x is 0, whatever y is."""
+    none = ops.equal(x, 0)
+    return ops.where(none, 0.0, ops.multiply(x, ops.log1p(ops.where(none, 0.0, y))))
+
+
+# Gamma and beta -----------------------------------------------------------------------------------------------------
+
+
+def gammasgn(x: Array) -> Array:
+    """The sign of gamma(x): 1 or -1, and 0 at its poles below 0; no gradient."""
+    whole = ops.floor(x)
+    sign = ops.subtract(1.0, ops.multiply(2.0, ops.remainder(whole, 2)))
+    return ops.where(ops.greater_equal(x, 0), 1.0, ops.where(ops.equal(whole, x), 0.0, sign))
+
+
+def gamma(x: Array) -> Array:
+    """The gamma function; infinite at 0, and NaN at negative whole numbers."""
+    return ops.multiply(gammasgn(x), ops.exp(gammaln(x)))
+
+
+def rgamma(x: Array) -> Array:
+    """1 / gamma(x)."""
+    return ops.multiply(gammasgn(x), ops.exp(ops.negative(gammaln(x))))
+
+
+def betaln(a: Array, b: Array) -> Array:
+    """log(abs(beta(a, b)))."""
+    return ops.subtract(ops.add(gammaln(a), gammaln(b)), gammaln(ops.add(a, b)))
+
+
+def beta(a: Array, b: Array) -> Array:
+    """gamma(a) * gamma(b) / gamma(a + b)."""
+    sign = ops.multiply(ops.multiply(gammasgn(a), gammasgn(b)), gammasgn(ops.add(a, b)))
+    return ops.multiply(sign, ops.exp(betaln(a, b)))
+
+
+def multigammaln(a: Array, d: int) -> Array:
+    """The logarithm of the gamma function of `d` dimensions, for a > (d - 1) / 2. Raises ShapeError for d < 1."""
+    if d < 1:
+        raise ShapeError(located(f"multigammaln: there are no {d} dimensions; use 1 or more"))
+    parts = gammaln(ops.subtract(ops.expand_dims(a, -1), ops.divide(ops.arange(d), 2)))
+    return ops.add(ops.sum(parts, axis=-1), d * (d - 1) / 4 * math.log(math.pi))
+
+
+# The normal distribution --------------------------------------------------------------------------------------------
+
+
+def ndtr(x: Array) -> Array:
+    """How likely a standard normal number is at most x."""
+    return ops.multiply(0.5, erfc(ops.multiply(x, -math.sqrt(0.5))))
+
+
+def log_ndtr(x: Array) -> Array:
+    """log(ndtr(x)), also where that is tiny: there by an asymptotic series (Abramowitz and Stegun, 26.2.12)."""
+    x = as_operand(x)
+    far, low = ops.less(x, _FAR.get(dtype_of(x).itemsize, -20.0)), ops.less(x, 0.0)
+    near = ops.where(
+        low, ops.log(ndtr(ops.where(far, 0.0, x))), ops.log1p(ops.negative(ndtr(ops.negative(ops.maximum(x, 0.0)))))
+    )
+    y = ops.where(far, x, -20.0)
+    inverse = ops.reciprocal(ops.square(y))
+    series = ops.multiply(inverse, -15.0)
+    for odd in range(13, 0, -2):  # 1 - 1 / y**2 + 3 / y**4 - 15 / y**6 ...
+        series = ops.multiply(ops.multiply(inverse, -float(odd)), ops.add(series, 1.0))
+    lead = ops.subtract(ops.multiply(ops.square(y), -0.5), ops.log(ops.negative(y)))
+    tail = ops.add(ops.subtract(lead, 0.5 * math.log(2 * math.pi)), ops.log1p(series))
+    return ops.where(far, tail, near)
+
+
+_FAR = {2: -5.0, 4: -10.0, 8: -20.0}  # by bytes: from here down the series is exact, and erfc not yet 0

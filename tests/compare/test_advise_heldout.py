@@ -1,0 +1,100 @@
+"""Programs drawn at random that nothing was calibrated on, and how predictions of them are scored."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from compare.advice import evaluation, heldout, scores, synthetic
+from compare.cli.command import graphduel
+from compare.engines import arms
+from compare.instruments.parity.measure import tree_error
+
+
+def row(name, predicted, ratio, confidence=0.9, ops=10):
+    return evaluation.PredictionRow(name, predicted, ratio, (predicted, ratio), (1.0, 1.0), (5.0, 5.0), confidence, ops)
+
+
+def test_there_are_forty_and_more_in_every_regime_and_none_is_a_program_of_the_calibration():
+    made = heldout.cases()
+    regimes = [name.partition("/")[2] for name in made]
+    assert len(made) >= 40
+    assert {regimes.count(one) for one in set(regimes)} == {8}
+    assert len(set(regimes)) == len(heldout.SIZES) * len(heldout.DEPTHS)
+    assert not {block.__name__ for block in heldout.BLOCKS} & {"chain", "perceptron", "recurrent", "many", "looked_up"}
+    assert heldout.__name__ not in vars(synthetic)
+
+
+@pytest.mark.parametrize("depth", heldout.DEPTHS)
+@pytest.mark.parametrize("seed", ["0/0", "0/7", "5/3"])
+def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, seed):
+    case, again = (heldout.made("rows of 4 KiB", depth, seed) for _ in range(2))
+    (one,), (other,) = case.examples[0], again.examples[0]
+    np.testing.assert_array_equal(one, other)
+    results = [
+        arms.build(arm, made)(*made.examples[0]) for arm in ("dynamic", "static-exact") for made in (case, again)
+    ]
+    assert all(np.isfinite(loss) and tree_error(grads, results[0][1]) < 1e-4 for loss, grads in results)
+
+
+def test_other_seeds_give_other_programs():
+    shapes = {heldout.made("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
+    counts = {len(heldout.made("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
+    assert shapes == set(heldout.SIZES["rows of 256 KiB"])
+    assert len(counts) > 2
+
+
+ROWS = [
+    row("a/small", 4.0, 2.0, 0.9, ops=30),
+    row("b/small", 0.5, 0.5, 0.8, ops=5),
+    row("c/large", 1.1, 0.5, 0.6, ops=40),
+    row("d/large", 2.0, 1.1, 0.7, ops=50),  # nobody wins
+]
+
+
+def test_hits_are_counted_where_there_is_a_winner_by_regime_and_beside_trivial_predictors():
+    found = scores.scores(ROWS)
+    assert (found["of"], found["hits"]) == (3, 2)
+    assert {name: (one["of"], one["hits"]) for name, one in found["regimes"].items()} == {
+        "small": (2, 2), "large": (1, 0),
+    }  # fmt: skip
+    assert found["predictors"] == {"always static": 1, "always dynamic": 2, "static above 5 ops": 2}
+
+
+def test_the_brier_score_is_the_mean_square_of_what_probabilities_are_off():
+    expected = ((0.9 - 1) ** 2 + (0.2 - 0) ** 2 + (0.6 - 0) ** 2 + (0.7 - 1) ** 2) / 4
+    assert scores.scores(ROWS)["brier"] == pytest.approx(expected)
+    half = [row("a/x", 1.0001, ratio, 0.5) for ratio in (0.5, 2.0, 3.0)]
+    assert scores.scores(half)["brier"] == pytest.approx(scores.scores(half)["brier_of_one_half"])
+
+
+def test_stated_probabilities_are_beside_what_came_true():
+    assert scores.scores(ROWS)["stated"] == [
+        {"rows": 2, "stated": pytest.approx(0.65), "happened": pytest.approx(0.5)},
+        {"rows": 2, "stated": pytest.approx(0.85), "happened": pytest.approx(1.0)},
+    ]
+
+
+def test_nothing_judged_has_no_score():
+    found = scores.scores([])
+    assert (found["of"], found["rate"], found["brier"], found["stated"]) == (0, None, None, [])
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_command_says_scores_and_takes_the_programs(monkeypatch, saved):
+    asked = []
+
+    def evaluate(chosen, *_):
+        asked.extend(chosen)
+        return {**evaluation.summary(ROWS), "left_out": {}}
+
+    monkeypatch.setattr(evaluation, "evaluate", evaluate)
+    done = CliRunner().invoke(graphduel, ["advise", "--evaluate", "--held-out", "--calibration", str(saved)])
+    assert done.exit_code == 0, done.output
+    assert asked == list(heldout.cases())
+    words = " ".join(done.stdout.split())
+    assert "Of 3 whose times differ by more than 1.15: right on 2; always static 1, always dynamic 2" in words
+    assert "Brier score 0.125, of one who says one half 0.25" in words
+    refused = CliRunner().invoke(graphduel, ["advise", "file.py:f", "--held-out"])
+    assert refused.exit_code == 2

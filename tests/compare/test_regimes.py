@@ -1,0 +1,124 @@
+"""Regimes: which cells belong to which, what settles a claim, and what a thin run measures of each."""
+
+from itertools import pairwise
+
+import pytest
+
+from compare import workloads
+from compare.claims import regimes
+from compare.claims.c5_memory.rule import held
+from compare.claims.evidence import admitted
+from compare.errors import UnsupportedError
+from compare.instruments import thin
+from compare.instruments.memory import measure as memory
+from compare.instruments.memory.measure import measure_arm
+from compare.instruments.parity import measure as parity
+from compare.instruments.time import measure as timing
+from compare.records.record import Cell
+from compare.run import jobs
+from compare.run.job import Budget, Job
+from compare.run.settings import PRESETS, Settings
+from tests.helpers.claim_records import memory as memory_records
+from tests.helpers.records import typed
+
+
+def thin_job(kind, name, size, examples=2, **fields):
+    return Job(kind, name, size, source=workloads.source(name), thin=examples, **fields)
+
+
+def test_every_number_of_bytes_and_of_ops_belongs_to_one_regime():
+    for named, least in ((regimes.SIZES, 0), (regimes.DEPTHS, 1)):
+        ends = sorted(named.values())
+        assert ends[0][0] == least
+        assert ends[-1][1] == float("inf")
+        assert all(one[1] == other[0] for one, other in pairwise(ends))
+
+
+def test_every_workload_but_the_control_is_of_one_kind():
+    of_kinds = [name for names in regimes.KINDS.values() for name in names]
+    assert sorted([*of_kinds, "big_matmul"]) == sorted(workloads.WORKLOADS)
+
+
+def test_a_cell_is_placed_by_what_the_dynamic_engine_reaches_and_only_if_it_was_right():
+    records = typed(memory_records("one", 70_000, 10))
+    assert regimes.places(records) == {Cell("one", "small"): regimes.StepCounts(70_000, 0)}
+    assert regimes.places(records[1:]) == {}
+    (cell,) = regimes.by_size([Cell("one", "small")], lambda cell: cell, regimes.places(records))
+    assert cell == "steps of 64 KiB to 1 MiB"
+    assert regimes.by_depth([Cell("one", "small")], lambda cell: cell, regimes.places(records)) == {}
+
+
+@pytest.mark.parametrize("label", ["supported", "refuted", "depends", "inconclusive"])
+def test_only_what_speaks_for_every_size_is_settled(label):
+    assert regimes.settled(label, regimes.SIZES) == (label, ())
+    found, why = regimes.settled(label, [regimes.REALISTIC])
+    assert found == ("inconclusive" if label in ("supported", "refuted") else label)
+    assert bool(why) == (found != label)
+
+
+def test_a_quick_run_counts_every_size_and_times_each_kind_beyond_its_own():
+    settings = Settings()
+    counted = {Cell(job.workload, job.size) for job in jobs.beyond_counts(settings)}
+    left = {*PRESETS["quick"].leaves_out, "big_matmul"}
+    assert {Cell(n, s) for n in workloads.WORKLOADS if n not in left for s in ("medium", "large")} <= counted
+    timed = [cell for cell, _ in jobs.beyond_times(settings)]
+    assert set(timed) <= counted
+    assert {kind for kind, names in regimes.KINDS.items() for cell in timed if cell.workload in names} == {
+        *regimes.KINDS
+    }
+    assert {Cell(job.workload, job.size) for job in jobs.beyond_parity(settings)} == set(timed)
+    for only in (Settings(only="tiny*"), Settings("full")):
+        assert not jobs.beyond_counts(only) + jobs.beyond_parity(only) + list(jobs.beyond_times(only))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", PRESETS["quick"].beyond.timed, ids=str)
+def test_what_a_quick_run_times_beyond_its_sizes_is_realistic(cell):
+    row = measure_arm("dynamic", workloads.get(cell.workload).case(cell.size))
+    assert row.peak >= regimes.MIB
+
+
+@pytest.mark.parametrize("name", ["tiny_mlp", "branch_on_sum", "fixed_point"])
+def test_counts_are_the_same_together_in_one_process_and_each_alone(name):
+    together = memory.measure(thin_job("memory", name, "small"))
+    case = workloads.get(name).case("small")
+    assert together.checked
+    for arm, row in together.arms.items():
+        alone = measure_arm(arm, case)
+        assert (row.status, row.resident_growth, row.nodes) == ("ok", 0, alone.nodes)
+        assert row.classes["structure"] == alone.classes["structure"]
+        assert held(row)[0] == pytest.approx(held(alone)[0], rel=0.02)  # a few objects of Python live otherwise
+    assert admitted([together]) == {(Cell(name, "small"), arm) for arm in together.arms}
+
+
+def test_an_arm_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
+    monkeypatch.setattr(parity, "TOLERANCES", dict.fromkeys(parity.TOLERANCES, -1.0))
+    wrong = memory.measure(thin_job("memory", "tiny_mlp", "small"))
+    assert {row.status for row in wrong.arms.values()} == {"disagree"}
+    assert admitted([wrong]) == set()
+
+    def refuse(*_):
+        raise UnsupportedError("no")
+
+    monkeypatch.setattr(memory, "measure_arm", refuse)
+    assert {row.status for row in memory.measure(thin_job("memory", "tiny_mlp", "small")).arms.values()} == {
+        "unsupported"
+    }
+
+
+def test_a_thin_job_takes_a_few_examples_and_the_arms_that_hold_few_graphs():
+    text = workloads.get("rnn_text")
+    job = thin_job("time", "rnn_text", "small", examples=3)
+    case = thin.case_of(job, text)
+    assert len(case.examples) == len(case.lengths) == 3
+    whole = text.case("small")
+    assert (min(case.lengths), max(case.lengths)) == (min(whole.lengths), max(whole.lengths))
+    assert thin.arms_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
+    assert thin.arms_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
+        "dynamic", "static-exact",
+    )  # fmt: skip
+    assert thin.arms_of(Job("time", "rnn_text", "small"), text) == text.arms
+    quick = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.0)
+    arms = ("dynamic", "static-exact")
+    record = timing.measure(thin_job("time", "fixed_point", "small", process=0, arms=arms, budget=quick))
+    assert {len(row.stream) for row in record.arms.values()} == {2}

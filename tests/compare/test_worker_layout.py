@@ -1,0 +1,86 @@
+"""Where memory lies is drawn anew for each worker, by the seed of its job, and told in its record."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import graphs as g
+import static
+from compare.records.kinds import KINDS
+from compare.run import layout, processes
+from compare.run.job import Job
+from compare.run.start import LAYOUT
+from static.codegen import binding
+from static.memory import ALIGNMENT
+
+JOB = Job("time", "tiny", "small", 0, seed=7)
+
+
+@pytest.fixture(autouse=True)
+def in_place():
+    yield
+    binding.later = 0
+    layout._kept.clear()
+
+
+def test_a_job_has_the_same_layout_in_every_run_and_each_job_another():
+    drawn = [layout.variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)]
+    assert drawn == [layout.variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)]
+    heaps, fillers = zip(*(one.split(":") for one in drawn), strict=True)
+    assert len(set(heaps)) > 60
+    assert len(set(map(len, fillers))) > 60
+    assert all(0 <= int(heap) < layout.MOST_HEAP for heap in heaps)
+    assert all(len(filler) < layout.PAGE for filler in fillers)
+
+
+def test_a_worker_starts_with_its_layout_and_tells_it():
+    job = Job("environment", process=3)
+    heap, _, filler = layout.variable(job)[LAYOUT].partition(":")
+    assert processes.worker_environment(job)[LAYOUT] == f"{heap}:{filler}"
+    assert processes.ask(job, 60).environment.layout == (int(heap), len(filler))
+
+
+def test_a_process_without_one_tells_none(monkeypatch):
+    from compare.run import start
+
+    monkeypatch.delenv(LAYOUT, raising=False)
+    assert start.layout() is None
+    monkeypatch.setenv(LAYOUT, "12:xxx")
+    assert start.layout() == (12, 3)
+
+
+def test_arenas_begin_at_offsets_of_their_own_on_cache_lines_and_give_the_same():
+    x, places = np.linspace(-1, 1, 500), set()
+    f = static.value_and_grad(lambda x: g.mean(g.exp(x) * g.tanh(x * 2)))
+    plain = static.compile(f, x)(x)
+    for process in range(6):
+        layout.moved(replace(JOB, process=process))
+        places.add(binding.later)
+        assert binding._aligned(100).ctypes.data % ALIGNMENT == 0
+        assert len(binding._aligned(100)) == 100
+        for one, other in zip(static.compile(f, x)(x), plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert len(places) > 3
+    assert all(0 <= place < layout.PAGE and place % ALIGNMENT == 0 for place in places)
+
+
+def test_where_bytes_are_counted_arenas_are_as_they_are():
+    assert set(layout.COUNTED) <= set(KINDS)
+    for kind in layout.COUNTED:
+        layout.moved(replace(JOB, kind=kind))
+        assert binding.later == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how malloc lays out its heap")
+def test_arrays_lie_at_other_offsets_within_a_page_where_the_first_block_is_another():
+    code = (
+        "import sys; kept = bytearray(int(sys.argv[1])); import numpy as np; print(np.empty(9000).ctypes.data % 4096)"
+    )
+
+    def offset(heap):
+        return subprocess.run([sys.executable, "-c", code, str(heap)], capture_output=True, check=True).stdout
+
+    assert len({offset(heap) for heap in (0, 5_000, 21_111, 33_333, 60_000)}) > 1

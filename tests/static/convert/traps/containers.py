@@ -1,0 +1,400 @@
+"""Items and aliases: what a branch writes into a container must be undone for the other branch, and merged."""
+
+import heapq
+from collections import Counter, defaultdict, deque, namedtuple
+
+import numpy as np
+
+import graphs as g
+from tests.static.convert.table import refused, right
+
+Pair = namedtuple("Pair", ["first", "second"])
+
+
+@right
+def an_item_written_in_a_branch(x):
+    kept = [x[0], x[1]]
+    if g.sum(x) > 0:
+        kept[0] = x[2]
+    return kept[0] + 2 * kept[1]
+
+
+@right
+def an_item_written_in_both_branches(x):
+    kept = [x[0], x[1]]
+    if g.sum(x) > 0:
+        kept[0] = x[2]
+    else:
+        kept[1] = x[3]
+    return kept[0] + 2 * kept[1]
+
+
+@right
+def an_item_at_a_place_of_the_branch(x):
+    kept, place = [x[0], x[1]], 0
+    if g.sum(x) > 0:
+        place += 1
+        kept[place] = x[2]
+    return kept[0] + 2 * kept[1]
+
+
+@right
+def an_item_through_another_name(x):
+    kept = [x[0], x[1]]
+    same = kept
+    if g.sum(x) > 0:
+        same[0] = x[3]
+    return kept[0] * 2 + same[1]
+
+
+@right
+def an_item_of_an_inner_list(x):
+    table = [[x[0], x[1]], [x[2], x[3]]]
+    row = table[1]
+    if g.sum(x) > 0:
+        table[1][0] = x[0] * 5
+    return row[0] + table[0][1]
+
+
+@right
+def the_same_list_twice_in_a_list(x):
+    row = [x[0]]
+    table = [row, row]
+    if g.sum(x) > 0:
+        table[0][0] = x[1]
+    return table[1][0] * 2
+
+
+@right
+def an_item_augmented(x):
+    totals = [x[0] * 0, x[0] * 0]
+    for value in x:
+        if value > 0:
+            totals[0] += value
+        else:
+            totals[1] += value
+    return totals[0] - 3 * totals[1]
+
+
+@right
+def an_item_written_in_a_while(x):
+    flags, s = [0.0, 0.0], g.sum(x * x) + 1.5
+    while s > 1:
+        flags[0] = 5.0
+        s = s / 2
+    return g.sum(x) * flags[0] + s
+
+
+@right
+def an_item_written_in_a_while_that_may_not_run(x):
+    flags, s = [0.0, 0.0], g.sum(x)
+    while s > 1:
+        flags[0] = 5.0
+        s = s / 2
+    return g.sum(x) * (1 + flags[0])
+
+
+@right
+def a_list_grows_in_both_branches(x):
+    parts = [g.sum(x)]
+    if parts[0] > 0:
+        parts.append(x[0])
+    else:
+        parts.append(x[1] * 2)
+    return g.sum(g.stack(parts))
+
+
+@refused
+def a_list_grows_in_one_branch(x):
+    parts = [g.sum(x)]
+    if g.sum(x) > 0:
+        parts.append(x[0])
+    return g.sum(g.stack(parts))
+
+
+@refused
+def a_list_grows_in_a_while(x):
+    parts, s = [], g.sum(x * x) + 1
+    while s > 1:
+        parts.append(s)
+        s = s / 2
+    return g.sum(g.stack(parts))
+
+
+@right
+def a_list_grows_through_another_name(x):
+    parts = [g.sum(x)]
+    same = parts
+    if parts[0] > 0:
+        same.append(x[0])
+    else:
+        same.append(x[1])
+    return parts[-1]
+
+
+@right
+def popped_from_either_end(x):
+    parts = [x[0], x[1], x[2]]
+    if g.sum(x) > 0:
+        y = parts.pop()
+    else:
+        y = parts.pop(0)
+    return y + 2 * parts[0] + 3 * parts[1]
+
+
+@right
+def pushed_and_popped_in_a_loop(x):
+    stack, total = [x[0]], x[0] * 0
+    for value in x:
+        stack.append(value * 2)
+        if value > 0:
+            total = total + stack[-1]
+        stack.pop()
+    return total + stack[0]
+
+
+@right
+def inserted_and_removed_again(x):
+    parts = [x[0], x[1]]
+    if g.sum(x) > 0:
+        parts.insert(0, x[2])
+        del parts[1]
+    return parts[0] + 2 * parts[1]
+
+
+@right
+def reversed_in_place(x):
+    parts = [x[0], x[1], x[2]]
+    if g.sum(x) > 0:
+        parts.reverse()
+    return parts[0] + 2 * parts[1] + 3 * parts[2]
+
+
+@right
+def a_slice_is_assigned(x):
+    parts = [x[0], x[1], x[2]]
+    if g.sum(x) > 0:
+        parts[:2] = [x[2], x[3]]
+    return parts[0] + 2 * parts[1] + 3 * parts[2]
+
+
+@right
+def an_entry_replaced(x):
+    named = {"a": x[0]}
+    if g.sum(x) > 0:
+        named["a"] = x[1] * 2
+    return named["a"]
+
+
+@refused
+def an_entry_added_in_one_branch(x):
+    named = {"a": x[0]}
+    if g.sum(x) > 0:
+        named["b"] = x[1]
+    return sum(named.values())
+
+
+@right
+def an_entry_added_in_both(x):
+    named = {}
+    if g.sum(x) > 0:
+        named["a"] = x[0]
+    else:
+        named["a"] = x[1]
+    return named["a"] * 2
+
+
+@right
+def entries_updated(x):
+    named = {"a": x[0], "b": x[1]}
+    if g.sum(x) > 0:
+        named.update(a=x[2], b=x[3])
+    return named["a"] + 2 * named["b"]
+
+
+@right
+def entries_of_a_defaultdict(x):
+    sums = defaultdict(float)
+    for i, value in enumerate(x):
+        if value > 0:
+            sums[i % 2] = value * 2
+        else:
+            sums[i % 2] = value
+    return sums[0] + 3 * sums[1]
+
+
+@right
+def an_object_made_in_both_branches(x):
+    pair = Pair(x[0], x[1]) if g.sum(x) > 0 else Pair(x[2], x[3])
+    return pair.first + 2 * pair.second
+
+
+@right
+def nested_state_of_a_while(x):
+    state = (g.sum(x), [x[0], {"k": x[1]}])
+    while state[0] < 3:
+        state = (state[0] + 1 + g.abs(state[1][0]), [state[1][0] * 2, {"k": state[1][1]["k"]}])
+    return state[0] + state[1][0] + state[1][1]["k"]
+
+
+@right
+def a_tuple_that_is_replaced(x):
+    pair = (x[0], 1)
+    if g.sum(x) > 0:
+        pair = (x[1], 2)
+    return pair[0] * pair[1]
+
+
+@refused
+def tuples_of_two_lengths(x):
+    parts = (x[0],)
+    if g.sum(x) > 0:
+        parts = (x[0], x[1])
+    return sum(parts)
+
+
+@right
+def a_deque_that_turns(x):
+    parts = deque([x[0], x[1], x[2]])
+    if g.sum(x) > 0:
+        parts.rotate(1)
+    return parts[0] + 2 * parts[1] + 3 * parts[2]
+
+
+@right
+def a_deque_filled_in_both(x):
+    parts = deque([x[0]])
+    if g.sum(x) > 0:
+        parts.appendleft(x[2])
+    else:
+        parts.appendleft(x[3])
+    return parts[0] + 2 * parts[1]
+
+
+@refused
+def a_set_of_values(x):
+    seen, total = set(), g.sum(x) * 0
+    for value in x:
+        if int(value) not in seen:
+            seen.add(int(value))
+            total = total + value
+    return total
+
+
+@refused
+def a_set_that_grows_in_one_branch(x):
+    seen = {1}
+    if g.sum(x) > 0:
+        seen.add(2)
+    return g.sum(x) * len(seen)
+
+
+@refused
+def a_counter_of_values(x):
+    counts = Counter(int(value > 0) for value in x)
+    return g.sum(x) * counts[1]
+
+
+@right
+def sorted_by_value(x):
+    ranked = sorted(x)
+    return ranked[0] * 2 + ranked[-1] * 3
+
+
+@right
+def sorted_by_a_key_in_reverse(x):
+    ranked = sorted(x, key=lambda value: value * value, reverse=True)
+    return ranked[0] * 2 + ranked[1]
+
+
+@right
+def a_heap_of_values(x):
+    heap = [x[0], x[1], x[2]]
+    heapq.heapify(heap)
+    return heapq.heappop(heap) * 2
+
+
+@refused
+def a_numpy_array_written_in_a_branch(x):
+    kept = np.zeros(3)
+    if g.sum(x) > 0:
+        kept[0] = 5.0
+    return g.sum(x) * (1 + kept[0])
+
+
+@right
+def a_numpy_array_written_before(x):
+    kept = np.zeros(3)
+    kept[1] = 5.0
+    if g.sum(x) > 0:
+        return g.sum(x) * kept[1]
+    return g.sum(x)
+
+
+@right
+def an_augmented_tensor_keeps_its_other_name(x):
+    y = x * 1.0
+    z = y + 0
+    if g.sum(x) > 0:
+        y = y + 1
+    return g.sum(y) + 2 * g.sum(z)
+
+
+@right
+def an_index_that_is_a_value(x):
+    place = int(g.argmax(x))
+    return [x[0] * 2, x[1] * 3, x[2] * 4, x[3]][place]
+
+
+@right
+def the_last_item_by_a_value(x):
+    place, parts = 0, [x[0], x[1] * 2, x[2] * 3]
+    while place < 2 and parts[place] < 0:
+        place += 1
+    return parts[place]
+
+
+@refused
+def a_length_that_is_a_value(x):
+    kept = [value for value in x if value > 0]
+    return g.sum(x) * len(kept)
+
+
+@refused
+def a_mask_selects(x):
+    kept = x[x > 0]
+    return g.sum(kept * kept)
+
+
+@right
+def a_copy_is_another_list(x):
+    kept = [x[0], x[1]]
+    other = list(kept)
+    if g.sum(x) > 0:
+        other[0] = x[2]
+    return kept[0] + 2 * other[0]
+
+
+@refused
+def an_augmented_tensor_changes_its_other_name(x):
+    y = x * 1.0
+    z = y
+    z += 1
+    return g.sum(y) * 2 if y[0] > 0 else g.sum(y)
+
+
+@refused
+def an_item_augmented_changes_its_other_name(x):
+    kept = [x[0] * 1.0]
+    first = kept[0]
+    kept[0] += x[1]
+    return first if g.sum(x) > 0 else first * 2
+
+
+@refused
+def a_merged_item_augmented_changes_its_source(x):
+    named, row = {"k": x[2] * 1.0}, [x[0] * 1.0]
+    if x[1] <= 0:
+        row[0] = named["k"]
+    row[0] += g.sin(x[1])
+    return row[0] + 2 * named["k"]
