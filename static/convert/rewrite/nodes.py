@@ -77,10 +77,15 @@ def texts(names: Iterable[str]) -> ast.expr:
 
 
 def at(new: N, old: ast.AST) -> N:
-    """The new tree at the lines of an old one, where it has none of its own."""
-    for node in ast.walk(new):
-        if not hasattr(node, "lineno") and "lineno" in node._attributes:
+    """The new tree at the lines of an old one, down to the nodes that have lines of their own."""
+    todo: list[ast.AST] = [new]
+    while todo:
+        node = todo.pop()
+        if hasattr(node, "lineno"):
+            continue
+        if "lineno" in node._attributes:
             ast.copy_location(node, old)
+        todo += ast.iter_child_nodes(node)
     return new
 
 

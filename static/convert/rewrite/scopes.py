@@ -29,7 +29,8 @@ def scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
     """The variables of this scope that statements set or delete."""
-    return frozenset().union(*(_set_by(node) for node in scope(nodes))) - _bound(nodes)
+    inside = list(scope(nodes))
+    return frozenset([name for node in inside for name in _set_by(node)]) - _bound(inside)
 
 
 def _set_by(node: ast.AST) -> Iterable[str]:
@@ -47,14 +48,13 @@ def _set_by(node: ast.AST) -> Iterable[str]:
     return []
 
 
-def _bound(nodes: Iterable[ast.AST]) -> Names:
-    """The variables of comprehensions, unless the scope has them too."""
-    inner = {n for node in scope(nodes) if isinstance(node, COMPREHENSIONS) for n in bound_by(node)}
-    if not inner:
+def _bound(inside: Sequence[ast.AST]) -> Names:
+    """The variables of comprehensions among the nodes of a scope, unless the scope has them too."""
+    targets = {id(n): n.id for node in inside if isinstance(node, COMPREHENSIONS) for n in _targets(node)}
+    if not targets:
         return NONE
-    places = {id(n) for node in scope(nodes) if isinstance(node, COMPREHENSIONS) for n in _targets(node)}
-    outside = {n.id for n in scope(nodes) if isinstance(n, ast.Name) and _is_set(n) and id(n) not in places}
-    return frozenset(inner - outside)
+    outside = {n.id for n in inside if isinstance(n, ast.Name) and _is_set(n) and id(n) not in targets}
+    return frozenset(targets.values()) - outside
 
 
 def bound_by(node: ast.AST) -> set[str]:
@@ -105,7 +105,10 @@ def uses(statements: Sequence[ast.stmt]) -> Uses:
     """Those of statements that run one after the other."""
     found = Uses()
     for statement in statements:
-        found = found.then(_uses(statement))
+        known = vars(statement).get("uses")  # asked for at each level of the blocks around
+        if known is None:
+            known = vars(statement)["uses"] = _uses(statement)
+        found = found.then(known)
     return found
 
 
