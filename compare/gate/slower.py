@@ -11,8 +11,9 @@ from typing import Any
 import static
 from compare.errors import InputsError
 from compare.gate.checks import jitted, name_of
-from compare.instruments.time.rounds import paired_rounds
+from compare.instruments.time.rounds import own_rounds
 from compare.own.case import checked
+from compare.own.measure import pinned
 from compare.report import text
 from compare.run.job import Budget
 from compare.stats import Interval, ratio_interval
@@ -74,11 +75,16 @@ def counts_of(step: Any, calls: Calls) -> Counts:
 
 
 def timed(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
-    """The time of a pass over the calls, a / b, in groups of paired rounds for about so many seconds."""
+    """The time of a pass over the calls, a / b, in groups of paired rounds for about so many seconds.
+
+    It is the time of this thread, on one core: what other processes take counts for neither.
+    """
     tops, bottoms = [], []
     for group in range(GROUPS):
         passes = {"a": _pass(_built(a), calls), "b": _pass(_built(b), calls)}
-        blocks = paired_rounds(passes, Budget(seconds=seconds / GROUPS), Random(seed + group)).steady()
+        with pinned():
+            rounds, _ = own_rounds(passes, Budget(seconds=seconds / GROUPS), Random(seed + group))
+        blocks = rounds.steady()
         tops.append(blocks["a"])
         bottoms.append(blocks["b"])
     return ratio_interval(tops, bottoms, seed=seed)

@@ -105,7 +105,7 @@ class _Here:
             return Bare(environment=environment.environment())
         try:
             layout.moved(job)
-            with _pinned():
+            with pinned():
                 return self._time(job) if job.kind == "time" else self._memory(job)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, described(error))
@@ -164,7 +164,7 @@ def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:
 
 
 @contextmanager
-def _pinned() -> Iterator[None]:
+def pinned() -> Iterator[None]:
     """One core and one BLAS thread inside, as a worker has; as before outside."""
     from threadpoolctl import threadpool_limits
 

@@ -297,12 +297,12 @@ def test_save_writes_a_report_and_never_over_another(found, tmp_path):
 def test_what_the_caller_froze_stays_frozen_and_else_nothing_does():
     try:
         gc.unfreeze()
-        with measure._pinned():
+        with measure.pinned():
             assert gc.get_freeze_count()
         assert not gc.get_freeze_count()
         gc.freeze()
         frozen = gc.get_freeze_count()
-        with measure._pinned():
+        with measure.pinned():
             pass
         assert gc.get_freeze_count() > frozen / 2  # some of it may have been freed meanwhile
     finally:
@@ -312,7 +312,7 @@ def test_what_the_caller_froze_stays_frozen_and_else_nothing_does():
 def test_the_process_is_as_it_was_before(found):
     if hasattr(os, "sched_getaffinity"):
         before = os.sched_getaffinity(0)
-        with measure._pinned():
+        with measure.pinned():
             assert len(os.sched_getaffinity(0)) == 1
         assert os.sched_getaffinity(0) == before
 
