@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate import outputs
-from compare.gate.rules import Judgement, Rule, parsed
+from compare.gate.rules import FailRule, Judgement, parsed
 from compare.own.case import arms_of
 from compare.own.result import Result
 from compare.records import files
@@ -23,7 +23,7 @@ _INCONCLUSIVE = 3
 class Gate:
     """The rules of a comparison, and the files to write: JUnit's XML, and Markdown."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FailRule, ...] = ()
     junit: Path | None = None
     summary: Path | None = None
 

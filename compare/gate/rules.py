@@ -34,7 +34,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class FailRule:
     """A rule as it was written, and its parts: `top / bottom` compared with a number."""
 
     written: str
@@ -63,7 +63,7 @@ class Rule:
 class Judgement:
     """A rule, whether it holds, and the ratio with its interval."""
 
-    rule: Rule
+    rule: FailRule
     outcome: Outcome
     ratio: Interval | None
 
@@ -79,7 +79,7 @@ class Judgement:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
 
 
-def parsed(written: str, modes: Sequence[str]) -> Rule:
+def parsed(written: str, modes: Sequence[str]) -> FailRule:
     """The rule as written, over modes that are measured. Raises InputsError saying what is allowed."""
     found = _RULE.fullmatch(written.strip())
     if found is None:
@@ -90,7 +90,7 @@ def parsed(written: str, modes: Sequence[str]) -> Rule:
     number = float(found[4])
     if not number:
         raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
-    return Rule(written.strip(), top, bottom, found[3], number)
+    return FailRule(written.strip(), top, bottom, found[3], number)
 
 
 def _mode(name: str, written: str, modes: Sequence[str]) -> str:

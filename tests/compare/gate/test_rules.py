@@ -5,7 +5,7 @@ import pytest
 from compare.errors import InputsError
 from compare.gate import rules
 from compare.gate.ending import exit_code, gate
-from compare.gate.rules import Judgement, Rule, parsed
+from compare.gate.rules import FailRule, Judgement, parsed
 from compare.stats import Interval
 
 MODES = ("dynamic", "static-exact", "static-symbolic")
@@ -77,11 +77,11 @@ RATIOS = [
 def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, monkeypatch):
     monkeypatch.setattr(rules, "cells", lambda *_: ["cell"])
     monkeypatch.setattr(rules, "ratio_of", lambda *_: ratio)
-    assert Rule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
+    assert FailRule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
 
 
 def test_a_rule_over_no_records_is_not_measured():
-    found = Rule("static > 1", "static-exact", "dynamic", ">", 1.0).judge([])
+    found = FailRule("static > 1", "static-exact", "dynamic", ">", 1.0).judge([])
     assert str(found) == "--fail-if 'static > 1': not measured: static-exact / dynamic was not measured"
 
 
@@ -94,5 +94,5 @@ def test_a_rule_over_no_records_is_not_measured():
     ],
 )  # fmt: skip
 def test_exit_codes(measured, outcomes, code):
-    rule = Rule("static > 1", "static-exact", "dynamic", ">", 1.0)
+    rule = FailRule("static > 1", "static-exact", "dynamic", ">", 1.0)
     assert exit_code(measured, [Judgement(rule, outcome, None) for outcome in outcomes]) == code

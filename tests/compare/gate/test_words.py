@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from compare.gate import outputs
-from compare.gate.rules import Judgement, Rule
+from compare.gate.rules import FailRule, Judgement
 from compare.instruments.parity.schema import Parity, ParityArm
 from compare.own.result import Result
 from compare.run.job import Job
@@ -21,7 +21,7 @@ def test_junit_counts_each_ending_and_holds_any_text():
     }
     job = Job("parity", "mine", "given")
     records = (Parity(**job.head, agree=False, arms=rows, same_graph=None, kernel_calls={}),)
-    rule = Judgement(Rule("static > 1", "static-exact", "dynamic", ">", 1.0), "not measured", None)
+    rule = Judgement(FailRule("static > 1", "static-exact", "dynamic", ">", 1.0), "not measured", None)
     document = outputs.junit(Result("mine", tuple(rows), records), [rule])
     suite = ET.fromstring(document)
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "1", "2", "0"]
