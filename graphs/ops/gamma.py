@@ -25,7 +25,8 @@ Values = Callable[..., Array]
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 _START = 10.0  # of the asymptotic series
 _LOWEST = -1000.0  # below it the recurrence takes too many steps
-_TINY, _TERMS = 1e-300, 100_000
+_TINY = 1e-300
+_TERMS = 5_000  # enough for parameters up to about 300,000; what has not converged by then is NaN
 
 
 def _in_doubles(function: Values) -> Kernel:
@@ -98,12 +99,13 @@ def _polygamma(n: Array, x: Array) -> Array:
 
 def _gammas(a: Array, x: Array) -> tuple[Array, Array]:
     """The regularised lower and upper incomplete gamma functions."""
+    wrong, none, endless = (a <= 0) | (x < 0) | np.isnan(a + x), x == 0, np.isinf(x)
+    a, x = np.where(wrong, 1, a), np.where(wrong | endless, 1, x)
     scale = np.exp(a * np.log(x) - x - _gammaln(a))
     near = x < a + 1
     lower = scale * _series(a, np.where(near, x, 0))
     upper = scale * _fraction(a, np.where(near, a + 1, x))
     lower, upper = np.where(near, lower, 1 - upper), np.where(near, 1 - lower, upper)
-    wrong, none, endless = (a <= 0) | (x < 0) | np.isnan(a + x), x == 0, np.isinf(x)
     return (
         np.where(wrong, np.nan, np.where(none, 0, np.where(endless, 1, lower))),
         np.where(wrong, np.nan, np.where(none, 1, np.where(endless, 0, upper))),
@@ -115,9 +117,10 @@ def _series(a: Array, x: Array) -> Array:
     for k in range(1, _TERMS):
         term = term * x / (a + k)
         total = total + term
-        if not (np.abs(term) > np.abs(total) * 1e-17).any():
-            break
-    return total
+        going = np.abs(term) > np.abs(total) * 1e-17
+        if not going.any():
+            return total
+    return np.where(going, np.nan, total)
 
 
 def _fraction(a: Array, x: Array) -> Array:
@@ -135,11 +138,13 @@ def _lentz(first: Array, terms: Callable[[int], tuple[Array, Array]]) -> Array:
         value = np.where(going, value * c * d, value)  # of one element, whatever stands beside it
         going &= np.abs(c * d - 1) > 1e-15
         if not going.any():
-            break
-    return value
+            return value
+    return np.where(going, np.nan, value)
 
 
 def _betainc(a: Array, b: Array, x: Array) -> Array:
+    wrong = (a <= 0) | (b <= 0) | (x < 0) | (x > 1) | np.isnan(a + b + x)
+    a, b, x = np.where(wrong, 1, a), np.where(wrong, 1, b), np.where(wrong, 0, x)
     swapped = x > (a + 1) / (a + b + 2)
     p: Any = np.where(swapped, b, a)
     q: Any = np.where(swapped, a, b)
@@ -154,7 +159,6 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     scale = np.exp(_gammaln(p + q) - _gammaln(p) - _gammaln(q) + p * np.log(t) + q * np.log1p(-t))
     tail = scale / p / _lentz(np.ones_like(t), terms)
     result = np.where(swapped, 1 - tail, tail)
-    wrong = (a <= 0) | (b <= 0) | (x < 0) | (x > 1) | np.isnan(a + b + x)
     return np.where(wrong, np.nan, np.where(x == 0, 0, np.where(x == 1, 1, result)))
 
 

@@ -154,6 +154,9 @@ def test_poles_and_ends():
     np.testing.assert_array_equal(special.xlogy(np.array([0.0, 0]), np.array([0.0, np.nan])), [0, 0])
     np.testing.assert_array_equal(special.xlog1py(0.0, -1.0), 0)
     assert special.gammaincc(10.0, 200.0) == pytest.approx(float(scipy.special.gammaincc(10, 200)), rel=1e-11)
+    assert special.gammainc(2e5, 2e5) + special.gammaincc(2e5, 2e5) == pytest.approx(1)
+    assert special.gammainc(2e5, 2e5) == pytest.approx(0.5 + 1 / (3 * np.sqrt(2 * np.pi * 2e5)), rel=1e-6)
+    assert np.isnan(special.gammainc(1e9, 1e9))  # which has not converged, and is told so
     np.testing.assert_array_equal(stats.poisson.pmf(np.array([-1, 1.5]), 2.0), [0, 0])
     np.testing.assert_array_equal(stats.beta.logpdf(np.array([-0.1, 1.1]), 2.0, 2.0), [-np.inf] * 2)
     np.testing.assert_array_equal(stats.gamma.pdf(-1.0, 2.0), 0)
