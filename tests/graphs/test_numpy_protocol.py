@@ -323,6 +323,7 @@ def tells_its_words(function):
         return False
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # by NumPy 2.5, of its own arrays
 @together("function", filter(tells_its_words, BY_WORDS), ids=lambda f: f"{f.__module__}.{f.__name__}")
 def test_functions_are_called_by_numpys_words_and_by_position(function):
     for args, options in ways_to_call(function, BY_WORDS[function]):
