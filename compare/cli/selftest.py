@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
 """The parameters of a selftest by the setting that they choose."""
+WHOLE = ("found", "of", "target")
+"""The columns of its table that are never wrapped; the others fold on a narrow terminal."""
 EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 
 
@@ -64,7 +66,7 @@ def _show(rates: Selftest) -> None:
 
     for found in (page.rates_table(rates), page.coverage_table(rates)):
         if found:
-            tables.show(found.headers, found.rows, whole=found.headers[1:])
+            tables.show(found.headers, found.rows, whole=WHOLE)
             echo()
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)

@@ -153,6 +153,7 @@ def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine,
     ("arguments", "code", "message"),
     [
         (["run", "--only", "tinny"], 2, "did you mean 'tiny'?"),
+        (["run", "--only", "zzz*"], 2, "matches no cell"),
         (["run", "--resume"], 2, "--resume needs --out"),
         (["run", "--processes", "0"], 2, "--processes"),
         (["run", "--seed", "-1"], 2, "--seed"),

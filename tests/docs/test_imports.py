@@ -1,6 +1,7 @@
 """The layers: who may import whom, read from the source and seen in fresh processes."""
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -73,6 +74,11 @@ def test_a_package_imports_by_its_full_name_only(package):
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative  # so that the scan above misses nothing
+
+
+def test_completion_shows_the_public_names_of_compare_and_nothing_else():
+    found = [name for name in dir(importlib.import_module("compare")) if not name.startswith("__")]
+    assert found == ["advise", "compare"]
 
 
 def test_graphs_loads_only_itself_and_numpy():
