@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
@@ -30,8 +30,17 @@ if TYPE_CHECKING:
     "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
 )
 @click.option("--held-out", is_flag=True, help="Evaluate on programs drawn at random, in place of the workloads.")
-@click.option("--framework", metavar="NAME", help="torch or jax, which the function is written in.")
-@click.option("--mode", help="The mode of the framework that compiles; its first by default.")
+@click.option(
+    "--framework",
+    metavar="NAME",
+    shell_complete=complete.frameworks,
+    help="The function is written in torch or jax.",
+)
+@click.option(
+    "--mode",
+    shell_complete=complete.modes,
+    help="The compiling mode of the framework; by default its first.",
+)
 @click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
 @options.ONLY
 @options.JSON

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.cli.advise import advise
 from compare.cli.diff import diff
 from compare.cli.export import export, schema
@@ -67,7 +67,7 @@ PYTHON_TAPE = click.option(
     "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
 )
 FRAMEWORKS = click.option(
-    "--frameworks", type=options.framework_names, default=(), metavar="NAMES",
+    "--frameworks", type=options.framework_names, default=(), metavar="NAMES", shell_complete=complete.frameworks,
     help="Measure these as well: torch,tensorflow,jax,autograd, or some of them.",
 )  # fmt: skip
 DEVICE = options.default(
@@ -182,7 +182,7 @@ def list_() -> None:
 
 
 @graphduel.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.names)
 def show(name: str) -> None:
     """Show all there is to say about a workload or a claim."""
     from compare import claims, workloads

@@ -16,6 +16,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from compare.cli import complete
 from compare.report.terminal import echo
 from compare.run import ending
 
@@ -60,7 +61,10 @@ def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command
     return click.option(*names, help=help, show_default=True, **given)
 
 
-ONLY = click.option("--only", metavar="GLOB", help="Only the cells whose workload or workload/size matches this glob.")
+ONLY = click.option(
+    "--only", metavar="GLOB", shell_complete=complete.cells,
+    help="Only the cells whose workload or workload/size matches this glob.",
+)  # fmt: skip
 SEED = default("--seed", type=click.IntRange(0), default=0, help="Orders the measurements.")
 JSON = click.option("--json", "path", type=FILE, help="Write the result here too.")
 RESUME = click.option("--resume", is_flag=True, help="Go on in --out: what is measured is not measured again.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.cli.options import Seconds
 from compare.errors import explained
 from compare.report.terminal import echo
@@ -26,9 +26,16 @@ MODES = "dynamic,static"
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.INPUTS
 @click.option(
-    "--framework", metavar="NAME", help="torch, tensorflow, jax or autograd, which the function is written in."
+    "--framework",
+    metavar="NAME",
+    shell_complete=complete.frameworks,
+    help="The function is written in torch, tensorflow, jax or autograd.",
 )
-@click.option("--modes", help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.")
+@click.option(
+    "--modes",
+    shell_complete=complete.modes,
+    help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.",
+)
 @options.default("--limit", type=Seconds(1), default=300.0, help="For the first pass of a framework's mode.")
 @options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Where a framework computes.")
 @options.GRADIENT
