@@ -270,7 +270,7 @@ def in_python(job):
     [
         (True, [], None),
         (False, [], "C5, C6 and C7 will not be judged"),
-        (False, ["--python-tape"], "judges by it all the same"),
+        (False, ["--python-tape"], "judges by this tape"),
     ],
 )
 def test_a_tape_in_python_is_told_before_anything_is_measured(
@@ -288,7 +288,7 @@ def test_a_tape_in_python_is_told_before_anything_is_measured(
 def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
     machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
     first = call("run", "--out", tmp_path / "one", "--only", "tiny")
-    assert first.stdout.startswith("The tape ran in Python: ratios to it are not those to the compiled one.\n")
+    assert first.stdout.startswith("The tape ran in Python: ratios to the compiled tape would differ.\n")
     reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
     assert reasons["C6"].startswith("the tape ran in Python")
     assert call("report", tmp_path / "one", "--python-tape").exit_code == 0
