@@ -9,7 +9,7 @@ import click
 
 from compare.cli import complete, options
 
-OUT = options.out("The file to write; stdout if not given.", options.FILE)
+OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 
 
 @click.command()

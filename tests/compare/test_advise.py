@@ -175,7 +175,7 @@ def test_the_command_advises_on_a_function_and_writes_json(tmp_path, saved):
     [
         ((), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
         (("x.py:f", "--evaluate"), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
-        (("x.py:f", "--only", "a"), "--rows, --only and --held-out are for --evaluate", 2),
+        (("x.py:f", "--only", "a"), "--rows, --only and --held-out need --evaluate", 2),
     ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(arguments, said, code):

@@ -147,6 +147,6 @@ def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, sa
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "Right once warm: 2 of 3, 67%" in words
-    assert "naming static each time: 1, naming dynamic: 2." in words
+    assert "the answer `static` is right in 1, `dynamic` in 2." in words
     assert "Right over 1 call with the compilation: " in words
     assert "Right over 10 calls with the compilation: " in words

@@ -265,7 +265,7 @@ def test_a_calibration_in_the_cache_that_is_of_another_machine_is_made_anew(tmp_
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["it.py:f", "--mode", "jit"], "--mode is for a --framework"),
+        (["it.py:f", "--mode", "jit"], "--mode needs a --framework"),
         (["it.py:f", "--framework", "toy", "--only", "x"], "--only"),
         (["it.py:f", "--framework", "toy", "--mode", "nosuch"], "no mode 'nosuch'"),
         (["it.py:f", "--framework", "toi"], "did you mean 'toy'?"),
