@@ -54,12 +54,13 @@ def advise_case(case: Case, costs: Costs, *, run: bool = True) -> Advice:
     Without `run` its function is traced alone: raises the GraphError of a trace that fails.
     """
     known: dict[Any, Structure] = {}
+    traced = arms.traced(case)
     signatures = [arms.signature(example) for example in case.examples]
     chosen = []
     for signature, example in zip(signatures, case.examples, strict=True):
-        if signature not in known or case.static_loss is not None:  # a branch may differ where no shape does
+        if signature not in known or traced is not case.loss:  # a branch may differ where no shape does
             args = (case.params, *example)
-            known[signature] = structure(case.loss, args, case.argnum, case.static_loss, run=run)
+            known[signature] = structure(case.loss, args, case.argnum, traced, run=run)
         chosen.append(known[signature])
     return weigh(chosen, costs, len(set(signatures)))
 

@@ -68,16 +68,17 @@ def structure(
 ) -> Structure:
     """The structure of a step of `f`, with its gradients in `argnum` if that is given.
 
-    `static_f` is the same without control flow on values, for the static engine. Without `run` f is traced and no more:
-    raises the GraphError of a trace that fails. Raises what `f` raises.
+    `static_f` is what the static engine traces if that is not f itself: the same without Python's control flow on
+    values. Without `run` f is traced and no more: raises the GraphError of a trace that fails. Raises what `f` raises.
     """
+    static_f = static_f or f
     try:
-        traced, reason = static.trace(transformed(static, static_f or f, argnum), *args), None
+        traced, reason = static.trace(transformed(static, static_f, argnum), *args), None
     except GraphError as error:
         if not run:
             raise
         traced, reason = None, described(error)
-    ran = traced is None or static_f is not None
+    ran = traced is None or static_f is not f
     eager = dynamic.record(transformed(dynamic, f, argnum), *args) if traced is None or ran else traced
     if traced is None:
         return Structure(eager, None, 0, 1.0, reason, argnum is not None, ran)

@@ -73,7 +73,7 @@ class CompiledStep(Step):
 
     def __init__(self, case: Case, **options: Any) -> None:
         started = time.perf_counter()
-        step = transformed(static, case.static_loss or case.loss, case.argnum)
+        step = transformed(static, traced(case), case.argnum)
         executable = static.compile(step, case.params, *case.examples[0], **options)
         stats = Stats(compiles=1, compile_seconds=time.perf_counter() - started)
         super().__init__(executable, case.params, case.examples, stats)
@@ -88,7 +88,7 @@ class JitStep(Step):
 
     function: static.Jitted
 
-    def __init__(self, case: Case, policy: Any, backend: str = "numpy", *, convert: bool = False) -> None:
+    def __init__(self, case: Case, policy: Any, backend: str = "numpy") -> None:
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
@@ -99,7 +99,6 @@ class JitStep(Step):
             buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
             backend=backend,
-            convert=convert,
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
         super().__init__(jitted, case.params, examples, jitted.stats)
@@ -148,8 +147,13 @@ def native(case: Case) -> Step:
 
 def converted(case: Case) -> Step:
     """The step of the loss as the dynamic engine runs it, with its control flow converted, a graph for each shape."""
-    plain = replace(case, static_loss=None, scanned=None)
-    return JitStep(plain, "exact", convert=True) if case.varies else CompiledStep(plain, convert=True)
+    plain = replace(case, static_loss=None, scanned=None, branches=True)
+    return JitStep(plain, "exact") if case.varies else CompiledStep(plain)
+
+
+def traced(case: Case) -> Callable[..., Any]:
+    """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
+    return case.static_loss or (static.converted(case.loss) if case.branches else case.loss)
 
 
 def alone(case: Case) -> Case:
@@ -160,7 +164,9 @@ def alone(case: Case) -> Case:
     ranked = sorted(range(len(case.lengths)), key=case.lengths.__getitem__)
     middle = ranked[len(ranked) // 2]
     loss = case.static_loss or case.loss
-    return replace(case, loss=loss, examples=(case.examples[middle],), lengths=(case.lengths[middle],))
+    return replace(
+        case, loss=loss, static_loss=None, examples=(case.examples[middle],), lengths=(case.lengths[middle],)
+    )
 
 
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
@@ -186,7 +192,7 @@ def signature(example: Example) -> Hashable:
 
 def _unpadded(case: Case, policy: str) -> Callable[..., Any]:
     scanned = case.scanned if policy == "symbolic" else None
-    return scanned or case.static_loss or case.loss
+    return scanned or traced(case)
 
 
 def _masked(case: Case, policy: str) -> Callable[..., Any]:

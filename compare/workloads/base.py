@@ -31,6 +31,8 @@ class Case:
                  None where `loss` has none
     scanned      the loss with its loop over a varying axis as `graphs.scan`, so that one graph with a symbolic size
                  serves every length; None where there is no such loop
+    branches     whether `loss` decides on values with Python's own control flow, which the static engine converts where
+                 there is no `static_loss`
     argnum       the argument of `(params, *example)` whose gradients a step takes; None for the output alone
     """
 
@@ -42,6 +44,7 @@ class Case:
     dims: Dims | None = None
     static_loss: Callable[..., Any] | None = None
     scanned: Callable[..., Any] | None = None
+    branches: bool = False
     argnum: int | None = 0
 
     def __post_init__(self) -> None:

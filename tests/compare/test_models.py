@@ -43,12 +43,11 @@ TREE: Tree = (1, ((2, (LEAF, (4, ()))), (5, ()), (6, (LEAF,))))
 TEXTBOOK = [([1, -1, 2], [2, -2, 4], [2, 2, 2]), ([-3, -2, -1], [-5, -4, -3], [1, 1, 1])]
 
 
-@pytest.mark.parametrize("function", [branch_on_sum.branch, branch_on_sum.select])
 @pytest.mark.parametrize(("x", "y", "gradient"), TEXTBOOK)
-def test_branch_values(function: Callable[..., Any], x: list[float], y: list[float], gradient: list[float]) -> None:
+def test_branch_values(x: list[float], y: list[float], gradient: list[float]) -> None:
     point = np.array(x, np.float32)
-    np.testing.assert_array_equal(function(point), y)
-    value, found = dynamic.value_and_grad(lambda x: graphs.sum(function(x)))(point)
+    np.testing.assert_array_equal(branch_on_sum.branch(point), y)
+    value, found = dynamic.value_and_grad(lambda x: graphs.sum(branch_on_sum.branch(x)))(point)
     assert value == sum(y)
     np.testing.assert_array_equal(found, gradient)
 
@@ -56,13 +55,13 @@ def test_branch_values(function: Callable[..., Any], x: list[float], y: list[flo
 @pytest.mark.parametrize(("x", "y", "gradient"), TEXTBOOK)
 def test_branch_in_one_static_graph(x: list[float], y: list[float], gradient: list[float]) -> None:
     params = {"offset": np.zeros(3, np.float32)}
-    step = static.compile(static.value_and_grad(branch_on_sum.static_loss), params, np.ones(3, np.float32))
+    step = static.compile(static.value_and_grad(branch_on_sum.loss), params, np.ones(3, np.float32), convert=True)
     value, found = step(params, np.array(x, np.float32))
     assert value == sum(y)
     np.testing.assert_array_equal(found["offset"], gradient)
 
 
-def test_static_refuses_the_python_branch() -> None:
+def test_static_refuses_the_python_branch_that_is_not_converted() -> None:
     case = branch_on_sum.make(1)
     with pytest.raises(ControlFlowError, match=r"branch_on_sum\.py"):
         static.compile(static.value_and_grad(case.loss), case.params, *case.examples[0])
@@ -71,10 +70,11 @@ def test_static_refuses_the_python_branch() -> None:
 @pytest.mark.parametrize("name", ["branch_on_sum", "early_exit", "fixed_point"])
 def test_a_loss_with_control_flow_runs_unchanged_in_both_engines(name: str) -> None:
     workload = workloads.get(name)
-    assert "static-converted" in workload.arms
     case = workload.case("small")
-    assert case.static_loss is not None
-    dynamic_step, converted = arms.build("dynamic", case), arms.build("static-converted", case)
+    converts = "static-exact" if case.branches else "static-converted"
+    assert converts in workload.arms
+    assert case.branches != (case.static_loss is not None)
+    dynamic_step, converted = arms.build("dynamic", case), arms.build(converts, case)
     for example in case.examples:
         leaves = (graphs.tree.leaves(step(*example)) for step in (converted, dynamic_step))
         for found, wanted in zip(*leaves, strict=True):

@@ -16,6 +16,7 @@ import graphs
 import static
 from compare import workloads
 from compare.cli.command import graphduel
+from compare.engines import arms
 from compare.instruments.parity import measure as parity
 from compare.run import jobs
 from compare.run import settings as presets
@@ -26,7 +27,14 @@ from compare.workloads.base import Example
 NAMES = workloads.names()
 SIZES = ("small", "medium", "large")
 FEW = 3
-CONTROLLED = {"early_exit", "fixed_point", "decode_text", "beam_text"}  # branches and loops inside the graph
+# Branches and loops inside the graph.
+CONTROLLED = {
+    "early_exit",
+    "fixed_point",
+    "decode_text",
+    "beam_text",
+    "branch_on_sum",
+}
 
 
 def dynamic_step(case: Case) -> Callable[..., Any]:
@@ -34,7 +42,7 @@ def dynamic_step(case: Case) -> Callable[..., Any]:
 
 
 def static_step(case: Case) -> Callable[..., Any]:
-    return static.jit(static.value_and_grad(case.static_loss or case.loss))
+    return static.jit(static.value_and_grad(arms.traced(case)))
 
 
 ENGINES = {"dynamic": dynamic_step, "static": static_step}
@@ -177,9 +185,8 @@ def test_engines_agree(workload: Workload) -> None:
 
 def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None:
     case = small(workload.name)
-    loss = case.static_loss or case.loss
-    tape = dynamic.record(dynamic.value_and_grad(loss), case.params, *case.examples[0])
-    graph = static.trace(static.value_and_grad(loss), case.params, *case.examples[0])
+    tape = dynamic.record(dynamic.value_and_grad(case.static_loss or case.loss), case.params, *case.examples[0])
+    graph = static.trace(static.value_and_grad(arms.traced(case)), case.params, *case.examples[0])
     if len(list(graph.nested())) > 1:
         assert workload.name in CONTROLLED
         return

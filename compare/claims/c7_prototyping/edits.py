@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -12,6 +13,8 @@ from typing import Any
 from compare import workloads
 from compare.claims.c1_control_flow.corpus.tokens import lines, tokens
 from compare.workloads import Case
+
+EDITED = "<edited>"  # the file of a source that was never written
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,12 @@ EDITS = (
 )
 
 
-def loaded(source: str) -> tuple[Any, Any]:
-    """The loss of a module with that source, and the one that a fixed graph takes."""
+def loaded(source: str, case: Case) -> Case:
+    """The case with the losses of a module with that source, which `inspect` and tracebacks can read."""
     names: dict[str, Any] = {"__name__": "edited"}
-    exec(compile(source, "edited.py", "exec"), names)  # noqa: S102  (our own source, with one line changed)
-    return names["loss"], names.get("static_loss") or names["loss"]
+    linecache.cache[EDITED] = (len(source), None, source.splitlines(keepends=True), EDITED)
+    exec(compile(source, EDITED, "exec"), names)  # noqa: S102  (our own source, with one line changed)
+    return replace(case, loss=names["loss"], static_loss=names.get("static_loss"))
 
 
 def length(model: FunctionType) -> dict[str, int]:

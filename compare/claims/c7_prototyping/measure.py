@@ -17,6 +17,7 @@ import dynamic
 import static
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
 from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
+from compare.engines import arms
 from compare.instruments.time.rounds import collected, orders
 from compare.workloads import Case
 
@@ -44,22 +45,23 @@ def measured(edit: SourceEdit) -> TaskRow:
     return TaskRow(edit.workload, f"{edit.old} -> {edit.new}", costs)
 
 
-First = Callable[[Any, Any, Case], object]
+First = Callable[[Case], object]
 
 
 def edit_to_result(source: str, case: Case, first: First) -> float:
     """The seconds until the changed model has given its first loss and gradients."""
     start = time.perf_counter()
-    first(*loaded(source), case)
+    first(loaded(source, case))
     return time.perf_counter() - start
 
 
-def _dynamic(loss: Any, _: Any, case: Case) -> object:
-    return dynamic.value_and_grad(loss)(case.params, *case.examples[0])
+def _dynamic(case: Case) -> object:
+    return dynamic.value_and_grad(case.loss)(case.params, *case.examples[0])
 
 
-def _static(_: Any, loss: Any, case: Case) -> object:
-    return static.compile(static.value_and_grad(loss), case.params, *case.examples[0])(case.params, *case.examples[0])
+def _static(case: Case) -> object:
+    step = static.value_and_grad(arms.traced(case))
+    return static.compile(step, case.params, *case.examples[0])(case.params, *case.examples[0])
 
 
 ENGINES: Mapping[str, First] = {"dynamic": _dynamic, "static": _static}

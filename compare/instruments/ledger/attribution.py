@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import dynamic
 import static
-from compare.engines.arms import transformed
+from compare.engines import arms
 from compare.instruments.ledger.schema import LedgerCount
 from compare.workloads.base import Case
 from graphs import dims
@@ -28,8 +28,8 @@ from static.passes import pipeline
 def counts(case: Case) -> list[LedgerCount]:
     """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
-    tape = dynamic.record(transformed(dynamic, case.loss, case.argnum), *arguments)
-    traced = static.trace(transformed(static, case.loss, case.argnum), *arguments)
+    tape = dynamic.record(arms.transformed(dynamic, case.loss, case.argnum), *arguments)
+    traced = static.trace(arms.transformed(static, arms.traced(case), case.argnum), *arguments)
     simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
     restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
     final, _ = pipeline.run(traced)

@@ -138,11 +138,11 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     None where the function cannot be traced, and where its graph holds branches or loops: a tape has but the path
     that was taken. Then there is nothing to compare.
     """
-    loss, example = case.static_loss or case.loss, case.examples[0]
-    tape = dynamic.record(arms.transformed(dynamic, loss, case.argnum), case.params, *example)
+    rewritten, example = case.static_loss or case.loss, case.examples[0]
+    tape = dynamic.record(arms.transformed(dynamic, rewritten, case.argnum), case.params, *example)
     calls = {"dynamic": _counts(tape)}
     try:
-        traced = static.trace(arms.transformed(static, loss, case.argnum), case.params, *example)
+        traced = static.trace(arms.transformed(static, arms.traced(case), case.argnum), case.params, *example)
     except GraphError:
         return None, calls
     calls["static"] = _counts(traced)

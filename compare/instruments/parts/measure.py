@@ -12,7 +12,6 @@ from typing import Any
 import static
 from compare import workloads
 from compare.engines import arms
-from compare.engines.arms import transformed
 from compare.instruments.parts.programs import dynamic_programs, static_programs
 from compare.instruments.parts.schema import Parts
 from compare.instruments.time.rounds import own_rounds
@@ -53,7 +52,7 @@ def measure_parts(job: Job, case: Case) -> Parts:
 
 def compiled_by_stages(case: Case) -> dict[str, float]:
     """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
-    step = transformed(static, case.loss, case.argnum)
+    step = arms.transformed(static, arms.traced(case), case.argnum)
     arguments = (case.params, *case.examples[0])
     found: dict[str, float] = {}
 

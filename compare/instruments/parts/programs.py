@@ -36,7 +36,7 @@ import numpy as np
 import dynamic
 import graphs
 import static
-from compare.engines.arms import tensor_of, transformed
+from compare.engines.arms import tensor_of, traced, transformed
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import TimedCall
 from compare.workloads.base import Case
@@ -180,7 +180,7 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
 def static_programs(case: Case) -> dict[str, TimedCall]:
     """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
     arguments = (case.params, *case.examples[0])
-    jitted = static.jit(transformed(static, case.loss, case.argnum))
+    jitted = static.jit(transformed(static, traced(case), case.argnum))
     jitted(*arguments)
     (executable,) = jitted.executables.values()
     (binding,) = executable._bindings.values()

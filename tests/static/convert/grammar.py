@@ -50,6 +50,7 @@ def steps(v, limit=3):
 def f(x, k):
     a, b, n, calls = 0.5, x[1] * 1.0, 1, 0
     s, y = g.sum(x), x * 1.0
+    z = y
     row = [s * 1.0, x[0] * 2.0]
     named = {"k": x[2] * 1.0}
     box = Box(s * 0.5)
@@ -65,7 +66,7 @@ def f(x, k):
 '''
 TAIL = """
     read = s + a + b * 0.5 + n * 0.25 + row[0] + row[-1] + named["k"] + box.value + box.count * 0.5 + calls
-    return g.tanh((read + g.sum(y) * 0.5) * 0.1)
+    return g.tanh((read + g.sum(y) * 0.5 + g.sum(z) * 0.25) * 0.1)
 """
 
 Rule = Callable[..., Any]
@@ -185,12 +186,14 @@ class Writer:
         if kind < 0.3:
             return [f"n += {self.random.randint(1, 3)}"]
         if kind < 0.5:
-            return [f"y {self.random.choice(['+=', '*='])} {self.value(1)}"]
+            return [f"{self.random.choice('yyz')} {self.random.choice(['+=', '*='])} {self.value(1)}"]
         return [f"{target} {self.random.choice(['+=', '-='])} {self.value(1)}"]
 
     def written(self) -> list[str]:
         """An item, an attribute or an array replaced."""
-        target = self.random.choice(["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y"])
+        target = self.random.choice(["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y", "z"])
+        if target == "z":
+            return [self.random.choice(["z = y", "y = z", "y, z = z, y"])]
         return [f"y = y * 0.5 + {self.value(1)}" if target == "y" else f"{target} = {self.value(1)}"]
 
     def swapped(self) -> list[str]:
