@@ -131,7 +131,7 @@ def _because(contests: list[Contest]) -> list[Regime]:
         return []
     share = median(_share(contest, "structure") for contest in contests)
     verdict: Label = "supported" if share >= STRUCTURE_SHARE else "refuted"
-    return [Regime(f"the reason: the structure is {share:.1%} of what static holds, in the median", verdict)]
+    return [Regime(f"the reason: in the median cell, the structure is {share:.1%} of what static holds", verdict)]
 
 
 def _caches(contests: list[Contest]) -> list[str]:
