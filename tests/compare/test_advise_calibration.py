@@ -37,7 +37,7 @@ def test_a_calibration_of_another_machine_is_refused(tmp_path):
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
     path = tmp_path / "costs.json"
     path.write_text(text)
-    with pytest.raises(CompareError, match="no calibration"):
+    with pytest.raises(CompareError, match="is not a calibration"):
         load(path, MACHINE)
 
 
