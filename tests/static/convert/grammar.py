@@ -50,7 +50,6 @@ def steps(v, limit=3):
 def f(x, k):
     a, b, n, calls = 0.5, x[1] * 1.0, 1, 0
     s, y = g.sum(x), x * 1.0
-    z = y
     row = [s * 1.0, x[0] * 2.0]
     named = {"k": x[2] * 1.0}
     box = Box(s * 0.5)
@@ -66,22 +65,26 @@ def f(x, k):
 '''
 TAIL = """
     read = s + a + b * 0.5 + n * 0.25 + row[0] + row[-1] + named["k"] + box.value + box.count * 0.5 + calls
-    return g.tanh((read + g.sum(y) * 0.5 + g.sum(z) * 0.25) * 0.1)
+    return g.tanh((read + g.sum(y) * 0.5) * 0.1)
 """
 
 Rule = Callable[..., Any]
 
 
 class Writer:
-    """Writes one program, from a seed."""
+    """Writes one program, from a seed; with `aliases` its array has another name, which comes and goes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, aliases: bool = False) -> None:
         self.random = Random(seed)
+        self.aliases = aliases
         self.counters = 0
 
     def program(self) -> str:
         """The whole source."""
         lines = [line for _ in range(self.random.randint(2, 5)) for line in self.statement(0, loop=False)]
+        if not self.aliases:
+            return HEAD + "\n".join(f"    {line}" for line in lines) + TAIL
+        lines = ["z = y", *lines, "s = s + g.sum(z) * 0.5"]
         return HEAD + "\n".join(f"    {line}" for line in lines) + TAIL
 
     # Expressions -----------------------------------------------------------------------------------------------
@@ -186,12 +189,14 @@ class Writer:
         if kind < 0.3:
             return [f"n += {self.random.randint(1, 3)}"]
         if kind < 0.5:
-            return [f"{self.random.choice('yyz')} {self.random.choice(['+=', '*='])} {self.value(1)}"]
+            name = self.random.choice("yyz") if self.aliases else "y"
+            return [f"{name} {self.random.choice(['+=', '*='])} {self.value(1)}"]
         return [f"{target} {self.random.choice(['+=', '-='])} {self.value(1)}"]
 
     def written(self) -> list[str]:
         """An item, an attribute or an array replaced."""
-        target = self.random.choice(["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y", "z"])
+        targets = ["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y"]
+        target = self.random.choice([*targets, "z"] if self.aliases else targets)
         if target == "z":
             return [self.random.choice(["z = y", "y = z", "y, z = z, y"])]
         return [f"y = y * 0.5 + {self.value(1)}" if target == "y" else f"{target} = {self.value(1)}"]
@@ -266,9 +271,9 @@ class Writer:
         return self.random.choices(list(rules), list(rules.values()))[0]
 
 
-def source(seed: int) -> str:
+def source(seed: int, aliases: bool = False) -> str:
     """The program of a seed."""
-    return Writer(seed).program()
+    return Writer(seed, aliases).program()
 
 
 def function(text: str, name: str) -> Callable[..., Any]:
