@@ -15,13 +15,13 @@ from pathlib import Path
 
 VERDICTS = Path(__file__).resolve().parents[1] / "reports" / "reference" / "verdicts.json"
 NAME = re.compile(r"(\w+) \((\w+)\): (steady state|one-off run), against [\w-]+")
-LEFT, RIGHT, ROW, TOP = 235, 700, 26, 96
-TICKS = (0.2, 0.5, 1, 2, 5, 10, 20, 50)
-LOW, HIGH = 0.15, 80.0
+WIDTH, LEFT, RIGHT, ROW, TOP = 530, 222, 518, 26, 142
+TICKS = (0.2, 0.5, 1, 2, 5, 10, 50)
+LOW, HIGH = 0.17, 75.0
 STYLE = """
   text { font: 14px system-ui, sans-serif; fill: #1f2328 }
   .title { font-size: 17px; font-weight: 600 }
-  .small { font-size: 12px; fill: #57606a }
+  .small { font-size: 13px; fill: #57606a }
   .grid { stroke: #d0d7de } .one { stroke: #57606a; stroke-width: 1.5 }
   .warm { fill: #0072b2; stroke: #0072b2 } .first { fill: #d55e00; stroke: #d55e00 }
   .range { stroke-width: 2.5; fill: none }
@@ -59,14 +59,14 @@ def svg(found: dict[str, dict[str, Point]]) -> str:
 
 
 def _head(height: int) -> Iterator[str]:
-    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" role="img">'
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'
     yield "<title>Time of the static engine ÷ time of the dynamic engine, by workload</title>"
     yield f"<style>{STYLE}</style>"
-    yield '<text class="title" x="12" y="26">Time of static ÷ time of dynamic: left of 1, static is faster</text>'
-    yield '<circle class="warm" cx="20" cy="48" r="5"/><text x="32" y="53">a step, once warm</text>'
-    yield '<rect class="first" x="185" y="43" width="10" height="10"/>'
-    yield '<text x="202" y="53">the first run from nothing, compilation included</text>'
-    yield '<text class="small" x="12" y="76">lines: 95% intervals</text>'
+    yield '<text class="title" x="10" y="24">Time of static ÷ time of dynamic</text>'
+    yield '<text x="10" y="46">Left of 1×, static is faster. Lines are 95% intervals.</text>'
+    yield '<circle class="warm" cx="18" cy="68" r="5"/><text x="32" y="73">a step, once warm</text>'
+    yield '<rect class="first" x="13" y="89" width="10" height="10"/>'
+    yield '<text x="32" y="99">the first run from nothing, compilation included</text>'
 
 
 def _axis(bottom: int) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _axis(bottom: int) -> Iterator[str]:
 def _rows(found: dict[str, dict[str, Point]]) -> Iterator[str]:
     for row, (name, points) in enumerate(found.items()):
         y = TOP + ROW * row + 6
-        yield f'<text x="{LEFT - 20}" y="{y + 5}" text-anchor="end">{name}</text>'
+        yield f'<text x="{LEFT - 12}" y="{y + 5}" text-anchor="end">{name}</text>'
         for phase, point in points.items():
             kind = "warm" if phase == "steady state" else "first"
             x = _x(point.ratio)
