@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -97,6 +98,26 @@ def test_a_workload_of_ones_own_is_measured(tmp_path):
     python([*command.split(), "--processes", "1"], tmp_path)
     report = (tmp_path / "reports/mine/report.md").read_text("utf-8")
     assert "mine" in report
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
+def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp_path):
+    (saved,) = (fence[3] for fence in FENCE.finditer(page.read_text("utf-8")) if "file=mine.py" in fence[2])
+    (tmp_path / "mine.py").write_text(saved, "utf-8")
+    assert "graphduel compare mine.py:loss" in page.read_text("utf-8")
+    options = ["--processes", "0", "--seconds", "0.05"]
+    done = CliRunner().invoke(graphduel, ["compare", str(tmp_path / "mine.py:loss"), *options])
+    assert done.exit_code in (0, 3), done.output
+    assert done.stdout.startswith("loss: value and gradients over 3 inputs")
+    assert "static-exact" in done.stdout
+
+
+def test_the_citation_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    cited = dict(re.findall(r'^([\w-]+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
+    assert cited["version"] == project["version"]
+    assert cited["license"] in project["license"]
+    assert cited["title"].startswith(project["name"])
 
 
 @each_page

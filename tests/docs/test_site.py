@@ -1,6 +1,7 @@
 """The site: pages come from the repository, the picture from the reference, and the checker finds what is broken."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -91,6 +92,9 @@ def test_the_answer_of_the_readme_counts_the_cells_of_the_reference():
     warm, first = "steady state", "one-off run"
     assert f"the static engine was faster in {faster[warm]} of {cells} cells and slower in {slower[warm]}" in text
     assert f"The first run from nothing was slower in {slower[first]} of {cells}" in text
+    (speed,) = (one for one in json.loads(answer.VERDICTS.read_text("utf-8")) if one["claim"] == "C6")
+    small = {regime["name"]: regime["value"] for regime in speed["regimes"]}["steady state, steps under 64 KiB"]
+    assert f"reach less than 64 KiB took {small:.1f} times as long in the dynamic engine" in text
 
 
 BROKEN = """
