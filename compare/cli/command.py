@@ -16,6 +16,7 @@ from compare.cli import complete, options
 from compare.cli.advise import advise
 from compare.cli.diff import diff
 from compare.cli.export import export, schema
+from compare.cli.graph import graph
 from compare.cli.own import compare, plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
@@ -164,7 +165,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-for command in (diff, advise, compare, export, plan, schema, selftest, shapes):
+for command in (diff, advise, compare, export, graph, plan, schema, selftest, shapes):
     graphduel.add_command(command)
 
 
