@@ -46,9 +46,9 @@ bench: $(VENV)/installed-test  ## run the benchmarks
 	$(BIN)/python -m pytest benchmarks --benchmark-json .benchmarks/latest.json
 
 docs: $(VENV)/installed-docs  ## build the site in build/site, and check its links
-	$(BIN)/python -m website.stage
+	$(BIN)/python -m docs.website.stage
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python -m website.check
+	$(BIN)/python -m docs.website.check
 
 clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
