@@ -92,7 +92,7 @@ def run(
     measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
     merged = Memory(**memories.head, arms=measured)
     merged.add(refused)
-    return [*records, *failed, *([merged] if measured else []), *_together(looked)]
+    return [*records, *failed, *_together(looked), *([merged] if measured else [])]
 
 
 def closer_jobs(what: Job, case: Case) -> list[Job]:

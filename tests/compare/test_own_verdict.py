@@ -123,7 +123,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
     assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
     assert verdicts.effect(judged.finding).endswith(" (no interval)")
-    assert f"no verdict in 1 of 1 regimes: {NO_INTERVAL}" in entry["reasons"]
+    assert f"1 of 1 regimes have no verdict: {NO_INTERVAL}" in entry["reasons"]
 
 
 def test_two_modes_may_lead_together():
@@ -185,7 +185,7 @@ def test_a_result_by_a_tape_in_python_says_so():
     found = compare.compare(own.square, [(own.X,)], **QUICK)
     assert "in Python" not in repr(replace_tape(found, "compiled"))
     slow = replace_tape(found, "python")
-    assert repr(slow).startswith(show.heading(slow) + "\n")
+    assert show.heading(slow) in " ".join(repr(slow).split())
     assert show.heading(slow).endswith("; with the tape in Python")
     for told in (repr(slow), slow._repr_html_()):
         assert "the tape ran in Python: the dynamic engine takes longer than compiled; see" in " ".join(told.split())
