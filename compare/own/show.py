@@ -8,8 +8,7 @@ from html import escape
 from typing import Any
 
 from compare.claims import tape
-from compare.instruments.lines.figure import ranked
-from compare.instruments.lines.schema import Lines, LinesArm
+from compare.instruments.lines.schema import SourceLines, SourceLinesArm, ranked
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.record import of
@@ -19,7 +18,7 @@ from compare.report import text
 COLUMNS = ("mode", "a call", "÷ dynamic", "first run", "compiles", "memory")
 WIDTH = 80
 MOST_LINES = 8
-"""Lines of source that are shown: the dearest. The page has all of them."""
+"""SourceLines of source that are shown: the dearest. The page has all of them."""
 ONE_PROCESS = (
     "intervals: they cover this one process and no other, in which memory may lie otherwise; a function that a file "
     "has by name can be measured in fresh ones"
@@ -68,7 +67,7 @@ def plain(result: Measured) -> str:
 
 def by_line(result: Measured) -> list[tuple[str, ...]]:
     """A header and a row for each of the dearest lines: seconds and share of the step in each mode, and the source."""
-    for record in of(result.records, Lines):
+    for record in of(result.records, SourceLines):
         arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
         shown = ranked(list(arms.values()))[:MOST_LINES]
         body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
@@ -77,7 +76,7 @@ def by_line(result: Measured) -> list[tuple[str, ...]]:
     return []
 
 
-def _of_step(row: LinesArm, line: str) -> str:
+def _of_step(row: SourceLinesArm, line: str) -> str:
     found = row.lines.get(line)
     return f"{text.seconds(found.seconds)} {found.seconds / row.step:4.0%}" if found and row.step else ""
 

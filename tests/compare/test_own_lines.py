@@ -11,7 +11,7 @@ import static
 from compare import own
 from compare.instruments.lines import figure, graph, ticks
 from compare.instruments.lines.measure import measure_lines
-from compare.instruments.lines.tape import Kernel, aligned
+from compare.instruments.lines.tape import LineKernel, aligned
 from compare.own.case import case_of
 from compare.own.measure import closer_jobs
 from compare.report.summary import summarise
@@ -137,7 +137,7 @@ def test_what_was_watched_longer_is_scaled_to_the_step():
 
 
 def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
-    kernels = [Kernel("a:1", (1,), 8, True), Kernel("a:2", (2,), 8, True)]
+    kernels = [LineKernel("a:1", (1,), 8, True), LineKernel("a:2", (2,), 8, True)]
     assert aligned(kernels, [(1,), (2,)]) == ["a:1", "a:2"]
     assert aligned(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
 

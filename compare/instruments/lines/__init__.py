@@ -10,9 +10,9 @@ All is read in a step that is watched, apart from the steps that are timed. What
 from __future__ import annotations
 
 from compare.instruments.base import Instrument
-from compare.instruments.lines.schema import Lines
+from compare.instruments.lines.schema import SourceLines
 from compare.records.record import Kind
 
 LINES = Instrument(
-    (Kind(Lines, "compare.instruments.lines.measure:measure"),), figures=("compare.instruments.lines.figure",)
+    (Kind(SourceLines, "compare.instruments.lines.measure:measure"),), figures=("compare.instruments.lines.figure",)
 )

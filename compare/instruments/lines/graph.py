@@ -11,7 +11,7 @@ import static
 from compare.engines.arms import traced, transformed
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
-from compare.instruments.lines.schema import LinesArm
+from compare.instruments.lines.schema import SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node
@@ -19,7 +19,7 @@ from static.call.executable import Executable
 from static.passes.iteration_space import result
 
 
-def lines(case: Case) -> LinesArm:
+def lines(case: Case) -> SourceLinesArm:
     """The row of the static engine, over the first example of a case. Raises what tracing raises."""
     arguments = (case.params, *case.examples[0])
     executable = static.compile(transformed(static, traced(case), case.argnum), *arguments)

@@ -16,14 +16,14 @@ import dynamic
 from compare.engines.arms import transformed
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
-from compare.instruments.lines.schema import LinesArm
+from compare.instruments.lines.schema import SourceLinesArm
 from compare.workloads.base import Case
 from dynamic.anomaly import forward_lines
 from graphs import dispatch, tree
 
 
 @dataclass
-class Kernel:
+class LineKernel:
     """A kernel of a step: its line, the shape and dtype of its result, and whether it ran before the loss was there."""
 
     line: str
@@ -33,7 +33,7 @@ class Kernel:
     kept: bool = False
 
 
-def lines(case: Case) -> LinesArm:
+def lines(case: Case) -> SourceLinesArm:
     """The row of the dynamic engine, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     kernels = recorded(case, arguments)
@@ -48,13 +48,13 @@ def lines(case: Case) -> LinesArm:
     return ticks.timed(counted, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
 
 
-def recorded(case: Case, arguments: Sequence[Any]) -> list[Kernel]:
+def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
     """The kernels of a step in the order they run.
 
     A kernel that only adds cotangents up is of the line whose gradient came last. A result that is a view of what is
     there already makes no bytes.
     """
-    log = _Log({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
+    log = _LineLog({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
     step = transformed(dynamic, log.marking(case.loss), case.argnum)
     with forward_lines() as known, dispatch.observed(lambda _op, _arrays, _attrs, out: log.note(out, known)):
         step(*arguments)
@@ -62,10 +62,10 @@ def recorded(case: Case, arguments: Sequence[Any]) -> list[Kernel]:
 
 
 @dataclass
-class _Log:
+class _LineLog:
     given: set[int]
-    kernels: list[Kernel] = field(default_factory=list)
-    alive: list[tuple[Kernel, Any]] = field(default_factory=list)
+    kernels: list[LineKernel] = field(default_factory=list)
+    alive: list[tuple[LineKernel, Any]] = field(default_factory=list)
     forward: bool = True
 
     def note(self, out: Any, known: Any) -> None:
@@ -75,7 +75,7 @@ class _Log:
             line = self.kernels[-1].line
         made = owner(out)
         fresh = id(made) not in self.given and not any(there() is made for _, there in self.alive[-_NEAR:])
-        kernel = Kernel(line, (out.shape, out.dtype), made.nbytes if fresh else 0, self.forward)
+        kernel = LineKernel(line, (out.shape, out.dtype), made.nbytes if fresh else 0, self.forward)
         self.kernels.append(kernel)
         if fresh:
             self.alive.append((kernel, weakref.ref(made)))
@@ -94,7 +94,7 @@ class _Log:
         return marked
 
 
-_CALLER = 2  # from `_Log.note` past the observer, to what has run the kernel
+_CALLER = 2  # from `_LineLog.note` past the observer, to what has run the kernel
 _NEAR = 64  # a view is mostly of what was made a few kernels before; an older one makes a line seem to make more
 
 
@@ -102,7 +102,7 @@ def _array(leaf: Any) -> Any:
     return leaf._data if isinstance(leaf, dynamic.Tensor) else leaf
 
 
-def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[Kernel]) -> ticks.Spans:
+def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> ticks.Spans:
     """The stretches of one step: from kernel to kernel; the first from where the function is entered."""
     made: list[tuple[Any, ...]] = []
     seconds: list[float] = []
@@ -125,7 +125,7 @@ def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[Kernel]) ->
     return list(zip(aligned(kernels, made), seconds, strict=True))
 
 
-def aligned(kernels: Sequence[Kernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
+def aligned(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
     """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
     known = [kernel.made for kernel in kernels]
     if known == list(made):

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-from compare.instruments.lines.schema import Line, LinesArm
+from compare.instruments.lines.schema import LineCost, SourceLinesArm
 
 PASSES = 15
 WARM_PASSES = 2
@@ -21,14 +21,14 @@ Spans = list[tuple[str, float]]
 class Counted(NamedTuple):
     """The lines of a step without their times, in the order they run."""
 
-    lines: dict[str, Line]
+    lines: dict[str, LineCost]
 
-    def at(self, line: str) -> Line:
+    def at(self, line: str) -> LineCost:
         """The costs of a line, to be added to."""
-        return self.lines.setdefault(line, Line())
+        return self.lines.setdefault(line, LineCost())
 
 
-def timed(counted: Counted, step: Callable[[], object], watch: Callable[[], Spans]) -> LinesArm:
+def timed(counted: Counted, step: Callable[[], object], watch: Callable[[], Spans]) -> SourceLinesArm:
     """The row of an arm: each line has the median of its seconds over watched steps.
 
     What the watched steps take more than `step` does, which nobody watches, is taken from all lines alike.
@@ -49,8 +49,8 @@ def timed(counted: Counted, step: Callable[[], object], watch: Callable[[], Span
     found.pop("", None)
     for line, each in found.items():
         counted.at(line).seconds = each * scale
-    attributed = sum(line.seconds for line in counted.lines.values())
-    return LinesArm("ok", None, step=whole, elsewhere=max(0.0, round(whole - attributed, 12)), lines=counted.lines)
+    rest = whole - sum(line.seconds for line in counted.lines.values())
+    return SourceLinesArm("ok", None, step=whole, elsewhere=max(0.0, round(rest, 12)), lines=counted.lines)
 
 
 def _by_line(spans: Spans) -> dict[str, float]:
