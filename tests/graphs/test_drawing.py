@@ -12,6 +12,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
+from dynamic.anomaly import forward_lines
 from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap, difference, layout, of_graph
 from graphs.drawing.folding import MOST, folded
 from graphs.ops.control import scan
@@ -50,6 +51,36 @@ def test_a_value_with_its_gradient_has_a_forward_and_a_backward_pass():
     assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
     assert [item.label for item in diagram.items if item.kind == "input"] == ["w", "x"]
     assert sum(item.is_result for item in diagram.items) == 2
+
+
+def test_gradients_alone_have_a_backward_pass_too():
+    diagram = of_graph(static.trace(static.grad(loss), W, X))
+    assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
+    assert by_label(diagram, "tanh")[0].kind == "forward"
+
+
+def test_passes_leave_the_backward_pass_told_apart():
+    diagram = of_graph(static.compile(static.value_and_grad(loss), W, X).graph)
+    assert {"forward", "backward"} <= {item.kind for item in diagram.items}
+    assert [item.saved for item in by_label(diagram, "tanh")] == [32]
+
+
+def test_a_run_of_the_dynamic_engine_has_a_backward_pass_with_the_forward_lines():
+    diagram = of_graph(dynamic.record(dynamic.value_and_grad(loss), W, X))
+    line = f"test_drawing.py:{loss.__code__.co_firstlineno + 1}"
+    assert {item.lines for item in by_label(diagram, "matmul")} == {(line,)}
+    assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
+    assert by_label(diagram, "tanh")[0].saved == 32
+
+
+def test_the_gradient_of_a_loop_is_backward_in_its_body_too():
+    diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
+    forward, backward = (
+        {item.kind for item in diagram.items if item.box == box.key and item.kind in ("forward", "backward")}
+        for box in diagram.boxes
+    )
+    assert forward == {"forward"}
+    assert "backward" in backward
 
 
 def test_two_values_are_no_backward_pass():
@@ -183,6 +214,17 @@ def test_a_tape_shows_what_each_node_saves(tmp_path):
     assert labels["tanh"].saved == 32
     assert labels["leaf"].kind == "input"
     assert [item.label for item in drawing.whole.items if item.is_result] == ["mean"]
+
+
+def test_a_tape_knows_the_lines_of_a_block_that_notes_them():
+    with forward_lines() as lines:
+        result = loss(dynamic.tensor(W, requires_grad=True), X)
+    tape = dynamic.tape_of(result, lines)
+    items = tape.draw().whole.items
+    line = f"test_drawing.py:{loss.__code__.co_firstlineno + 1}"
+    assert {item.lines for item in items if item.kind == "forward"} == {(line,)}
+    assert {item.lines for item in dynamic.tape_of(result).draw().whole.items} == {()}
+    assert sum(item.saved for item in items) == tape.stats.saved_bytes > 0
 
 
 def test_an_executable_shows_its_graph_its_memory_and_its_passes():
