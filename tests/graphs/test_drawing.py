@@ -13,8 +13,9 @@ import dynamic
 import graphs as g
 import static
 from dynamic.anomaly import forward_lines
-from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap, difference, layout, of_graph
+from graphs.drawing import Diagram, GraphDrawing, Item, Link, MappedBuffer, MemoryMap, difference, layout, of_graph
 from graphs.drawing.folding import MOST, folded
+from graphs.drawing.svg import ends, signed
 from graphs.ops.control import scan
 
 W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
@@ -245,3 +246,48 @@ def test_a_map_of_memory_places_a_buffer_by_its_life_and_offset(tmp_path):
     assert repr(found) == "MemoryMap(m: 2 buffers, 1,024 bytes)"
     with pytest.raises(ValueError, match=r"not written as \.png; use \.svg or \.html"):
         found.save(tmp_path / "m.png")
+
+
+def chain(count):
+    sizes = {f"%{i}": (60.0, 40.0) for i in range(count)}
+    return sizes, [(f"%{i}", f"%{i + 1}") for i in range(count - 1)]
+
+
+def test_a_loop_of_folded_lines_has_an_arrow_upwards_beside_the_one_downwards():
+    items = tuple(Item(key, key, "", "forward") for key in ("a", "b"))
+    diagram = Diagram("loop", items, (Link("a", "b"), Link("b", "a")))
+    places = layout.laid_out(diagram).places
+    down, up = ends(places["a"], places["b"], ()), ends(places["b"], places["a"], ())
+    assert down[0][1] < down[1][1]
+    assert up[0][1] > up[1][1]
+    assert up[0][0] > down[0][0]
+
+
+def test_a_long_link_keeps_clear_of_what_is_high():
+    diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
+    found = layout.laid_out(diagram)
+    boxes = [found.places[box.key] for box in diagram.boxes]
+    inner = {item.key for item in diagram.items if item.box}
+    points = [point for (source, _), route in found.routes.items() if source not in inner for point in route]
+    assert points
+    for x, y in points:
+        assert not any(b.x < x < b.x + b.width and b.y < y < b.y + b.height for b in boxes)
+
+
+def test_inputs_stand_just_above_what_reads_them():
+    sizes, links = chain(5)
+    places, _ = layout._by_grandalf({"late": (60.0, 40.0), **sizes}, [*links, ("late", "%4")])
+    assert places["late"].y == places["%3"].y
+
+
+@pytest.mark.slow
+def test_two_thousand_nodes_are_laid_out_in_layers():
+    sizes, links = chain(2000)
+    places, _ = layout._by_grandalf(sizes, links)
+    assert [places[f"%{i}"].y for i in range(2000)] == sorted(place.y for place in places.values())
+
+
+def test_backward_added_and_removed_have_a_sign_beside_their_colour():
+    texts = [signed(Item("%0", "mul", "", kind)) for kind in ("forward", "backward", "added", "removed")]
+    assert texts == ["mul", "∇ mul", "+ mul", "− mul"]
+    assert GraphDrawing(step()).svg().count("<polygon") == 1 + sum(item.kind == "backward" for item in step().items)
