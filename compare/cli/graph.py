@@ -21,17 +21,19 @@ SUFFIXES = ".svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf"
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.INPUTS
 @options.GRADIENT
-@options.default("--engine", type=click.Choice(["static", "dynamic"]), default="static", help="Whose graph.")
-@click.option("--optimised", is_flag=True, help="As static's passes leave it.")
-@click.option("--unfold", is_flag=True, help="Every node, however many there are.")
-@click.option("--out", type=options.FILE, help=f"A file to write: {SUFFIXES}.")
+@options.default(
+    "--engine", type=click.Choice(["static", "dynamic"]), default="static", help="Show the graph of this engine."
+)
+@click.option("--optimised", is_flag=True, help="Show the graph after all passes of static.")
+@click.option("--unfold", is_flag=True, help="Draw every node of a large graph.")
+@click.option("--out", type=options.FILE, help=f"Write a file: {SUFFIXES}.")
 @click.option("--view", is_flag=True, help="Open it in Model Explorer: pip install 'graphduel[viewer]'.")
 @click.pass_context
 def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool, unfold: bool, **asked: object) -> None:
-    """Show the graph of a function of your own: what static traces ahead of time, or what dynamic records in a run.
+    """Show the graph of a function of yours, traced by static or recorded by dynamic.
 
-    FUNCTION and its inputs are found as by `graphduel compare`; of several calls the first counts. Without --out the
-    graph is printed. A graph of more than 150 nodes is drawn folded by line; the JSON formats hold every node.
+    The command finds FUNCTION and its inputs as `graphduel compare` does, and uses the first call. Without --out it
+    prints the graph. It folds a graph of more than 150 nodes by source line; the JSON formats hold every node.
     """
     del ctx
     with explained(function):
