@@ -13,7 +13,18 @@ import dynamic
 import graphs as g
 import static
 from dynamic.anomaly import forward_lines
-from graphs.drawing import Diagram, GraphDrawing, Item, Link, MappedBuffer, MemoryMap, difference, layout, of_graph
+from graphs.drawing import (
+    Diagram,
+    GraphDrawing,
+    Item,
+    Link,
+    MappedBuffer,
+    MemoryMap,
+    beside,
+    difference,
+    layout,
+    of_graph,
+)
 from graphs.drawing.folding import MOST, folded
 from graphs.drawing.svg import ends, signed
 from graphs.ops.control import scan
@@ -291,3 +302,23 @@ def test_backward_added_and_removed_have_a_sign_beside_their_colour():
     texts = [signed(Item("%0", "mul", "", kind)) for kind in ("forward", "backward", "added", "removed")]
     assert texts == ["mul", "∇ mul", "+ mul", "− mul"]
     assert GraphDrawing(step()).svg().count("<polygon") == 1 + sum(item.kind == "backward" for item in step().items)
+
+
+def test_a_tape_stands_beside_the_traced_graph():
+    tape = dynamic.tape_of(loss(dynamic.tensor(W, requires_grad=True), X)).draw().whole
+    traced = of_graph(static.trace(rnn, np.ones((3, 3)), np.ones((5, 3))))
+    both = beside(tape, traced)
+    assert [box.title for box in both.boxes] == ["tape of f32[]", "rnn", "body of scan %3"]
+    assert [box.around for box in both.boxes] == ["", "", "1:"]
+    assert len(both.items) == len(tape.items) + len(traced.items)
+    assert len({item.key for item in both.items}) == len(both.items)
+    places = layout.laid_out(both).places
+    one, other = places["0:"], places["1:"]
+    assert one.x + one.width <= other.x
+    ET.fromstring(GraphDrawing(both).svg())
+
+
+def test_on_a_phone_the_picture_scrolls_and_not_the_page():
+    page = GraphDrawing(step()).html()
+    assert "main{overflow-x:auto}" in page
+    assert '<main tabindex="0" aria-label="loss">' in page
