@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
 from compare.report import text
-from compare.report.page import PageVerdict, Table
+from compare.report.page import Block, Bullets, Mark, Picture, Section, Table, Terms
 from compare.stats import Interval
 
 # A word and a shape for each verdict, so that colour is never the only cue.
@@ -29,39 +29,60 @@ _COUNTED = {
 }
 
 
-def headline(verdicts: Sequence[PageVerdict]) -> str:
+def headline(verdicts: Sequence[Verdict]) -> str:
     """One sentence that counts the verdicts."""
     if not verdicts:
         return "No verdict was computed for this run."
-    found = Counter(verdict.word for verdict in verdicts)
-    parts = [f"{found[word]} {_COUNTED.get(word, word)}" for word in (*_MARKS, *sorted(found.keys() - _MARKS.keys()))]
-    return f"Of {len(verdicts)} claims: {text.listed([part for part in parts if not part.startswith('0 ')])}."
+    found = Counter[str](verdict.finding.verdict for verdict in verdicts)
+    parts = [f"{found[word]} {said}" for word, said in _COUNTED.items() if found[word]]
+    return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
-def printed(judged: Verdict) -> PageVerdict:
-    """A verdict as the page shows it."""
-    claim, finding = judged.claim, judged.finding
-    icon, tone = _MARKS[finding.verdict]
-    unit = finding.effect.unit if finding.effect else ""
-    return PageVerdict(
-        claim=claim.id,
-        title=claim.title,
-        statement=claim.statement,
-        opposite=claim.opposite,
-        word=finding.verdict,
-        icon=icon,
-        tone=tone,
-        effect=effect(finding),
-        effect_name=finding.effect.name if finding.effect else "",
-        why=finding.reasons[0] if finding.reasons else "",
-        measured=claim.measured,
-        rule=claim.rule,
-        regimes=_regimes(finding.regimes, unit),
-        strongest=tuple(_strongest(finding.regimes, unit)),
-        reasons=judged.reasons,
-        not_tested=claim.not_tested,
-        literature=judged.literature,
+def table(judged: Sequence[Verdict]) -> list[Table]:
+    """A row a claim; no table without claims."""
+    rows = tuple(
+        (f"{v.claim.id} {v.claim.title}", marked(v), effect(v.finding), "".join(v.finding.reasons[:1])) for v in judged
     )
+    return [Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")] if rows else []
+
+
+def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
+    """All that a run says about one claim, with the figures that show it."""
+    claim, finding = judged.claim, judged.finding
+    unit = finding.effect.unit if finding.effect else ""
+    said = (
+        ("The claim", claim.statement),
+        ("Its opposite", claim.opposite),
+        ("What is measured", claim.measured),
+        ("The rule, fixed before the data", claim.rule),
+        *_strongest(finding.regimes, unit),
+    )
+    lists = (("Reasons", judged.reasons), ("Not tested", claim.not_tested), ("Literature", judged.literature))
+    blocks: tuple[Block | None, ...] = (
+        mark(judged),
+        Terms(tuple((name, value) for name, value in said if value)),
+        *pictures,
+        _regimes(finding.regimes, unit),
+        *(Bullets(lines, name) for name, lines in lists if lines),
+    )
+    return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
+
+
+def anchor(id: str) -> str:
+    """The name that links to a claim."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in id).lower()
+
+
+def mark(judged: Verdict) -> Mark:
+    """The verdict as a sign and a word, with its effect."""
+    finding = judged.finding
+    icon, tone = _MARKS[finding.verdict]
+    return Mark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
+
+
+def marked(judged: Verdict) -> str:
+    """`✓ supported`."""
+    return _marked(judged.finding.verdict)
 
 
 def effect(finding: Finding) -> str:
@@ -87,7 +108,7 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
 
 def _regimes(regimes: Sequence[Regime], unit: str) -> Table | None:
     rows = tuple((r.name, _marked(r.verdict), _value(r, unit)) for r in regimes)
-    return Table(("regime", "verdict", "value"), rows, "llr") if rows else None
+    return Table(("regime", "verdict", "value"), rows, "llr", "Regimes") if rows else None
 
 
 def _value(regime: Regime, unit: str) -> str:

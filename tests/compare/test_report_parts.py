@@ -12,7 +12,7 @@ from compare.instruments.parity import figure as two_graphs
 from compare.records.record import Cell
 from compare.report import text, verdicts
 from compare.report.markdown import render
-from compare.report.page import Page
+from compare.report.page import Page, Section
 from compare.report.plots import style
 from compare.report.plots.layered import layered
 from compare.report.summary import largest
@@ -143,7 +143,7 @@ def test_names_in_figures_are_short_single_ascii_lines():
     ],
 )
 def test_text_stays_text_in_markdown(said, printed):
-    page = Page("t", "s", (said,), (), (), (), None, None, (), (), None)
+    page = Page("t", "s", (Section("u", (said,)), Section("v")))
     assert f"\n\n{printed}\n\n" in render(page)
 
 
