@@ -35,14 +35,14 @@ def control(records: Records) -> str:
         return f"The control {CONTROL} was not measured, so that nothing tells how noisy the machine was."
     cell = found[-1]
     arm = cell.least(steady)
-    ratio = cell.ratio(DYNAMIC, arm, steady) if arm else None
+    ratio = cell.ratio(arm, DYNAMIC, steady) if arm else None
     if arm is None or ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so that nothing tells how noisy it was."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
     vary = _variation(cell, arm)
     blocks = f", and its blocks vary by {vary:.1%}" if vary is not None else ""
     warning = f": that is more than {NOISY:.0%}, so trust no small difference" if (vary or 0.0) > NOISY else ""
-    return f"On the control {cell.name} dynamic takes {ratio.estimate:.3f} {spread} of static's time{blocks}{warning}."
+    return f"On the control {cell.name} static takes {ratio.estimate:.3f}x {spread} of dynamic's time{blocks}{warning}."
 
 
 def _variation(cell: Evidence, arm: str) -> float | None:

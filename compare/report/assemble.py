@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from compare.claims import conditions, regimes
+from compare.claims import conditions
 from compare.claims.c2_gradients.schema import Gradients
 from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import Cell, OfArms, Records, of
+from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
+from compare.report import answer as first
 from compare.report import frameworks, text, verdicts
 from compare.report.page import Block, Bullets, Code, Page, Section, Table, section
-from compare.report.summary import Ratio, Summary
+from compare.report.summary import Summary
 from compare.run.settings import OWN
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from compare.report.plots import Drawn
 
 _TITLE = "graphduel: static against dynamic computation graphs"
-_WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "not told apart"}
 _AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
-_NOT_MEASURED = "not measured yet"
 _GENERAL_LIMITS = (
     "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
     "Both engines share one op library in Python: this compares graph modes and does not rank frameworks.",
@@ -50,16 +48,20 @@ def page(
     """The page of the run directory `name`, in reading order; `answer` and `sections` as for `report.write`."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
-    settled = [verdict for verdict in judged if verdict.finding.verdict != _NOT_MEASURED]
+    settled = [verdict for verdict in judged if verdicts.measured(verdict)]
     shown = {verdict.claim.id for verdict in settled}
-    bare = [picture for claim, pictures in drawn.pictures.items() if claim not in shown for picture in pictures]
+    beside = {*shown, first.NAME, ""}
+    bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
     found = (
-        answer or _answer(summary, judged),
+        answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
         *sections,
         *(verdicts.section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
         frameworks.section(outside),
         section("More figures", *bare),
-        section("Parity gate", *_parity_notes(records), _parity_table(of(records, Parity))),
+        first.calculator(summary),
+        section(
+            "Parity gate", *_parity_notes(records), *drawn.pictures.get("", ()), _parity_table(of(records, Parity))
+        ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
         section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
@@ -68,34 +70,11 @@ def page(
     return Page(_TITLE, subtitle, tuple(filter(None, found)))
 
 
-def _answer(summary: Summary, judged: Sequence[Verdict]) -> Section:
-    speed = _speed(summary.ratios, regimes.places(summary.records))
-    return Section("The answer", (verdicts.headline(judged), speed, *verdicts.table(judged)), "answer")
-
-
 def _subtitle(name: str, run: Run | None) -> str:
     if run is None:
         return f"Run {name}; the results hold no record of its settings."
     preset, seed = run.settings.get("preset", "unknown"), run.settings.get("seed", "unknown")
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
-
-
-def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
-    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
-    best: dict[Cell, Ratio] = {}
-    for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
-        best.setdefault(ratio.cell, ratio)
-    if not best:
-        return "No steady-state time of dynamic and of a static arm can be compared in this run."
-    large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
-    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
-    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
-    return f"Once warm, the best static arm against dynamic, {of_large}{of_all}."
-
-
-def _won(ratios: Iterable[Ratio]) -> str:
-    found = Counter(ratio.words for ratio in ratios)
-    return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
 
 
 def _parity_notes(records: Records) -> tuple[str, ...]:
@@ -191,7 +170,7 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
     limits = (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
-    open_ = (verdict for verdict in judged if verdict.finding.verdict == _NOT_MEASURED)
+    open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
     unjudged = (f"{one.claim.id} {one.claim.title}: {'; '.join(one.reasons)}" for one in open_)
     absent = (*unjudged, *missing)
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]

@@ -62,7 +62,7 @@ def _reasons(found: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _cells(found: Sequence[Outside]) -> Table:
     headers = (
-        "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "eager / arm",
+        "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "arm ÷ eager",
         "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
     rows = tuple(_cell(one.framework.title, arm) for one in found for arm in one.arms)
@@ -73,7 +73,7 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
     def seconds(value: float | None) -> str:
         return "" if value is None else text.seconds(value)
 
-    ratio = arm.faster
+    ratio = arm.faster and arm.faster.inverse
     bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
     return (
         framework,

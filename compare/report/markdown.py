@@ -5,7 +5,20 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
 
-from compare.report.page import Block, Bullets, Code, Inline, Mark, Page, Picture, Section, Table, Terms
+from compare.report.page import (
+    Block,
+    Bullets,
+    Calculator,
+    Claims,
+    Code,
+    Inline,
+    Mark,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Terms,
+)
 from compare.report.terminal import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
@@ -61,6 +74,17 @@ def _(block: Mark, _level: int) -> Iterator[str]:
 def _(block: Table, _level: int) -> Iterator[str]:
     yield f"**{_text(block.title)}**" if block.title else ""
     yield table(block)
+
+
+@_printed.register
+def _(block: Claims, _level: int) -> Iterator[str]:
+    rows = tuple((f"{r.id} {r.title}", f"{r.mark.icon} {r.mark.word}", r.mark.effect, r.why) for r in block.rows)
+    yield table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
+
+
+@_printed.register
+def _(_block: Calculator, _level: int) -> Iterator[str]:
+    yield from ()  # Markdown runs no script: the formula and its coefficients stand beside it
 
 
 @_printed.register

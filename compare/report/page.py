@@ -10,6 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compare.report.model import Model
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,33 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class ClaimRow:
+    """A claim in one row: the section it links to, its verdict, one sentence, and its regimes as a small SVG."""
+
+    id: str
+    title: str
+    anchor: str
+    mark: Mark
+    why: str
+    svg: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The claims, a row each."""
+
+    rows: tuple[ClaimRow, ...]
+
+
+@dataclass(frozen=True)
+class Calculator:
+    """A form that a small script of the page answers; where no script runs, it is not shown."""
+
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True)
 class Section:
     """A title, and what stands under it, in reading order. One without blocks is not printed."""
 
@@ -94,12 +125,17 @@ class Section:
     name: str = ""
 
     @property
+    def short(self) -> str:
+        """The title as a list of contents has it: what stands before a colon."""
+        return self.title.partition(":")[0]
+
+    @property
     def anchor(self) -> str:
         """What links to this section name; the title in small letters, if no name was given."""
         return self.name or re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-Block = str | Table | Picture | Inline | Bullets | Terms | Code | Mark | Section
+Block = str | Table | Picture | Inline | Bullets | Terms | Code | Mark | Claims | Calculator | Section
 """What a section holds; a str is a paragraph."""
 
 

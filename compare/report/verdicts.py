@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
-from compare.report import text
+from compare.report import direction, text
 from compare.report.page import Block, Bullets, Mark, Picture, Section, Table, Terms
 from compare.stats import Interval
 
@@ -38,24 +39,16 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
-def table(judged: Sequence[Verdict]) -> list[Table]:
-    """A row a claim; no table without claims."""
-    rows = tuple(
-        (f"{v.claim.id} {v.claim.title}", marked(v), effect(v.finding), "".join(v.finding.reasons[:1])) for v in judged
-    )
-    return [Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")] if rows else []
-
-
 def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
     """All that a run says about one claim, with the figures that show it."""
-    claim, finding = judged.claim, judged.finding
+    claim, finding = judged.claim, direction.shown(judged.finding)
     unit = finding.effect.unit if finding.effect else ""
     said = (
         ("The claim", claim.statement),
         ("Its opposite", claim.opposite),
         ("What is measured", claim.measured),
         ("The rule, fixed before the data", claim.rule),
-        *_strongest(finding.regimes, unit),
+        *_strongest(judged.finding, unit),
     )
     lists = (("Reasons", judged.reasons), ("Not tested", claim.not_tested), ("Literature", judged.literature))
     blocks: tuple[Block | None, ...] = (
@@ -75,7 +68,7 @@ def anchor(id: str) -> str:
 
 def mark(judged: Verdict) -> Mark:
     """The verdict as a sign and a word, with its effect."""
-    finding = judged.finding
+    finding = direction.shown(judged.finding)
     icon, tone = _MARKS[finding.verdict]
     return Mark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
@@ -85,8 +78,14 @@ def marked(judged: Verdict) -> str:
     return _marked(judged.finding.verdict)
 
 
-def effect(finding: Finding) -> str:
-    """`1.31× [1.28, 1.34]`, in the unit of the effect; empty where nothing was measured."""
+def measured(judged: Verdict) -> bool:
+    """Whether the run holds anything about the claim."""
+    return judged.finding.verdict != "not measured yet"
+
+
+def effect(judged: Finding) -> str:
+    """`0.76× [0.75, 0.78]`, static ÷ dynamic if it is a ratio; empty where nothing was measured."""
+    finding = direction.shown(judged)
     found = finding.effect
     return _measure(found.value, finding.interval, found.unit, finding.verdict) if found else ""
 
@@ -115,9 +114,10 @@ def _value(regime: Regime, unit: str) -> str:
     return _measure(regime.value, regime.interval, unit, regime.verdict)
 
 
-def _strongest(regimes: Sequence[Regime], unit: str) -> Iterator[tuple[str, str]]:
+def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
     sides = ("Where the claim is strongest", "Where its opposite is strongest")
-    for words, found in zip(sides, strongest(regimes), strict=True):
+    for words, regime in zip(sides, strongest(finding.regimes), strict=True):
+        found = direction.shown(replace(finding, regimes=(regime,))).regimes[0] if regime else None
         parts = (found.name, _value(found, unit)) if found else ()
         yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 

@@ -222,8 +222,8 @@ def test_the_conditions_of_a_run_are_said_in_words():
         "One worker makes a load of 1: other work was running beside it."
     )
     assert threads == ("Each worker had 1 core and 1 thread of BLAS; power from battery, clock governed by powersave.")
-    assert tie.startswith("On the control big_matmul (small) dynamic takes 1.0")
-    assert "of static's time, and its blocks vary by " in tie
+    assert tie.startswith("On the control big_matmul (small) static takes 1.0")
+    assert "of dynamic's time, and its blocks vary by " in tie
 
 
 def test_what_the_system_does_not_tell_is_not_said():

@@ -37,8 +37,10 @@ class Drawn:
 
 
 def figures() -> dict[str, str]:
-    """The modules of all figures, those of the instruments before those of the claims, each with its claim."""
-    lent = {module: one.claim for one in INSTRUMENTS for module in one.figures}
+    """The modules of all figures, each with its claim; that of the answer first, then those of the instruments."""
+    lent = {"compare.instruments.crossover.decision": "answer"} | {
+        module: one.claim for one in INSTRUMENTS for module in one.figures
+    }
     return lent | {module: claim.id for claim in CLAIMS.values() for module in claim.figures}
 
 
@@ -57,9 +59,12 @@ def draw(summary: Summary, directory: Path) -> Drawn:
             svg = style.rendered(drawing.figure, "svg")
             files.append(write_atomic(directory / f"{drawing.name}.svg", svg))
             files.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
-            pictures[claim].append(_picture(drawing, svg.decode()))
+            with style.narrow():
+                small = import_module(module).draw(summary).figure
+                pictures[claim].append(_picture(drawing, svg, style.rendered(small, "svg")))
     return Drawn(dict(pictures), tuple(missing), files)
 
 
-def _picture(drawing: Drawing, svg: str) -> Picture:
-    return Picture(drawing.title, drawing.caption, drawing.alt, drawing.name, svg, drawing.table)
+def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:
+    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+    return Picture(*words, svg.decode(), drawing.table, narrow.decode())
