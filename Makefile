@@ -13,7 +13,7 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help report test test-native test-slow lint format bench clean
+.PHONY: help report test test-native test-slow lint format bench docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -45,6 +45,11 @@ bench: $(VENV)/installed-test  ## run the benchmarks
 	mkdir -p .benchmarks
 	$(BIN)/python -m pytest benchmarks --benchmark-json .benchmarks/latest.json
 
+docs: $(VENV)/installed-docs  ## build the site in build/site, and check its links
+	$(BIN)/python -m website.stage
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m website.check
+
 clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -55,7 +60,8 @@ $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
 $(VENV)/installed-native: EXTRAS := [test,native]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed-docs: EXTRAS := [docs]
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

@@ -13,6 +13,7 @@ from dynamic.inplace import owner_of
 from dynamic.node import Leaf, Node
 from dynamic.tapes import history
 from dynamic.tensor import Tensor
+from graphs.drawing import Diagram, GraphDrawing, Item, Link
 from graphs.spec import TensorSpec, spec_of
 
 
@@ -103,11 +104,33 @@ class Tape:
                     graph.add_edge(self._number[source], self._number[node], position=position)
         return graph
 
-    def draw(self, path: str | Path | None = None) -> Any:
-        """A figure of the tape, the leaves on top; saved where `path` says (needs networkx and matplotlib)."""
-        from graphs.drawing import draw
+    def draw(self, path: str | Path | None = None, unfold: bool = False) -> GraphDrawing:
+        """A drawing, the leaves on top, with the bytes that each node saves for backward; saved where `path` says.
 
-        return draw(self.to_networkx(), path)
+        It shows itself in a notebook, and has `save(path)`. A large tape is folded by op.
+        """
+        drawing = GraphDrawing(self._diagram(), unfold)
+        if path is not None:
+            drawing.save(path)
+        return drawing
+
+    def _repr_html_(self) -> str:
+        return self.draw().svg()
+
+    def _diagram(self) -> Diagram:
+        items, links = [], []
+        last = len(self._number) - 1
+        for edge, number in self._number.items():
+            is_leaf = type(edge) is Leaf
+            options = "" if is_leaf else ", ".join(f"{key}={value!r}" for key, value in edge.attrs.items())
+            saved = sum(value.nbytes for value in edge.saved or () if isinstance(value, np.ndarray))
+            label, kind = ("leaf", "input") if is_leaf else (edge.op.name, "forward")
+            spec = str(TensorSpec(edge.shape, edge.dtype))
+            item = Item(f"%{number}", label, spec, kind, (), saved, 1, options, "", number == last)  # type: ignore[arg-type]
+            items.append(item)
+            sources = () if is_leaf else dict.fromkeys(edge.edges)
+            links += [Link(f"%{self._number[source]}", item.key) for source in sources if source in self._number]
+        return Diagram(f"tape of {self.spec}", tuple(items), tuple(links))
 
 
 def tape_of(tensor: Tensor) -> Tape:

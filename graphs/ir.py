@@ -25,6 +25,8 @@ from graphs.spec import TensorSpec
 if TYPE_CHECKING:
     import networkx as nx
 
+    from graphs.drawing import GraphDrawing
+
 
 def _constant(*, value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value, dtype)
@@ -260,6 +262,15 @@ class Graph:
                 before = result.get_edge_data(number[source], i, {"positions": ()})
                 result.add_edge(number[source], i, positions=(*before["positions"], position))
         return result
+
+    def draw(self, unfold: bool = False) -> GraphDrawing:
+        """A drawing, which shows itself in a notebook and has `save(path)`; a large one is folded by line."""
+        from graphs.drawing import GraphDrawing, of_graph
+
+        return GraphDrawing(of_graph(self), unfold)
+
+    def _repr_html_(self) -> str:
+        return self.draw().svg()
 
     def __str__(self) -> str:
         return format_graph(self)

@@ -7,7 +7,7 @@ from static.call.define import Graph
 from static.call.executable import Executable, load
 from static.call.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from static.call.jit import Jitted, jit
-from static.convert import plain, why
+from static.convert import converted, plain, why
 from static.trace import (
     concat_gradient,  # noqa: F401  (imported for what it registers: a gradient in one go)
     control,  # noqa: F401  (the tracing of control flow)
@@ -23,6 +23,7 @@ __all__ = [
     "Symbol",
     "buckets",
     "compile",
+    "converted",
     "debug",
     "elementwise_grad",
     "grad",

@@ -125,7 +125,9 @@ class Costs:
         """The costs that `to_dict` wrote. Raises CompareError for anything else."""
         if values.get("calibration") != VERSION:
             version = values.get("calibration")
-            raise CompareError(f"no calibration of version {VERSION} but {version!r}; remove the file to make it anew")
+            raise CompareError(
+                f"this is not a calibration of version {VERSION}, but of {version!r}; remove the file to measure again"
+            )
         kernels = {
             key: Kernel(_curve(kernel["out"]), float(kernel["wrapped"])) for key, kernel in values["kernels"].items()
         }
@@ -152,10 +154,10 @@ def load(path: Path, here: Mapping[str, Any]) -> Costs:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, CompareError):
             raise
-        raise CompareError(f"{path} is no calibration ({error}); name another file, or remove it") from error
+        raise CompareError(f"{path} is not a calibration ({error}); name another file, or remove it") from error
     if unlike := machines.differences(costs.machine, here):
         raise CompareError(
-            f"{path} was calibrated elsewhere or with other code ({', '.join(unlike)}); remove it to calibrate here"
+            f"{path} was calibrated elsewhere or with other code ({', '.join(unlike)}); remove it to measure here"
         )
     return costs
 

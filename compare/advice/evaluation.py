@@ -136,7 +136,7 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
     ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
     if predicted is None or found.static is None or found.dynamic is None:
-        raise ValueError(f"static was predicted to refuse it: {found.refused}")
+        raise ValueError(f"the prediction says that static refuses it: {found.refused}")
     count = len(case.examples)
     return PredictionRow(
         name,

@@ -65,19 +65,20 @@ class Advice:
     def _sentence(self) -> str:
         if self.ratio is None:
             return f"Take dynamic: static refuses the function. {self.refused}"
-        ahead = f"dynamic takes {self.ratio:.2f}x as long as static by prediction"
+        ahead = f"dynamic ÷ static is {self.ratio:.2f}× by prediction"
         least = "static" if self.ratio > 1 else "dynamic"
         sure = f"{least} is faster with probability {_probability(self.confidence)}"
         if self.winner == "too close to call":
             return (
-                f"Too close to call: once warm {ahead}, and {sure}; from {1 / TIE:.2f} to {TIE:.2f} neither is named."
+                f"Too close to call: once warm, {ahead}, and {sure}. "
+                f"From {1 / TIE:.2f}× to {TIE:.2f}× the advice names neither engine."
             )
-        return f"Take {self.winner}: once warm {ahead}, and {sure}."
+        return f"Take {self.winner}: once warm, {ahead}, and {sure}."
 
 
-_TRACED = "your function was traced, not run: these are the costs of its ops, by their shapes"
-_REFUSED = "your function was traced, on shapes alone, and not run; what it takes in dynamic is not predicted"
-_RAN = "your function was run, as it branches on values and only a run tells which ops it takes; no run was timed"
+_TRACED = "this prediction traced your function and did not run it: it adds up the costs of its ops, by their shapes"
+_REFUSED = "this prediction traced your function on shapes and did not run it, so the time in dynamic is not known"
+_RAN = "this prediction ran your function, because it branches on values, and timed no run"
 
 
 def _probability(share: float) -> str:
@@ -138,13 +139,15 @@ def _mean(parts: Sequence[StepSeconds]) -> StepSeconds:
 def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None) -> list[str]:
     """What compiling takes, and when that is paid back: a promise only where static is said to win."""
     pays = {
-        "static": f"paid back after {text.counted(paid or 0, 'call')}",
-        "dynamic": "never paid back",
-        "too close to call": "too close to call whether that is ever paid back",
+        "static": f"this has paid for itself after {text.counted(paid or 0, 'call')}",
+        "dynamic": "this never pays for itself",
+        "too close to call": "it is too close to call whether this ever pays for itself",
     }[wins]
     found = [f"compiling {'one graph' if count == 1 else f'{count:,} graphs'} takes {text.seconds(seconds)}: {pays}"]
     if count > 1:
-        found.append("each new shape or structure is compiled again: where they never repeat, compiling does not pay")
+        found.append(
+            "static compiles each new shape or structure again: if shapes never repeat, compiling does not pay"
+        )
     return found
 
 
@@ -153,11 +156,12 @@ def _dynamic_reason(parts: StepSeconds) -> str:
     each = text.seconds(recording / max(1, parts.count))
     new = f", {text.seconds(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
     return (
-        f"dynamic, {text.seconds(parts.total)}: recording is {recording / parts.total:.0%} of it, "
-        f"{text.counted(parts.count, 'op')} of {each} beside {text.seconds(parts.kernels)} of kernels{new}"
+        f"dynamic takes {text.seconds(parts.total)}: recording is {recording / parts.total:.0%} of it "
+        f"({text.counted(parts.count, 'op')} of {each}), and kernels take {text.seconds(parts.kernels)}{new}"
     )
 
 
 def _static_reason(parts: StepSeconds) -> str:
-    ran = f"{text.counted(parts.count, 'kernel call')} of {text.seconds(parts.kernels)} in all"
-    return f"static, {text.seconds(parts.total)}: {ran}, {text.seconds(parts.ops + parts.call)} beside"
+    ran = f"{text.counted(parts.count, 'kernel call')} in {text.seconds(parts.kernels)}"
+    rest = text.seconds(parts.ops + parts.call)
+    return f"static takes {text.seconds(parts.total)}: {ran}, and Python code in {rest}"

@@ -17,7 +17,7 @@ OPEN = ("inconclusive", "not measured yet")
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
 
-NO_INTERVAL = f"an interval needs {LEAST} processes or more, and ends at most {WIDEST:g} times apart"
+NO_INTERVAL = f"an interval needs {LEAST} processes or more, and its ends lie at most {WIDEST:g} times apart"
 """Why there is none."""
 
 
@@ -148,7 +148,7 @@ def strongest(regimes: Sequence[Regime]) -> tuple[Regime | None, Regime | None]:
 
 def not_measured(what: str) -> Finding:
     """The finding where there is no record to judge: no effect, no interval, never a guess."""
-    return Finding("not measured yet", (f"no record of {what}",))
+    return Finding("not measured yet", (f"there is no record of {what}",))
 
 
 def exceeds(interval: Interval | None) -> Label:
@@ -178,7 +178,7 @@ def _without_interval(finding: Finding) -> Iterator[str]:
     """That some conditions could not be judged, where that is since too few processes measured them."""
     bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in finding.regimes)
     if bare:
-        yield f"no verdict in {bare} of {len(finding.regimes)} regimes: {NO_INTERVAL}"
+        yield f"{bare} of {len(finding.regimes)} regimes have no verdict: {NO_INTERVAL}"
 
 
 def _regime(regime: Regime) -> dict[str, Any]:

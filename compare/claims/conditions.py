@@ -32,17 +32,17 @@ def control(records: Records) -> str:
     """How well the control ties, and by how much its blocks vary."""
     found = [cell for cell in cells(records, Time) if cell.workload == CONTROL]
     if not found:
-        return f"The control {CONTROL} was not measured, so that nothing tells how noisy the machine was."
+        return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
     cell = found[-1]
     arm = cell.least(steady)
     ratio = cell.ratio(arm, DYNAMIC, steady) if arm else None
     if arm is None or ratio is None:
-        return f"The control {CONTROL} was not measured in both engines, so that nothing tells how noisy it was."
+        return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
     vary = _variation(cell, arm)
-    blocks = f", and its blocks vary by {vary:.1%}" if vary is not None else ""
-    warning = f": that is more than {NOISY:.0%}, so trust no small difference" if (vary or 0.0) > NOISY else ""
-    return f"On the control {cell.name} static takes {ratio.estimate:.3f}x {spread} of dynamic's time{blocks}{warning}."
+    blocks = f"; its blocks vary by {vary:.1%}" if vary is not None else ""
+    warning = f", more than {NOISY:.0%}: trust no small difference" if (vary or 0.0) > NOISY else ""
+    return f"Control {cell.name}: static ÷ dynamic is {ratio.estimate:.3f} {spread}{blocks}{warning}."
 
 
 def _variation(cell: Evidence, arm: str) -> float | None:
@@ -61,7 +61,7 @@ def _machine(found: list[Environment]) -> Iterator[str]:
         cores = next((one.logical_cores for one in reversed(found) if one.logical_cores), None)
         of = f" on {cores} logical cores" if cores else ""
         busy = " One worker makes a load of 1: other work was running beside it." if median(loads) > BUSY else ""
-        yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of}, in the median {median(loads):.2f}.{busy}"
+        yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of} (median {median(loads):.2f}).{busy}"
     if found:
         yield f"{_threads(found)}; {_power(found)}."
 
@@ -70,8 +70,8 @@ def _threads(found: list[Environment]) -> str:
     """`Each worker kept to one core, BLAS to one thread`, as the records tell."""
     pinned = {len(one.affinity) for one in found if one.affinity is not None}
     blas = {pool["num_threads"] for one in found if one.blas for pool in one.blas.loaded if pool.get("num_threads")}
-    cores = _counted(pinned, "core") or "cores that the system does not tell"
-    return f"Each worker had {cores} and {_counted(blas, 'thread') or 'an unknown number of threads'} of BLAS"
+    cores = _counted(pinned, "core") or "an unknown number of cores"
+    return f"Each worker had {cores} and {_counted(blas, 'BLAS thread') or 'an unknown number of BLAS threads'}"
 
 
 def _counted(numbers: set[int] | set[str | int | None], noun: str) -> str:
@@ -85,4 +85,4 @@ def _power(found: list[Environment]) -> str:
     governors = sorted({one.governor for one in found if one.governor})
     told = [f"power from {' and '.join(sources)}"] if sources else []
     told += [f"clock governed by {' and '.join(governors)}"] if governors else []
-    return ", ".join(told) or "its power state is not told by the system"
+    return ", ".join(told) or "the system does not report its power state"

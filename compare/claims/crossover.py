@@ -90,10 +90,9 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         low, high = min(group, key=_ratio), max(group, key=_ratio)
         yield (
-            f"crossover map, {ops}: dynamic is slower in {sides.count('above')} of {text.counted(len(group), 'cell')}, "
-            f"faster in {sides.count('below')}; static takes from {1 / high.ratio:.3g}x ({_where(high)}) to "
-            f"{1 / low.ratio:.3g}x ({_where(low)}) of dynamic's time; "
-            f"{_line(group)}"
+            f"crossover map, {ops}: dynamic is slower than static in {sides.count('above')} of "
+            f"{text.counted(len(group), 'cell')}, faster in {sides.count('below')}; static ÷ dynamic goes from "
+            f"{1 / high.ratio:.3g}× ({_where(high)}) to {1 / low.ratio:.3g}× ({_where(low)}); {_line(group)}"
         )
 
 
@@ -105,7 +104,8 @@ def size_reasons(points: Sequence[Point]) -> Iterator[str]:
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
             f"crossover map, {ops}: static holds more in {more} of {text.counted(len(group), 'cell')}, "
-            f"less in {less}; from {low.ratio:.3g}x ({_where(low)}) to {high.ratio:.3g}x ({_where(high)})"
+            f"less in {less}; static ÷ dynamic goes from {low.ratio:.3g}× ({_where(low)}) to {high.ratio:.3g}× "
+            f"({_where(high)})"
         )
 
 
@@ -118,7 +118,7 @@ def _line(group: Sequence[Point]) -> str:
         largest = max(point.place.elements for point in row)
         reach = f"up to {max(led):,} floats" if led else "nowhere"
         parts.append(f"at depth {depth:,} {'at every size' if largest in led else reach}")
-    return f"static is shown to lead {', '.join(parts)}"
+    return f"static was shown to be faster {', '.join(parts)}"
 
 
 def _grouped(rows: Sequence[G]) -> dict[MapPlace, list[G]]:

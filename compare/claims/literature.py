@@ -52,10 +52,10 @@ class Cited:
 
     def _agrees(self, regimes: Sequence[Comparable]) -> str:
         if self.apart:
-            return f"This run cannot say: {self.apart}"
+            return f"This run measured something else: {self.apart}"
         near = next((one for one in regimes if self.beside in one.name and one.value is not None), None)
         if near is None or near.value is None:
-            return f"This run did not measure what comes nearest: {self.beside}"
+            return f"This run did not measure the nearest condition: {self.beside}"
         spread = near.interval if near.interval and near.interval.known else None
         bounds = f" [{spread.low:.3g}, {spread.high:.3g}]" if spread else ""
         return f"This run {self._verb(near.value, spread)}: {near.value:.3g}{bounds} in {near.name}"
@@ -68,7 +68,7 @@ class Cited:
         if side == expected:
             holds = found.low <= self.ratio <= found.high
             return "agrees in sign and in size" if holds else f"agrees in sign, not in size ({self.ratio:.3g})"
-        return "cannot tell" if side == "unclear" else "does not agree"
+        return "cannot decide" if side == "unclear" else "does not agree"
 
 
 def told(literature: Sequence[Cited | str], regimes: Sequence[Comparable]) -> tuple[str, ...]:

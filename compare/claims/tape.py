@@ -9,7 +9,7 @@ from compare.records.record import Records
 from compare.records.runs import Run
 
 OPTION = "--python-tape"
-REMEDY = f"graphduel doctor tells how to have that; {OPTION} judges by this one all the same"
+REMEDY = f"graphduel doctor shows how to get that one; {OPTION} judges by this tape"
 _RAN = {"compiled": "compiled", "python": "in Python"}
 
 
@@ -19,16 +19,16 @@ def sentence(records: Records) -> str:
     if not found:
         return "These results do not say which tape ran."
     if len(found) == 1:
-        slow = ": ratios to it are not those to the compiled one" if found["python"] else ""
+        slow = ": ratios to the compiled tape would differ" if found["python"] else ""
         return f"The tape ran {_RAN[next(iter(found))]}{slow}."
     parts = (f"{_RAN[tape]} in {count:,} records" for tape, count in sorted(found.items()))
-    return f"The tape ran {' and '.join(parts)}: these times are not to be compared."
+    return f"The tape ran {' and '.join(parts)}: do not compare these times."
 
 
 def before(*, python_tape: bool) -> str:
     """What is said before a run whose tape is in Python: what will not be judged by it, and how to have the other."""
     if python_tape:
-        return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by it all the same."
+        return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by this tape."
     return (
         f"The tape runs in Python: C5, C6 and C7 will not be judged, as it takes longer than the compiled one; {REMEDY}"
     )
@@ -48,7 +48,7 @@ def not_measured(where: str) -> Finding:
 
 def warning(where: str) -> str:
     """What is added to the reasons of a claim that rests on it in part."""
-    return f"{where}: seconds of the dynamic engine are its, not those of the compiled tape"
+    return f"{where}: the times of the dynamic engine are those of that tape, not of the compiled one"
 
 
 def _counted(records: Records) -> Counter[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.report.terminal import echo
 
 if TYPE_CHECKING:
@@ -24,15 +24,28 @@ if TYPE_CHECKING:
 @click.option(
     "--calibration",
     type=options.FILE,
-    help="The costs of this machine: read from this file, or measured and written there if there is none.",
+    help="Read the costs of this machine from this file; if there is none, measure and write them.",
 )
 @click.option(
-    "--evaluate", is_flag=True, help="Predict the workloads, measure them, and tell how often that was right."
+    "--evaluate", is_flag=True, help="Predict the workloads, measure them, and show how often the prediction was right."
 )
-@click.option("--held-out", is_flag=True, help="Evaluate on programs drawn at random, in place of the workloads.")
-@click.option("--framework", metavar="NAME", help="torch or jax, which the function is written in.")
-@click.option("--mode", help="The mode of the framework that compiles; its first by default.")
-@click.option("--rows", metavar="FILE.py:NAME", help="More to evaluate: a table of what makes (loss, params, inputs).")
+@click.option("--held-out", is_flag=True, help="Evaluate on programs drawn at random instead.")
+@click.option(
+    "--framework",
+    metavar="NAME",
+    shell_complete=complete.frameworks,
+    help="Predict whether compiling pays in torch or jax.",
+)
+@click.option(
+    "--mode",
+    shell_complete=complete.modes,
+    help="Predict this compiling mode of the framework; by default its first.",
+)
+@click.option(
+    "--rows",
+    metavar="FILE.py:NAME",
+    help="Evaluate these too: a table of functions that return (loss, params, inputs).",
+)
 @options.ONLY
 @options.JSON
 def advise(
@@ -48,28 +61,28 @@ def advise(
     path: Path | None,
     **asked: Any,
 ) -> None:
-    """Predict which engine will win for a function of your own, by how much, and after how many calls.
+    """Predict which engine wins for a function of yours, by how much, and after how many calls.
 
-    With --framework the question is whether compiling it pays there. The model is calibrated on that framework, in
-    minutes and once on a machine, and the function is run op by op, once for each call, and not compiled.
+    The command first measures the costs of this machine, in half a minute, on made-up programs. Then it traces FUNCTION
+    on shapes and adds up the costs. It never runs FUNCTION. If the static engine refuses FUNCTION, for example because
+    it branches on values, the advice says so.
 
-    A cost model is calibrated on this machine in half a minute, on made-up programs. FUNCTION is traced and priced by
-    it, on shapes alone: it is never run. Where the static engine refuses it, as where it branches on values, that is
-    the advice.
+    With --framework the command predicts whether compiling pays there. It measures the costs of that framework first,
+    in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.
     """
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
     if not evaluate and (rows or only or held_out):
-        raise click.UsageError("--rows, --only and --held-out are for --evaluate")
+        raise click.UsageError("--rows, --only and --held-out need --evaluate")
     if framework:
         if rows or only or held_out or asked["gradient"] is not None:
             raise click.UsageError(
-                "--rows, --only, --held-out and --gradient are for graphduel's engines, and not for a --framework"
+                "--rows, --only, --held-out and --gradient work with graphduel's engines, not with a --framework"
             )
         options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration))
         return
     if mode:
-        raise click.UsageError("--mode is for a --framework")
+        raise click.UsageError("--mode needs a --framework")
     costs = _costs(calibration)
     found = _evaluated(costs, rows, only, held_out=held_out) if function is None else _advised(function, costs, **asked)
     options.written(path, found)
@@ -108,7 +121,7 @@ def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
     called = [row for row in rows if row.hit is not None]
     hits, off = sum(row.hit is True for row in called), command.off_by(rows) if rows else None
     if off is not None:
-        echo(f"Right: {hits} of {len(called)} that were called. Predicted ratios are off by a factor of {off:.2f}.")
+        echo(f"Right: {hits} of {len(called)} predictions. Predicted ratios are off by a factor of {off:.2f}.")
     return {"rows": [row.to_dict() for row in rows], "called": len(called), "hits": hits, "off_by": off}
 
 
@@ -120,7 +133,7 @@ def _costs(path: Path | None) -> Costs:
 
     if path is not None and path.exists():
         return advice.load(path, machines.fingerprint(environment()))
-    echo("Calibrating, in about half a minute ...", err=True)
+    echo("Measuring the costs of this machine, in about half a minute ...", err=True)
     costs = advice.calibrate()
     if path is not None:
         advice.save(costs, path)
@@ -165,27 +178,27 @@ def _say_scores(scores: dict[str, Any]) -> None:
     """Hits where there is a winner, beside who looks at nothing, by regime, and whether stated odds came true."""
     if scores["of"]:
         trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
-        said = f"Of {scores['of']} whose times differ by more than {scores['beyond']:.2f}: right on {scores['hits']}"
-        options.say(f"{said}; {trivial}.")
+        said = f"{scores['of']} have times that differ by more than {scores['beyond']:.2f}. Right: {scores['hits']}"
+        options.say(f"{said}. Trivial predictors: {trivial}.")
     for regime, one in scores["regimes"].items():
         options.say(f"  {regime}: {one['hits']} of {one['of']}")
     if scores["brier"] is not None:
         stated = ", ".join(
-            f"{one['stated']:.0%} came true in {one['happened']:.0%} of {one['rows']}" for one in scores["stated"]
+            f"{one['stated']:.0%} happened in {one['happened']:.0%} of {one['rows']}" for one in scores["stated"]
         )
         options.say(
-            f"Brier score {scores['brier']:.3f}, of one who says one half 0.25; of what was said with {stated}."
+            f"Brier score: {scores['brier']:.3f}; a constant prediction of one half has 0.25. Stated odds: {stated}."
         )
 
 
 def _say_rate(when: str, rate: dict[str, Any]) -> None:
     if not rate["called"]:
-        echo(f"Called {when}: none.")
+        echo(f"Predictions {when}: none.")
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
     static = rate["always_static"]
-    always = f"naming static each time: {static}, naming dynamic: {rate['called'] - static}"
+    always = f"the answer `static` is right in {static}, `dynamic` in {rate['called'] - static}"
     options.say(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 

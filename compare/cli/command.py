@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.cli.advise import advise
 from compare.cli.diff import diff
 from compare.cli.export import export, schema
+from compare.cli.graph import graph
 from compare.cli.own import compare, plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
@@ -59,28 +60,28 @@ class Group(click.Group):
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="graphduel")
 def graphduel() -> None:
-    """Measure what static and dynamic computation graphs cost and buy, and judge the claims about them."""
+    """Measure static and dynamic computation graphs, and judge the claims about them."""
 
 
-CELLS = options.quick("quick", "Each regime thinly, or every size.")
-PYTHON_TAPE = click.option(
-    "--python-tape", is_flag=True, help="Judge C5, C6 and C7 also by a dynamic engine whose tape runs in Python."
-)
+CELLS = options.quick("quick", "Measure a few cells of each regime, or every size.")
+PYTHON_TAPE = click.option("--python-tape", is_flag=True, help="Judge C5, C6 and C7 even if the tape runs in Python.")
 FRAMEWORKS = click.option(
-    "--frameworks", type=options.framework_names, default=(), metavar="NAMES",
-    help="Measure these as well: torch,tensorflow,jax,autograd, or some of them.",
+    "--frameworks", type=options.framework_names, default=(), metavar="NAMES", shell_complete=complete.frameworks,
+    help="Measure these frameworks as well: torch,tensorflow,jax,autograd.",
 )  # fmt: skip
 DEVICE = options.default(
-    "--device", type=click.Choice(DEVICES), default="cpu", help="Where frameworks run the workloads."
+    "--device", type=click.Choice(DEVICES), default="cpu", help="Run the workloads of frameworks on this device."
 )
 
 
 @graphduel.command()
 @CELLS
 @options.ONLY
-@options.out("The run's folder; a new one in reports/ if not given.")
+@options.out("Write the run into this folder; by default a new one in reports/.")
 @options.RESUME
-@click.option("--processes", type=click.IntRange(1), help="Worker processes per cell at first; 4 quick, 6 full.")
+@click.option(
+    "--processes", type=click.IntRange(1), help="Start this many worker processes for each cell; 4 quick, 6 full."
+)
 @options.SEED
 @PYTHON_TAPE
 @FRAMEWORKS
@@ -99,7 +100,7 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     preset = "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
     if asked["device"] != "cpu" and not asked["frameworks"]:
-        raise click.UsageError("--device cuda is for --frameworks; graphduel's engines run on the CPU")
+        raise click.UsageError("--device cuda needs --frameworks; graphduel's engines run on the CPU")
     settings = Settings(preset, **{**asked, "processes": asked["processes"] or PRESETS[preset].processes})
     if resume:
         settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
@@ -143,7 +144,7 @@ def report(directory: Path, *, python_tape: bool) -> None:
 @options.ONLY
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
-    """Run the parity gate alone: outputs and gradients of every arm, and the graphs themselves."""
+    """Run the parity gate alone: compare outputs, gradients and graphs of all arms."""
     from compare.instruments.parity.schema import Parity
     from compare.records.record import of
     from compare.records.runs import Failure
@@ -164,13 +165,13 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-for command in (diff, advise, compare, export, plan, schema, selftest, shapes):
+for command in (diff, advise, compare, export, graph, plan, schema, selftest, shapes):
     graphduel.add_command(command)
 
 
 @graphduel.command("list")
 def list_() -> None:
-    """List the workloads with what they show, and the claims."""
+    """List the workloads and the claims."""
     from compare import claims, workloads
     from compare.report import tables
 
@@ -182,9 +183,9 @@ def list_() -> None:
 
 
 @graphduel.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.names)
 def show(name: str) -> None:
-    """Show all there is to say about a workload or a claim."""
+    """Show everything about a workload or a claim."""
     from compare import claims, workloads
     from compare.errors import UnknownNameError
     from compare.own import claims as own
@@ -202,7 +203,7 @@ def show(name: str) -> None:
 @graphduel.command()
 @click.pass_context
 def doctor(ctx: click.Context) -> None:
-    """Show the environment, and whether every part can be used."""
+    """Show the environment, and check that every part works."""
     from compare.cli import doctor as clinic
     from compare.report import tables
 

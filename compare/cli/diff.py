@@ -12,12 +12,13 @@ from compare.report.terminal import echo
 
 @click.command()
 @click.argument("directories", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=options.FILE, help="A Markdown file for the table and the conditions of each run.")
+@click.option("--out", type=options.FILE, help="Write the table and the conditions of each run to this Markdown file.")
 @click.pass_context
 def diff(ctx: click.Context, *, directories: tuple[Path, ...], out: Path | None) -> None:
-    """Judge the runs in DIRECTORIES by the same rules, and show their verdicts beside each other.
+    """Judge the runs in DIRECTORIES by the same rules, and show their verdicts side by side.
 
-    A quick run and a full one, or runs of two machines. Ends with 1 where two runs settle a claim differently.
+    Compare a quick run and a full one, or runs of two machines. The exit code is 1 if two runs settle a claim
+    differently.
     """
     from compare.records.files import write_atomic
     from compare.report import beside, tables

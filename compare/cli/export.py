@@ -7,15 +7,19 @@ from pathlib import Path
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 
-OUT = options.out("The file to write; stdout if not given.", options.FILE)
+OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 
 
 @click.command()
 @options.DIRECTORY
 @click.option("--format", "kind", type=click.Choice(["pyperf"]), default="pyperf", show_default=True)
-@click.option("--arm", help="Only this arm, named by its cell alone: two arms of one run can then be compared.")
+@click.option(
+    "--arm",
+    shell_complete=complete.arms,
+    help="Export this arm alone, and name it by its cell, so that two arms of one run can be compared.",
+)
 @OUT
 def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
     """Write the steady times in DIRECTORY for `python -m pyperf compare_to`."""

@@ -16,6 +16,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from compare.cli import complete
 from compare.report.terminal import echo
 from compare.run import ending
 
@@ -36,7 +37,7 @@ class Seconds(click.FloatRange):
         """The number. Fails for what is none."""
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
-            self.fail(f"{value} is no number of seconds.", param, ctx)
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
         return number
 
 
@@ -60,15 +61,22 @@ def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command
     return click.option(*names, help=help, show_default=True, **given)
 
 
-ONLY = click.option("--only", metavar="GLOB", help="Only the cells whose workload or workload/size matches this glob.")
-SEED = default("--seed", type=click.IntRange(0), default=0, help="Orders the measurements.")
-JSON = click.option("--json", "path", type=FILE, help="Write the result here too.")
-RESUME = click.option("--resume", is_flag=True, help="Go on in --out: what is measured is not measured again.")
+ONLY = click.option(
+    "--only", metavar="GLOB", shell_complete=complete.cells,
+    help="Use only the cells whose workload or workload/size matches this glob.",
+)  # fmt: skip
+SEED = default("--seed", type=click.IntRange(0), default=0, help="Set the random order of the measurements.")
+JSON = click.option("--json", "path", type=FILE, help="Write the result to this file too.")
+RESUME = click.option("--resume", is_flag=True, help="Continue the run in --out, and keep what it has measured.")
 GRADIENT = click.option(
-    "--gradient/--no-gradient", default=None, help="Gradients of argument 0.  [default: where they exist]"
+    "--gradient/--no-gradient",
+    default=None,
+    help="Compare gradients with respect to argument 0.  [default: if they exist]",
 )
 INPUTS = click.option(
-    "--inputs", metavar="FILE.py:NAME", help="A list of calls, each a tuple of arguments, or what makes it."
+    "--inputs",
+    metavar="FILE.py:NAME",
+    help="Read the calls here: a list of tuples of arguments, or a function that returns one.",
 )
 DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 
@@ -97,7 +105,7 @@ def say(text: str, *, first: str = "", rest: str = "  ", err: bool = False) -> N
 def folder(out: Path | None, resume: bool, kind: str, name: str) -> Path:
     """The folder of a run, a new one in reports/ by default. Raises UsageError for one to go on with and no `out`."""
     if resume and out is None:
-        raise click.UsageError(f"--resume needs --out: the folder of the {kind} to go on with")
+        raise click.UsageError(f"--resume needs --out: the folder of the {kind} to continue")
     return out or Path("reports") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
@@ -119,7 +127,7 @@ def resumed(
             had, wanted = ("none" if one is None else str(one) for one in (value, asked[name]))
             raise click.UsageError(
                 f"the run in {directory} has {name} {had}, and {wanted} was asked for; "
-                "leave that option out to go on with it, or choose another --out"
+                "leave that option out to continue the run, or choose another --out"
             )
     return {**asked, **earlier}
 
@@ -138,7 +146,7 @@ def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Itera
     try:
         yield
     except KeyboardInterrupt as stop:
-        echo(f"\nStopped; {what}." + (f" Go on with:\n  {shlex.join(again)}" if again else ""), err=True)
+        echo(f"\nStopped; {what}." + (f" Continue with:\n  {shlex.join(again)}" if again else ""), err=True)
         ctx.exit(ending.exit_code(stop))
 
 
@@ -168,7 +176,7 @@ class Where:
             raise click.UsageError("--executor dask and --scheduler ADDRESS go together")
         if self.at_once > 1 and self.executor not in ("thread", "process"):
             raise click.UsageError(
-                f"--at-once is for --executor thread and process; {self.executor} has one job a host"
+                f"--at-once needs --executor thread or process; {self.executor} runs one job on each host"
             )
 
     def words(self) -> list[str]:
@@ -183,14 +191,14 @@ class Where:
 def executor(command: Command) -> Command:
     """The options of `Where`."""
     for option in (
-        click.option("--scheduler", metavar="ADDRESS", help="Of the dask cluster, as tcp://HOST:PORT."),
+        click.option("--scheduler", metavar="ADDRESS", help="Use the dask cluster at this address, tcp://HOST:PORT."),
         default(
             "--at-once", type=click.IntRange(1), default=1,
-            help="Jobs at a time of thread and process, on cores of their own; they share caches and memory.",
+            help="Run this many jobs at a time, each on its own core; they share caches and memory.",
         ),
         default(
             "--executor", type=click.Choice(KINDS), default="local",
-            help="Where jobs run: here one by one, from threads or processes, or on the hosts of a dask cluster.",
+            help="Run jobs here one by one, from threads or processes, or on the hosts of a dask cluster.",
         ),
     ):  # fmt: skip
         command = option(command)

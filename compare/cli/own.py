@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.cli.options import Seconds
 from compare.errors import explained
 from compare.report.terminal import echo
@@ -26,27 +26,43 @@ MODES = "dynamic,static"
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.INPUTS
 @click.option(
-    "--framework", metavar="NAME", help="torch, tensorflow, jax or autograd, which the function is written in."
+    "--framework",
+    metavar="NAME",
+    shell_complete=complete.frameworks,
+    help="Compare the modes of this framework: torch, tensorflow, jax or autograd.",
 )
-@click.option("--modes", help="dynamic,static[-exact|-symbolic|-bucket|-pad], or those of the framework.")
-@options.default("--limit", type=Seconds(1), default=300.0, help="For the first pass of a framework's mode.")
-@options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Where a framework computes.")
+@click.option(
+    "--modes",
+    shell_complete=complete.modes,
+    help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or modes of the framework.",
+)
+@options.default(
+    "--limit", type=Seconds(1), default=300.0, help="Stop a mode of a framework whose first pass takes longer."
+)
+@options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Run the framework on this device.")
 @options.GRADIENT
-@click.option("--allow-effects", is_flag=True, help="Time it though it prints, draws random numbers or changes state.")
-@options.out("A new folder for results, verdicts and a report.")
-@options.default("--processes", type=click.IntRange(0), default=5, help="Fresh workers; 0 for none.")
-@options.default("--seconds", type=Seconds(0.01), default=2.5, help="Of timing, per process.")
+@click.option(
+    "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
+)
+@options.out("Write results, verdicts and a report into this new folder.")
+@options.default(
+    "--processes", type=click.IntRange(0), default=5, help="Start this many fresh workers; 0 measures in this process."
+)
+@options.default("--seconds", type=Seconds(0.01), default=2.5, help="Measure this long in each process.")
 @options.SEED
-@click.option("--fail-if", multiple=True, metavar="RULE", help="Exit 6 where it holds: 'static > 1.05'. Repeatable.")
+@click.option(
+    "--fail-if", multiple=True, metavar="RULE", help="Exit with 6 if this rule holds: 'static > 1.05'. Repeatable."
+)
 @click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
-@click.option("--summary", type=options.FILE, help="Write a summary here in Markdown.")
+@click.option("--summary", type=options.FILE, help="Write a Markdown summary here.")
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
-    """Compare a function of your own in both engines, or in the modes of a framework: eager and compiled.
+    """Compare a function of yours in both engines, or in the modes of a framework.
 
-    FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework, and its first argument is
-    what it is differentiated in: arrays in containers, or a module of PyTorch. FILE.py is imported, so what it runs
-    belongs under `if __name__ == "__main__":`. Without --inputs, the calls are `inputs` or `batches` in the same file.
+    FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework. Gradients are taken with
+    respect to its first argument: arrays in containers, or a module of PyTorch. The command imports FILE.py, so put
+    code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are `inputs` or `batches`
+    in the same file.
     """
     from compare.own.result import empty
 
@@ -55,7 +71,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     framework, limit, device = (asked.pop(name) for name in ("framework", "limit", "device"))
     gate = _gate(framework, asked)
     if device != "cpu" and not framework:
-        raise click.UsageError(f"--device {device} is for a --framework; graphduel's engines run on the CPU")
+        raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
     with options.stoppable(ctx, "nothing was written"):
         found = (
             _in_framework(framework, function, limit, device, **asked) if framework else _measured(function, **asked)
@@ -68,14 +84,15 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
 @click.command()
 @click.argument("file", metavar="FILE.csv", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@options.out("Where the offsets go; stdout if not given.", options.FILE)
-@options.default("--alignment", type=click.IntRange(1), default=1, help="Every offset is a multiple of it.")
-@options.default("--time-limit", type=Seconds(0), default=0.0, help="Seconds to search for a better one.")
+@options.out("Write the offsets to this file; by default to stdout.", options.FILE)
+@options.default("--alignment", type=click.IntRange(1), default=1, help="Make every offset a multiple of this number.")
+@options.default("--time-limit", type=Seconds(0), default=0.0, help="Search this many seconds for a better plan.")
 def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
-    """Lay out buffers in one block of memory: an offset for each, by its lifetime.
+    """Place buffers in one block of memory, by their lifetimes.
 
-    FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower up to, and not at, step upper.
-    The same rows are written with their offset; peak, lower bound and gap go to the other stream. `-` reads stdin.
+    FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower to the step before upper. The
+    command writes the same rows with an offset each. Peak, lower bound and gap go to stderr, or to stdout with --out.
+    `-` reads stdin.
     """
     from compare.records import lifetimes
     from static import memory
@@ -93,7 +110,7 @@ def _gate(framework: str | None, asked: dict[str, Any]) -> Gate | None:
     if not (rules or junit or summary):
         return None
     if framework:
-        raise click.UsageError("--fail-if, --junit and --summary are for graphduel's engines, not for a --framework")
+        raise click.UsageError("--fail-if, --junit and --summary work with graphduel's engines, not with a --framework")
     from compare.gate.ending import gate
 
     return gate(rules, junit, summary, _names(asked["modes"] or MODES), asked["processes"])
@@ -120,7 +137,7 @@ def _in_framework(
     from compare.run import progress
 
     if asked["gradient"] is not None or asked["allow_effects"]:
-        raise click.UsageError("--gradient and --allow-effects are for graphduel's engines, and not for a --framework")
+        raise click.UsageError("--gradient and --allow-effects work with graphduel's engines, not with a --framework")
     names = _names(modes) if modes else ()
     chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit, "device": device}
     question = run.asked_of(framework, function, inputs or "", names, **chosen)
@@ -148,5 +165,5 @@ def called(function: str, inputs: str | None) -> tuple[Any, Any]:
     from compare.own import origin
 
     for entry in origin.hidden(Path(function.rpartition(":")[0])):
-        echo(f"{entry} is named as a package of graphduel, so no import of that name finds it; rename it", err=True)
+        echo(f"{entry} has the name of a package of graphduel, so `import` does not find it; rename it", err=True)
     return origin.called(function, inputs)

@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
 """The parameters of a selftest by the setting that they choose."""
+WHOLE = ("found", "of", "target")
+"""The columns of its table that are never wrapped; the others fold on a narrow terminal."""
 EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 
 
 @click.command()
-@click.option("--comparisons", type=click.IntRange(1), help="Comparisons of an engine with itself; 200, or 20 quick.")
-@click.option("--quick", is_flag=True, help="A minute or two: few comparisons, so rates with wide intervals.")
+@click.option(
+    "--comparisons", type=click.IntRange(1), help="Compare an engine with itself this many times; 200, or 20 quick."
+)
+@click.option(
+    "--quick", is_flag=True, help="Make few comparisons, in a minute or two; the rates then have wide intervals."
+)
 @options.JSON
-@options.out("Where records go; a new folder in reports/ if not given.")
+@options.out("Write records into this folder; by default a new one in reports/.")
 @options.RESUME
 @options.SEED
 @click.pass_context
@@ -37,7 +43,7 @@ def selftest(
     resume: bool,
     seed: int,
 ) -> None:
-    """Compare an engine with itself, slowed down or leaking by known sizes: how often is that seen?"""
+    """Measure how often the harness finds a known slowdown or leak in an engine."""
     from compare.records import results
     from compare.run import executors, progress
     from compare.selftest import Trials, run
@@ -64,10 +70,10 @@ def _show(rates: Selftest) -> None:
 
     for found in (page.rates_table(rates), page.coverage_table(rates)):
         if found:
-            tables.show(found.headers, found.rows, whole=found.headers[1:])
+            tables.show(found.headers, found.rows, whole=WHOLE)
             echo()
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)
     if not rates.whole:
-        echo("Few comparisons: the intervals of these rates are wide. For narrow ones leave out --quick.")
+        echo("Few comparisons: the intervals of these rates are wide. Leave out --quick for narrow ones.")
     echo(f"Targets: {rates.outcome}, in {rates.seconds:.0f} s.")

@@ -32,23 +32,28 @@ COUNTS = {"quick": 48, "full": 160}
 
 
 @click.command()
-@click.option("--lengths", required=True, metavar="FILE.csv", help=f"A CSV file, or one of {', '.join(DISTRIBUTIONS)}.")
+@click.option(
+    "--lengths",
+    required=True,
+    metavar="FILE.csv",
+    help=f"Read lengths from a CSV file, or draw them from {', '.join(DISTRIBUTIONS)}.",
+)
 @click.option(
     "--column",
     metavar="NAME|INDEX",
     default="",
-    help="The column of the lengths; several, as a,b, where several axes vary.  [default: length, or the only one]",
+    help="Read this column; several, as a,b, if several axes vary.  [default: length, or the only one]",
 )
-@options.default("--model", type=click.Choice(MODELS), default=MODELS[-1], help="What reads the inputs.")
-@options.quick("full", "A few short examples, or more.")
-@options.default("--processes", type=click.IntRange(LEAST), default=4, help="Fresh workers.")
+@options.default("--model", type=click.Choice(MODELS), default=MODELS[-1], help="Time this model.")
+@options.quick("full", "Time a few short examples, or more.")
+@options.default("--processes", type=click.IntRange(LEAST), default=4, help="Start this many fresh workers.")
 @options.SEED
 @click.pass_context
 def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) -> None:
-    """Compare all strategies for inputs of varying length: padding, batching, compiling.
+    """Compare padding, batching and compiling for inputs of varying length.
 
-    FILE.csv has one length a row, in the order they come. Compilations, hits and padding are counted on all of them;
-    the times are those of a sample, which is described.
+    FILE.csv has one length in each row, in the order in which they come. The command counts compilations, cache hits
+    and padding on all lengths, and times a sample that it describes.
     """
     from compare.instruments.lengths import screen
     from compare.instruments.lengths.measure import SIZES

@@ -21,7 +21,6 @@ from graphs import tree
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from static.backends import choice
 from static.call.cache import Stats
-from static.convert.entry import converting
 
 PADDING = ("bucket", "pad")
 NATIVE = "native"
@@ -154,7 +153,7 @@ def converted(case: Case) -> Step:
 
 def traced(case: Case) -> Callable[..., Any]:
     """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
-    return case.static_loss or (converting(case.loss) if case.branches else case.loss)
+    return case.static_loss or (static.converted(case.loss) if case.branches else case.loss)
 
 
 def alone(case: Case) -> Case:

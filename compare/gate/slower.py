@@ -126,5 +126,5 @@ def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> I
             return found
     raise AssertionError(
         f"{name_of(a)} takes {text.ratio(found.estimate)} {text.interval(found.low, found.high)} the time of "
-        f"{name_of(b)}, allowed {by:g}×; two measurements say so"
+        f"{name_of(b)}, allowed {by:g}×; two measurements agree"
     )

@@ -14,7 +14,7 @@ from compare.records.record import of
 from compare.records.runs import Failure, Run
 from compare.report import text
 
-COLUMNS = ("mode", "a call, warm", "of dynamic's time", "one run from nothing", "compiles", "memory")
+COLUMNS = ("mode", "a call, warm", "÷ dynamic", "one run from nothing", "compiles", "memory")
 WIDTH = 100
 ONE_PROCESS = (
     "intervals: they cover this one process and no other, in which memory may lie otherwise; a function that a file "

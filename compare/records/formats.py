@@ -27,11 +27,12 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
     """The steady times of a run: a benchmark for each cell and arm that agreed, a run and one value for each process.
 
     pyperf tests two benchmarks by their values, as many of each, as if they were independent. Blocks of one process are
-    not, so their mean is the value; and processes beyond those that the run was asked for, which noisy cells get, are
-    left out, so that two runs with the same settings have as many.
+    not independent, so their mean is the value. Noisy cells get more processes than the run was asked for; these are
+    left out, so that two runs with the same settings have as many values. A cell that one process measured is left out
+    too: pyperf cannot test it, and reports an error.
 
     Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
-    that two arms of one run can be compared. Raises NothingMeasuredError where there are no such times.
+    that two arms of one run can be compared. Raises NothingMeasuredError without such times.
     """
     admitted = {(cell.cell, name) for cell in cells(records, Time) for name in _arms(cell) if arm in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
@@ -42,7 +43,12 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
                 runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
     if not runs:
         raise NothingMeasuredError(f"no steady times{f' of {arm}' if arm else ''} to export; see `graphduel report`")
-    benchmarks = [{"metadata": {"name": name, "unit": "second"}, "runs": found} for name, found in runs.items()]
+    tested = {name: found for name, found in runs.items() if len(found) > 1}
+    if not tested:
+        raise NothingMeasuredError(
+            "pyperf needs two processes for each cell, and one measured each; run with --processes 2 or more"
+        )
+    benchmarks = [{"metadata": {"name": name, "unit": "second"}, "runs": found} for name, found in tested.items()]
     return {"version": PYPERF, "metadata": {"graphduel_schema": results.VERSION}, "benchmarks": benchmarks}
 
 

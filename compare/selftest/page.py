@@ -11,13 +11,13 @@ from compare.selftest.rates import LEAST_LEAK
 _TARGET = {None: "none", True: "met", False: "missed"}
 _PAGE = """# How far the harness can be trusted
 
-An engine was compared with itself: as it is, slowed down by a known share of its own work, and leaking known bytes. A
-slowdown counts as found when the 95% interval of its ratio excludes 1, a leak when an epoch leaves more than
-{least:,} bytes behind. What is found where nothing was injected is a false alarm.
+The selftest compared an engine with itself: unchanged, slowed down by a known share of its own work, and leaking known
+bytes. It finds a slowdown if the 95% interval of the ratio excludes 1. It finds a leak if an epoch leaves more than
+{least:,} bytes behind. If it finds something where nothing was injected, that is a false alarm.
 
 {table}
 
-The intervals are to hold the injected ratio in 95 of 100 comparisons, also where there are few processes:
+The intervals should contain the injected ratio in 95 of 100 comparisons, also with few processes:
 
 {coverage}
 

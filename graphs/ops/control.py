@@ -8,6 +8,7 @@ body; values of the enclosing function that these read become inputs of the node
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -59,17 +60,24 @@ def _check_single(name: str, deciding: Array) -> None:
         raise ShapeError(located(f"{name}: one number decides, not {shape_of(deciding)} of them; reduce it (any, all)"))
 
 
-def while_loop(condition: Body, body: Body, state: Tree) -> Tree:
-    """`state = body(state)` for as long as `condition(state)` holds; returns the last state.
+def while_loop(condition: Body, body: Body, state: Tree, limit: int | None = None) -> Tree:
+    """`state = body(state)` for as long as `condition(state)` holds, but at most `limit` times; returns the last state.
 
     In a trace `body` must keep the structure and the specs of the state; a Python number in it that one step turns
     into an array becomes one of that dtype. Differentiable also in reverse: a graph that is differentiated keeps the
-    state of every iteration, in storage that grows, and its gradient has no gradient.
+    state of every iteration, in storage that grows, and its gradient has no gradient. With a `limit` the loop is a
+    scan of so many steps in a graph, differentiable to any order: a step after the end only keeps the state, and the
+    gradient has room for `limit` states. Raises ValueError for a negative limit.
     """
+    if limit is not None and operator.index(limit) < 0:
+        raise ValueError(f"while_loop: the limit is {limit}; give the number of turns that are allowed, 0 or more")
     tracer = dispatch.tracer()
     if tracer is not None:
-        return tracer.while_loop(condition, body, state)
-    while bool(condition(state)):
+        return tracer.while_loop(condition, body, state, limit)
+    turns = itertools.count() if limit is None else range(limit)
+    for _ in turns:
+        if not bool(condition(state)):
+            break
         state = body(state)
     return state
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.errors import GraphError, user_line
+from graphs.errors import ControlFlowError, GraphError, user_line
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand
@@ -86,6 +86,13 @@ def _stop(x: Array, *, label: str, line: str, when: When, hook: Hook, out: Array
     return _nothing(out)
 
 
+def _require(x: Array, *, label: str, line: str, out: Array = None) -> Array:
+    """Ends the run where its input does not hold; the result is empty."""
+    if not np.all(x):
+        raise ControlFlowError(label)
+    return _nothing(out)
+
+
 def _always(value: Array) -> bool:
     return True
 
@@ -114,6 +121,7 @@ def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., Tensor
 
 
 print_op: Op = _effect("print", _print, _infer_print)
+require_op: Op = _effect("require", _require, _infer_print)
 breakpoint_op: Op = _effect("breakpoint", _stop, _infer_stop)
 
 

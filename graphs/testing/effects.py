@@ -14,4 +14,5 @@ def _seen(**options: Any) -> Maker:
     return calls(labels, lambda v, title, s: ((v.real(s),), {"label": title, "line": "model.py:1", **options}))
 
 
-EFFECTS = {"print": _seen(), "observe": _seen(), "breakpoint": _seen(when=lambda value: value.size, hook=len)}
+EFFECTS = {name: _seen() for name in ("print", "observe", "require")}
+EFFECTS["breakpoint"] = _seen(when=lambda value: value.size, hook=len)

@@ -12,7 +12,7 @@ from static import clock
 from static.backends.choice import Backend, chosen
 from static.call.executable import Executable
 from static.codegen.binding import lay_out
-from static.convert import converting
+from static.convert import converted
 from static.memory.recompute import fit
 from static.passes import pipeline
 from static.trace.tracing import trace_function
@@ -49,7 +49,7 @@ def compile(
     seconds: clock.Seconds = {}
     used = chosen(backend)
     with clock.adding_to(seconds):
-        traced = trace_function(converting(f) if convert else f, args)
+        traced = trace_function(converted(f) if convert else f, args)
         graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)
         if memory_budget is not None:
             graph, step = _within(graph, memory_budget, arena, used)

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphs import dims, dispatch, tree
 from graphs.dims import Shape
+from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
 from graphs.errors import DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
@@ -239,6 +240,26 @@ class Executable:
         """The bytes kept to write large results into again, once nobody sees the last ones."""
         results = {id(result): result for binding in self._bindings.values() for result in binding.results.values()}
         return sum(result.nbytes for result in results.values())
+
+    def draw(self, unfold: bool = False) -> GraphDrawing:
+        """A drawing of the graph that runs, as the passes left it; it shows itself in a notebook, and has `save`."""
+        return self.graph.draw(unfold)
+
+    def draw_memory(self) -> MemoryMap:
+        """A map of the arena over the steps of a run, for the sizes planned last.
+
+        Raises GraphError before the first call of a symbolic graph.
+        """
+        last = self._last()
+        order, program = self._program.schedule, self._program
+        names = [f"{node.op.name} {node.spec} {node.source}" for node in (order.lives if program.planned else ())]
+        names += [f"{space.nodes[0].op.name}: its workspace" for space in order.workspaces]
+        rows = zip(names, last.lives, last.plan.offsets, strict=True)
+        buffers = [MappedBuffer(name, *life, offset) for name, life, offset in rows]
+        return MemoryMap(self.graph.name, buffers, last.plan.peak)
+
+    def _repr_html_(self) -> str:
+        return self.draw().svg()
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in the order they run."""

@@ -23,7 +23,7 @@ from static.call.padding.runs import Laid, Padding
 from static.call.policies import Names, Specialisation, axis_names
 from static.call.reasons import difference, remedy
 from static.call.widening import Widening
-from static.convert import converting
+from static.convert import converted
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default
@@ -59,7 +59,7 @@ class Jitted:
         self._policy = policies.policy(shapes, buckets)
         if isinstance(self._policy, policies.Padded) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
-        traced = converting(f) if convert else f  # what `compile` traces
+        traced = converted(f) if convert else f  # what `compile` traces
         self._padding = Padding(traced, check, self.stats)
         self._widening = Widening(traced) if shapes == "auto" and limit is not None and not strict else None
         self._guards: Guards = {}  # of all that was compiled

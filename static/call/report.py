@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from html import escape
 from typing import NamedTuple
 
 from graphs.ir import Node
@@ -50,6 +51,17 @@ class Report(NamedTuple):
         rest = f"; each of the other {len(slowest) - len(each)} less than 1%" if len(each) < len(slowest) else ""
         lines.append(f"  compiled in {whole * 1e3:,.1f} ms of CPU: {', '.join(each)}{rest}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th>pass</th><th>nodes</th><th>bytes of intermediate results</th></tr>"
+        rows = "".join(_row(step) for step in self.steps if step.changed)
+        return f"<table>{head}{rows}</table><pre>{escape(str(self))}</pre>"
+
+
+def _row(step: Ran) -> str:
+    """A pass that did something, as a row of a table."""
+    cells = [step.name, f"{step.before} → {step.after}", f"{step.bytes_before} → {step.bytes_after}"]
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def node_bytes(node: Node) -> int:

@@ -5,8 +5,8 @@ holds these: a decision on a known value is Python's, one on a value that only t
 the graph. (D. Moldovan et al., "AutoGraph: imperative-style coding with graph-based performance", 2018.)
 """
 
-from static.convert.entry import ConversionReport, converting, why
+from static.convert.entry import ConversionReport, converted, why
 from static.convert.stage import operators  # noqa: F401  (fills in what rewritten code calls)
 from static.convert.stage.calls import plain
 
-__all__ = ["ConversionReport", "converting", "plain", "why"]
+__all__ = ["ConversionReport", "converted", "plain", "why"]

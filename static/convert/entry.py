@@ -33,15 +33,18 @@ class ConversionReport(NamedTuple):
 _reports: weakref.WeakKeyDictionary[Any, ConversionReport] = weakref.WeakKeyDictionary()
 
 
-def converting(f: Callable[..., Any]) -> Callable[..., Any]:
+def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[..., Any]:
     """The function to trace in place of `f`: its control flow becomes that of the graph where values decide.
 
+    Without `max_rounds` a loop that only the run ends is a `while_loop`, whose gradient has no gradient. With it such a
+    loop is a scan of so many rounds: its gradient has gradients of any order, and room for so many states; a round
+    after the end does nothing but keep the state. A run that needs more rounds raises ControlFlowError.
     Raises ControlFlowError for what no graph can hold, which names the user's line and the remedy.
     """
 
     @functools.wraps(f)
     def traced(*args: Any) -> Any:
-        one = Conversion(conversion.package(f))
+        one = Conversion(conversion.package(f), max_rounds)
         try:
             with one, converts(call), Region(conditional=False) as region:
                 return _ended(region, lambda: call(f)(*args))

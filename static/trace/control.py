@@ -82,6 +82,42 @@ def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Sy
     return emit(while_op, [*start, *captured], attrs, len(start))
 
 
+def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: int) -> tuple[list[Symbol], Symbol]:
+    """What is carried after at most `limit` turns of a loop, as a scan, and whether the loop would go on.
+
+    After the last turn a step of the scan runs the branch that keeps what is carried, and asks no test.
+    """
+    (test_graph, step_graph), captured = finished(test, step)
+    outer = [Symbol(building(), node) for node in captured]
+
+    def asked(state: Sequence[Any]) -> list[Symbol]:
+        return appended(test_graph, [*state, *outer])
+
+    def turned(*state: Any) -> list[Any]:
+        after = appended(step_graph, [*state, *outer])
+        return [*after, *asked(after)]
+
+    def kept(*state: Any) -> list[Any]:
+        return [*state, np.asarray(False)]
+
+    def turn(values: list[Any]) -> Any:
+        return Tracer().switch(values[-1], (kept, turned), tuple(values[:-1]))
+
+    first = [*start, *nodes_of(asked([Symbol(building(), node) for node in start]))]
+    parts = scan_node(first, [], Subgraph("body", turn, [node.spec for node in first]), limit)
+    return parts[: len(start)], parts[len(start)]
+
+
+def appended(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
+    """Append the nodes of a graph to the one being traced, on these inputs; returns its outputs."""
+    builder = building()
+    made: dict[Node, Node] = dict(zip(graph.inputs, nodes_of(values), strict=True))
+    for node in graph.nodes:
+        if node not in made:
+            made[node] = builder.append(node.op, [made[s] for s in node.inputs], node.attrs, node.source)
+    return [Symbol(builder, made[output]) for output in graph.outputs]
+
+
 def scan_node(
     start: Sequence[Node], sequences: Sequence[Node], step: Subgraph, length: Size, reverse: bool = False
 ) -> list[Symbol]:
@@ -239,11 +275,13 @@ class Tracer:
         weakened = [_weak(one) if number else one for one, number in zip(parts, numbers, strict=True)]
         return tree.unflatten(traced[0].structure, weakened)
 
-    def while_loop(self, condition: Body, body: Body, state: Any) -> Any:
-        """A while_loop node. Raises ShapeError when the body changes the structure or specs of the state."""
+    def while_loop(self, condition: Body, body: Body, state: Any, limit: int | None = None) -> Any:
+        """A while_loop node, or a scan. Raises ShapeError when the body changes the structure or specs of the state."""
         condition, body = callee(condition), callee(body)
         given, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
         test = Subgraph("condition", lambda values: condition(given.filled(values)), given.specs)
+        if limit is not None:
+            return given.filled(bounded_node(given.nodes, test, step, limit)[0])
         return given.filled(while_node(given.nodes, test, step))
 
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:

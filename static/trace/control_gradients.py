@@ -21,20 +21,14 @@ from graphs.ops.elementwise import add
 from graphs.ops.movement import concat, expand_dims, identity
 from graphs.spec import TensorSpec
 from static.rebuild import replaced
-from static.trace.control import Subgraph, Tracer, building, emit, finished, nodes_of, part_of
+from static.trace.control import Subgraph, Tracer, appended, building, emit, finished, nodes_of, part_of
 from static.trace.differentiate import OpCall, joint_rules, recording
 from static.trace.symbol import Symbol
 
 
 def inline(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
     """Append the nodes of a graph, without effects, to the one being traced, on these inputs; returns its outputs."""
-    builder = building()
-    graph = silenced(graph)
-    made: dict[Node, Node] = dict(zip(graph.inputs, nodes_of(values), strict=True))
-    for node in graph.nodes:
-        if node not in made:
-            made[node] = builder.append(node.op, [made[s] for s in node.inputs], node.attrs, node.source)
-    return [Symbol(builder, made[output]) for output in graph.outputs]
+    return appended(silenced(graph), values)
 
 
 def silenced(graph: Graph) -> Graph:
@@ -189,7 +183,8 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
     """The gradient is linear in the cotangents it carries, and its transpose goes through the states the other way."""
     count, graph = call.attrs["carry"], call.attrs["step"]
     if any(want for i, want in enumerate(call.wanted) if not 1 <= i <= count):
-        message = "while_loop: its gradient has no gradient in a graph; use scan, or run it in the dynamic engine"
+        rule = "while_loop: its gradient has no gradient in a graph"
+        message = f"{rule}; use scan, or give the loop a limit, or run it in the dynamic engine"
         raise NotDifferentiableError(located(message, building().line))
     history, *values = call.inputs
     cotangents, outer = values[:count], values[count:]

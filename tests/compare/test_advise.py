@@ -59,7 +59,7 @@ def test_the_engine_with_less_overhead_is_advised_with_reasons():
     assert found.break_even == int(np.ceil(1e-3 / saved))
     assert found.confidence == pytest.approx(NormalDist(0, 0.1).cdf(np.log(found.ratio)))
     assert "recording is 75% of it" in found.reasons[0]
-    assert f"paid back after {found.break_even:,} calls" in found.reasons[2]
+    assert f"paid for itself after {found.break_even:,} calls" in found.reasons[2]
     assert json.loads(json.dumps(found.to_dict()))["tie_zone"] == [0.8, 1.25]
 
 
@@ -80,9 +80,14 @@ def test_equal_engines_are_too_close_to_call():
             "after",
         ),
         (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 85%"], "after"),
-        (2.0, 1.0, ["Take static", "static is faster with probability over 99%", "paid back after 1 call "], "1 calls"),
-        (2.0, 1.5, ["Take static", "paid back after 2 calls"], "Too close"),
-        (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability over 99%", "never paid back"], "after"),
+        (
+            2.0,
+            1.0,
+            ["Take static", "static is faster with probability over 99%", "paid for itself after 1 call "],
+            "1 calls",
+        ),
+        (2.0, 1.5, ["Take static", "paid for itself after 2 calls"], "Too close"),
+        (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability over 99%", "never pays for itself"], "after"),
     ],
 )
 def test_the_words_say_what_the_numbers_do(monkeypatch, ratio, compile, said, never):
@@ -100,7 +105,7 @@ def test_a_function_is_traced_and_not_run():
     vast = np.broadcast_to(np.float32(0.5), (1 << 20, 1 << 20))  # of 4 TiB, if anything were computed of it
     found = advice.advise(lambda x: g.sum(g.tanh(x) * 2), [(vast,)], costs=costs())
     assert found.ran is False
-    assert "was traced, not run" in str(found)
+    assert "traced your function and did not run it" in str(found)
     assert found.dynamic.count > 4  # gradients and all
 
 
@@ -118,7 +123,7 @@ def test_a_function_that_branches_on_values_is_never_run_and_static_is_said_to_r
     assert "ControlFlowError" in found.refused
     said = " ".join(str(found).split())
     assert said.startswith("Take dynamic: static refuses the function.")
-    assert "your function was traced, on shapes alone, and not run" in said
+    assert "this prediction traced your function on shapes and did not run it" in said
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -130,7 +135,7 @@ def test_a_function_that_is_wrong_says_so_itself():
 def test_a_workload_that_branches_on_values_is_run_to_know_its_ops():
     found = advice.advise_case(BRANCH.case("small"), costs())
     assert found.ran is True
-    assert "your function was run, as it branches on values" in " ".join(str(found).split())
+    assert "this prediction ran your function, because it branches on values" in " ".join(str(found).split())
 
 
 def test_gradients_are_taken_where_a_run_would_say_so():
@@ -143,7 +148,7 @@ def test_a_stream_compiles_once_for_each_shape():
     case = STREAM.case("small")
     found = advice.advise_case(case, costs(compile=Overhead(1.0, 0.0, 0.0)))
     assert (found.compiles, found.compile) == (3, 3.0)
-    assert "each new shape or structure is compiled again" in found.reasons[-1]
+    assert "static compiles each new shape or structure again" in found.reasons[-1]
 
 
 def test_inputs_that_cannot_be_used_are_refused():
@@ -166,7 +171,7 @@ def test_the_command_advises_on_a_function_and_writes_json(tmp_path, saved):
     file.write_text(MINE)
     done = advise(f"{file}:loss", "--calibration", saved, "--json", out)
     assert done.exit_code == 0, done.output
-    assert "once warm dynamic takes" in done.stdout
+    assert "once warm, dynamic ÷ static is" in done.stdout
     assert json.loads(out.read_text())["winner"] == "static"
 
 
@@ -175,7 +180,7 @@ def test_the_command_advises_on_a_function_and_writes_json(tmp_path, saved):
     [
         ((), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
         (("x.py:f", "--evaluate"), "give a function, as FILE.py:FUNCTION, or --evaluate", 2),
-        (("x.py:f", "--only", "a"), "--rows, --only and --held-out are for --evaluate", 2),
+        (("x.py:f", "--only", "a"), "--rows, --only and --held-out need --evaluate", 2),
     ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(arguments, said, code):

@@ -37,7 +37,7 @@ def test_a_calibration_of_another_machine_is_refused(tmp_path):
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
     path = tmp_path / "costs.json"
     path.write_text(text)
-    with pytest.raises(CompareError, match="no calibration"):
+    with pytest.raises(CompareError, match="is not a calibration"):
         load(path, MACHINE)
 
 
@@ -147,6 +147,6 @@ def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, sa
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "Right once warm: 2 of 3, 67%" in words
-    assert "naming static each time: 1, naming dynamic: 2." in words
+    assert "the answer `static` is right in 1, `dynamic` in 2." in words
     assert "Right over 1 call with the compilation: " in words
     assert "Right over 10 calls with the compilation: " in words

@@ -94,7 +94,10 @@ def test_the_command_says_scores_and_takes_the_programs(monkeypatch, saved):
     assert done.exit_code == 0, done.output
     assert asked == list(heldout.cases())
     words = " ".join(done.stdout.split())
-    assert "Of 3 whose times differ by more than 1.15: right on 2; always static 1, always dynamic 2" in words
-    assert "Brier score 0.125, of one who says one half 0.25" in words
+    assert (
+        "3 have times that differ by more than 1.15. Right: 2. Trivial predictors: always static 1, always dynamic 2"
+        in words
+    )
+    assert "Brier score: 0.125; a constant prediction of one half has 0.25" in words
     refused = CliRunner().invoke(graphduel, ["advise", "file.py:f", "--held-out"])
     assert refused.exit_code == 2

@@ -28,8 +28,12 @@ def test_static_pays_back_once_its_later_start_is_earned():
 def test_the_verdict_on_speed_tells_the_map_and_is_not_changed_by_it():
     records = race(1.5, 1.2, 1.0)
     found = verdict("C6", [*records, *grid(PLACES)])
-    assert said(found, "matmul: dynamic is slower in 2 of 4 cells, faster in 1; static takes from 0.2x")
-    assert said(found, "static is shown to lead at depth 1 up to 16 floats, at depth 8 up to 16 floats")
+    assert said(
+        found,
+        "matmul: dynamic is slower than static in 2 of 4 cells, faster in 1; "
+        "static ÷ dynamic goes from 0.2×",
+    )
+    assert said(found, "static was shown to be faster at depth 1 up to 16 floats, at depth 8 up to 16 floats")
     assert found["verdict"] == verdict("C6", records)["verdict"]
     assert found["regimes"] == verdict("C6", records)["regimes"]
 
@@ -37,13 +41,17 @@ def test_the_verdict_on_speed_tells_the_map_and_is_not_changed_by_it():
 def test_where_static_leads_everywhere_or_nowhere_there_is_no_line():
     places = {("elementwise", 1, 16): 3.0, ("elementwise", 1, 64): 2.0, ("elementwise", 8, 16): 1.0}
     found = verdict("C6", [*race(1.5, 1.2, 1.0), *grid(places)])
-    assert said(found, "static is shown to lead at depth 1 at every size, at depth 8 nowhere")
+    assert said(found, "static was shown to be faster at depth 1 at every size, at depth 8 nowhere")
 
 
 def test_the_verdict_on_memory_tells_bytes():
     records = memories(1.5, 0.7, 1.3)
     found = verdict("C5", [*records, *grid_memory({("matmul", 1, 16): 2.5, ("matmul", 1, 4096): 0.75})])
-    assert said(found, "static holds more in 1 of 2 cells, less in 1; from 0.75x (depth 1, 4,096 floats) to 2.5x")
+    assert said(
+        found,
+        "static holds more in 1 of 2 cells, less in 1; "
+        "static ÷ dynamic goes from 0.75× (depth 1, 4,096 floats) to 2.5×",
+    )
     assert found["verdict"] == verdict("C5", records)["verdict"]
 
 

@@ -58,7 +58,7 @@ def test_an_arena_is_no_structure_and_caches_are_told_apart():
     assert regime(found, "steps under 64 KiB: bytes held")["verdict"] == "supported"
     assert found["verdict"] == "depends"
     assert said(found, "the structure is 0.0% of what static holds")
-    assert said(found, "at most 17.9% of it (task1 (small), static-exact)")
+    assert said(found, "at most 17.9% of what static holds (task1 (small), static-exact)")
 
 
 def test_a_claim_is_settled_only_where_every_regime_of_size_was_measured():

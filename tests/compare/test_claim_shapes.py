@@ -29,7 +29,7 @@ def test_shapes_name_the_cost_of_the_best_static_arm_and_of_each():
     assert said(found, "dynamic 0 and 1.00, static-exact 6 and 1.00, static-pad 1 and 2.40")
     names = [r["name"] for r in found["regimes"]]
     assert len(names) == len(set(names)) == 6
-    assert said(found, "first-epoch latency, static-exact / dynamic: p50 5x, p95 5x, p99 5x")
+    assert said(found, "latency in the first epoch, static-exact ÷ dynamic: p50 5×, p95 5×, p99 5×")
 
 
 def test_shapes_refuted_when_dynamic_pads_or_compiles():

@@ -181,7 +181,9 @@ def test_a_tape_in_python_leaves_its_claims_unmeasured_unless_asked_for():
         else:
             assert found == anyway
         if found["claim"] in ("C4", "C5", "C6", "C7", "C8"):
-            assert anyway["reasons"][-1].startswith("the tape ran in Python: seconds of the dynamic engine are its")
+            assert anyway["reasons"][-1].startswith(
+                "the tape ran in Python: the times of the dynamic engine are those of that tape"
+            )
         else:
             assert found == before
 
@@ -201,7 +203,7 @@ def test_which_tape_ran_is_told_in_one_sentence():
     assert tape.sentence(typed(by("compiled", everything()))) == "The tape ran compiled."
     assert (
         tape.sentence(typed(by("python", [START])))
-        == "The tape ran in Python: ratios to it are not those to the compiled one."
+        == "The tape ran in Python: ratios to the compiled tape would differ."
     )
     mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
     assert tape.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
@@ -218,12 +220,12 @@ def test_the_conditions_of_a_run_are_said_in_words():
     )
     assert tape_said == "The tape ran compiled."
     assert load == (
-        "The load was 2.50 to 2.50 on 4 logical cores, in the median 2.50. "
+        "The load was 2.50 to 2.50 on 4 logical cores (median 2.50). "
         "One worker makes a load of 1: other work was running beside it."
     )
-    assert threads == ("Each worker had 1 core and 1 thread of BLAS; power from battery, clock governed by powersave.")
-    assert tie.startswith("On the control big_matmul (small) static takes 1.0")
-    assert "of dynamic's time, and its blocks vary by " in tie
+    assert threads == ("Each worker had 1 core and 1 BLAS thread; power from battery, clock governed by powersave.")
+    assert tie.startswith("Control big_matmul (small): static ÷ dynamic is 1.0")
+    assert "; its blocks vary by " in tie
 
 
 def test_what_the_system_does_not_tell_is_not_said():
@@ -231,10 +233,10 @@ def test_what_the_system_does_not_tell_is_not_said():
     assert silent == (
         "These results do not say which tape ran.",
         (
-            "Each worker had cores that the system does not tell and an unknown number of threads of BLAS; its power "
-            "state is not told by the system."
+            "Each worker had an unknown number of cores and an unknown number of BLAS threads; the system does not "
+            "report its power state."
         ),
-        "The control big_matmul was not measured, so that nothing tells how noisy the machine was.",
+        "The control big_matmul was not measured, so the noise of the machine is not known.",
     )
     own = {**START, "settings": {"function": "f"}}
     assert len(conditions.sentences(typed([{**own, "environment": {}}]))) == 2
@@ -250,7 +252,7 @@ MANY = Cited("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")
         (1.3, (1.2, 1.4), "agrees in sign, not in size (2): 1.3 [1.2, 1.4]"),
         (1.0, (0.97, 1.03), "does not agree: 1"),
         (0.5, (0.4, 0.6), "does not agree: 0.5"),
-        (1.2, (0.9, 1.6), "cannot tell: 1.2"),
+        (1.2, (0.9, 1.6), "cannot decide: 1.2"),
         (2.0, None, "agrees in sign and in size: 2 in"),
         (0.9, None, "does not agree: 0.9 in"),
     ],
@@ -270,9 +272,9 @@ def test_a_figure_below_one_agrees_with_what_is_below_and_one_that_is_not_compar
     assert "agrees in sign and in size: 0.6 [0.4, 0.8]" in half.told(
         [Regime("bytes", "refuted", 0.6, Interval(0.6, 0.4, 0.8))]
     )
-    assert half.told([]).endswith("This run did not measure what comes nearest: bytes")
+    assert half.told([]).endswith("This run did not measure the nearest condition: bytes")
     apart = Cited("x", "arXiv 3", "people", apart="nobody was asked")
-    assert apart.told([]) == "x (arXiv 3); measured on people. This run cannot say: nobody was asked"
+    assert apart.told([]) == "x (arXiv 3); measured on people. This run measured something else: nobody was asked"
     assert told(["as it is", apart], []) == ("as it is", apart.told([]))
 
 

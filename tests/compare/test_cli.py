@@ -153,6 +153,7 @@ def test_progress_is_plain_lines_on_stderr_when_it_is_no_terminal(call, machine,
     ("arguments", "code", "message"),
     [
         (["run", "--only", "tinny"], 2, "did you mean 'tiny'?"),
+        (["run", "--only", "zzz*"], 2, "matches no cell"),
         (["run", "--resume"], 2, "--resume needs --out"),
         (["run", "--processes", "0"], 2, "--processes"),
         (["run", "--seed", "-1"], 2, "--seed"),
@@ -269,7 +270,7 @@ def in_python(job):
     [
         (True, [], None),
         (False, [], "C5, C6 and C7 will not be judged"),
-        (False, ["--python-tape"], "judges by it all the same"),
+        (False, ["--python-tape"], "judges by this tape"),
     ],
 )
 def test_a_tape_in_python_is_told_before_anything_is_measured(
@@ -287,7 +288,7 @@ def test_a_tape_in_python_is_told_before_anything_is_measured(
 def test_the_tape_is_told_first_and_one_in_python_is_judged_only_if_asked_for(call, machine, tmp_path):
     machine.say = dict.fromkeys(("parity", "time", "memory"), in_python)
     first = call("run", "--out", tmp_path / "one", "--only", "tiny")
-    assert first.stdout.startswith("The tape ran in Python: ratios to it are not those to the compiled one.\n")
+    assert first.stdout.startswith("The tape ran in Python: ratios to the compiled tape would differ.\n")
     reasons = {v["claim"]: v["reasons"][0] for v in json.loads((tmp_path / "one" / results.VERDICTS).read_text())}
     assert reasons["C6"].startswith("the tape ran in Python")
     assert call("report", tmp_path / "one", "--python-tape").exit_code == 0

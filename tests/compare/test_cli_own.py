@@ -234,8 +234,8 @@ def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(
     done = call("compare", "mine.py:loss", "--processes", processes, "--seconds", 0.01)
     assert done.exit_code in (0, 3), done.output
     assert "failed" not in done.output
-    assert "graphs.py is named as a package of graphduel, so no import of that name finds it; rename it" in done.stderr
-    assert done.stderr.count("is named as a package") == 4
+    assert "graphs.py has the name of a package of graphduel, so `import` does not find it; rename it" in done.stderr
+    assert done.stderr.count("has the name of a package") == 4
 
 
 # plan

@@ -335,18 +335,18 @@ def test_the_verdict_is_computed_from_the_record(record):
     low, high = found["interval"]
     assert found["verdict"] == ("supported" if low > 0.5 else "refuted" if high < 0.1 else "depends")
     assert {regime["name"] for regime in found["regimes"]} == {*FAMILIES, ALONE}
-    assert said(found, f"{len(alone) / len(rows):.0%} are hard for static traced alone")
-    assert said(found, f"dynamic runs 100% of the {len(rows)} unchanged")
-    assert said(found, f"of {len(rows)} run unchanged, on 20 or more inputs each")
+    assert said(found, f"{len(alone) / len(rows):.0%} are hard for static if it only traces them")
+    assert said(found, "dynamic runs 100% of the programs unchanged")
+    assert said(found, f"of {len(rows)} programs run unchanged, on 20 inputs or more each")
     assert said(found, "wrong for another input: " + ", ".join(sorted(SILENT)))
 
 
 def test_what_was_not_tested_is_told():
     told = " ".join(verdict("C1", [])["not_tested"])
     for words in (
-        "conversion by another tool",
+        "conversion by other tools",
         "AutoGraph",
-        "the shares depend on that",
+        "the shares depend on it",
         "only the function is counted",
         "padded to a largest size",
     ):
@@ -373,12 +373,12 @@ def test_a_verdict_names_what_failed_and_tells_the_times():
     ]
     found = verdict("C1", lines_of(*rows))
     assert said(
-        found, "traced alone 1 run unchanged, 1 once rewritten (in the median 30% of their tokens), 1 not at all"
+        found, "traced, what runs: 1 program unchanged, 1 after a rewriting (median: 30% of the tokens change), 1 never"
     )
-    assert said(found, "traced alone, if up to 50% of the tokens counted as easy, 33% would be hard")
-    for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same: lost"):
+    assert said(found, "traced: if a change of 50% of the tokens still counted as easy, 33% would be hard")
+    for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same result: lost"):
         assert said(found, words)
-    assert said(found, "dynamic takes 4 times static's time")
+    assert said(found, "time of dynamic ÷ time of static, once compiled, where both run: 4")
     assert regime(found, "state")["value"] == 0
 
 
@@ -394,22 +394,23 @@ def test_a_program_that_is_right_when_converted_is_not_hard_and_the_old_figure_s
     assert found["effect"]["value"] == pytest.approx(2 / 5)
     assert regime(found, ALONE)["value"] == pytest.approx(4 / 5)
     assert said(
-        found, "40% are hard for static with their control flow converted; 80% are hard for static traced alone"
+        found,
+        "40% are hard for static if it converts their control flow; 80% are hard for static if it only traces them",
     )
-    assert said(found, "converted 2 of 5 run unchanged, on 20 or more inputs each")
+    assert said(found, "converted: 2 of 5 programs run unchanged, on 20 inputs or more each")
     for words in (
-        "and wrong: silent",
-        "another error than a refusal: short",
-        "a call: in the median 3.00 times, at most 3.00 times",
+        "but wrong: silent",
+        "an error that is no refusal: short",
+        "time of a call, converted ÷ rewritten by hand: median 3.00, at most 3.00",
     ):
         assert said(found, words)
-    assert said(found, "to compile: in the median 2.00 times")
+    assert said(found, "time to compile, converted ÷ rewritten by hand: median 2.00")
 
 
 def test_a_record_from_before_there_was_a_conversion_is_judged_as_it_was():
     found = verdict("C1", lines_of(row("old", "rewritten"), row("plain", "unchanged")))
     assert found["effect"]["value"] == regime(found, ALONE)["value"] == 0.5
-    assert found["reasons"][0] == "of 2 programs 50% are hard for static traced alone"
+    assert found["reasons"][0] == "of 2 programs 50% are hard for static if it only traces them"
     assert not said(found, "converted")
 
 

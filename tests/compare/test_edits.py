@@ -104,7 +104,7 @@ def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
     for name in ("stochastic depth", "early exit"):
         row = next(row for row in record["edits"] if row["edit"] == name)
         assert set(row["ways"]) == {"retraced", "foreseen"}
-    assert said(found, "static had to rebuild after")
+    assert said(found, "static had to rebuild its graph after")
 
 
 def test_an_edit_after_which_losses_differ_is_left_out_and_named():
@@ -114,5 +114,5 @@ def test_an_edit_after_which_losses_differ_is_left_out_and_named():
     found = verdict("C8", [{"kind": "edit", "claim": "C8", "edits": rows}])
     assert found["verdict"] == "supported"
     assert len(found["regimes"]) == 4
-    assert said(found, "losses differ: edit 4")
+    assert said(found, "losses of the engines differ: edit 4")
     assert regime(found, "edit 0")["value"] == 50

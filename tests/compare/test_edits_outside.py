@@ -54,7 +54,7 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
     assert rows["layer widened"].engines["static"].compile_seconds == 2 * 0.25
     verdict = CLAIM.judge([record])
     assert len(verdict.finding.regimes) == len(CHOSEN)
-    assert said(verdict.to_dict(), "static had to rebuild after 2 of 4 edits")
+    assert said(verdict.to_dict(), "static had to rebuild its graph after 2 of 4 edits")
 
 
 def test_losses_that_are_not_ours_are_left_out():
@@ -71,7 +71,7 @@ def test_what_an_arm_refuses_is_named_with_its_reason():
     assert row.engines.keys() == {"dynamic"}
     assert row.refused["retraced"] == "NotImplementedError: cannot be compiled: it prints"
     verdict = CLAIM.judge([outside.Edits("C8", [row])])
-    assert "0 edits were measured, 4 are needed" in verdict.finding.reasons[0]
+    assert "only 0 edits measured, and 4 are needed" in verdict.finding.reasons[0]
 
 
 def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():

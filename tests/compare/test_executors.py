@@ -144,7 +144,7 @@ def test_a_broken_executor_ends_the_run_and_keeps_what_is_done(tmp_path):
     [
         (["--executor", "dask"], "--executor dask and --scheduler ADDRESS go together"),
         (["--scheduler", "tcp://127.0.0.1:1"], "--executor dask and --scheduler ADDRESS go together"),
-        (["--at-once", "2"], "--at-once is for --executor thread and process; local has one job a host"),
+        (["--at-once", "2"], "--at-once needs --executor thread or process; local runs one job on each host"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, options, said):

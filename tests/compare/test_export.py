@@ -59,6 +59,14 @@ def test_one_arm_is_named_by_its_cell():
     assert [b["metadata"]["name"] for b in export.pyperf(typed(RECORDS), "dynamic")["benchmarks"]] == ["tiny/small"]
 
 
+def test_a_cell_of_one_process_is_left_out_and_a_run_of_one_is_refused():
+    more = [parity("other"), time("other", 0)]
+    found = export.pyperf(typed([*RECORDS, *more]))
+    assert {b["metadata"]["name"] for b in found["benchmarks"]} == {f"tiny/small, {arm}" for arm in BLOCKS}
+    with pytest.raises(NothingMeasuredError, match="run with --processes 2 or more"):
+        export.pyperf(typed(more))
+
+
 def longer():
     """The records of a run with as many processes asked for, of which noise made more rounds and one more process."""
     more = [time("tiny", process) for process in range(3)]
@@ -86,7 +94,7 @@ def test_two_runs_with_the_same_settings_have_as_many_values_each():
 
 
 def test_an_arm_that_disagreed_is_not_exported():
-    records = [parity("tiny", static_exact="disagree"), time("tiny", 0)]
+    records = [parity("tiny", static_exact="disagree"), *RECORDS[1:]]
     assert [b["metadata"]["name"] for b in export.pyperf(typed(records))["benchmarks"]] == ["tiny/small, dynamic"]
 
 

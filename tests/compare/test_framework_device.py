@@ -75,7 +75,7 @@ def test_the_command_refuses_a_device_that_is_not_there():
 def test_the_engines_of_ours_have_no_device():
     found = CliRunner().invoke(graphduel, ["compare", FUNCTION, "--device", "cuda"])
     assert found.exit_code == 2
-    assert "--device cuda is for a --framework" in found.output
+    assert "--device cuda needs a --framework" in found.output
 
 
 def test_machines_with_different_gpus_are_not_pooled():

@@ -284,7 +284,7 @@ def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
     ]
     theirs = roles.of_framework(records(), toy_framework.Toy())
     (said,) = agreement._ladder(toy_framework.Toy(), theirs, ours)
-    assert "over 1 workloads Toy's best compiled arm is 2.00 times as fast" in said
+    assert "Toy's best compiled arm is 2.00 times as fast as its eager arm, over 1 workload: " in said
     assert "3.00 by graph mode alone" in said
     assert "times 1.33 (its eager arm" in said
     assert "times 0.50 (our static engine" in said
@@ -297,7 +297,7 @@ def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
     }
     parity = Parity(*TINY, {arm: right() for arm in rows}, agree=True, same_graph=None, kernel_calls={})
     (said,) = agreement._peaks([parity, Memory(*TINY, rows)])
-    assert "by the peak alone static takes 0.5 of dynamic's bytes here, over 1 cells" in said
+    assert "By the peak alone, static / dynamic is 0.5 here, over 1 cell" in said
     assert agreement._peaks([]) == []
 
 

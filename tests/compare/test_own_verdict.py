@@ -123,7 +123,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
     assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
     assert verdicts.effect(judged.finding).endswith(" (no interval)")
-    assert f"no verdict in 1 of 1 regimes: {NO_INTERVAL}" in entry["reasons"]
+    assert f"1 of 1 regimes have no verdict: {NO_INTERVAL}" in entry["reasons"]
 
 
 def test_two_modes_may_lead_together():

@@ -43,7 +43,7 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy,
         assert all(len(cost.edit_to_result) == 1 and cost.edit_to_result[0] > 0 for cost in row.engines.values())
     verdict = CLAIM.judge([record])
     assert verdict.finding.verdict == "proxy only"
-    assert said(verdict.to_dict(), "over 3 tasks: static takes")
+    assert said(verdict.to_dict(), "over 3 tasks (median: static ")
 
 
 def test_the_edited_model_is_what_runs(toy):
@@ -64,7 +64,7 @@ def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
     assert all(row.engines.keys() == {"dynamic"} for row in record.tasks)
     found = CLAIM.judge([record]).to_dict()
     assert found["verdict"] == "inconclusive"
-    assert found["reasons"][0].startswith("0 tasks were measured")
+    assert found["reasons"][0].startswith("only 0 tasks measured")
     assert said(found, "tiny_mlp, static: not run, NotImplementedError")
 
 

@@ -178,7 +178,7 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
     ("tape", "said"),
     [
         ("compiled", "seed 7. The tape ran compiled."),
-        ("python", "seed 7. The tape ran in Python: ratios to it are not those to the compiled one."),
+        ("python", "seed 7. The tape ran in Python: ratios to the compiled tape would differ."),
         (None, "seed 7. These results do not say which tape ran."),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace as Namespace
@@ -350,6 +351,18 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert row.split(" | ")[2:4] == ["8" if slow else "0", "8"]
     assert f"Targets: **{written['outcome']}**" in told
     assert "of 6 processes each" in told
+
+
+def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "_run_job", lambda job, timeout: machine(job))
+    for name, value in (("COLUMNS", "80"), ("FORCE_COLOR", "1"), ("TERM", "dumb"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    shown = CliRunner().invoke(graphduel, ["selftest", "--comparisons", "4", "--out", str(tmp_path / "a")]).stdout
+    tables = re.sub(r"\x1b\[[0-9;]*m", "", shown).partition("Few comparisons")[0].splitlines()
+    assert max(map(len, tables)) <= 80
+    assert "…" not in shown
+    last = [line.split()[-1] for line in tables if line.rstrip().endswith((" met", " missed", " none", " target"))]
+    assert last == ["target", "met", "none", "met", "met", "met", "none", "met", "target", *["none"] * 4]
 
 
 def test_the_page_of_a_system_that_tells_less(go):

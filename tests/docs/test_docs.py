@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -21,6 +22,8 @@ from compare.cli.command import graphduel
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+EXTENDING = ROOT / "docs" / "extending.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,9 +35,10 @@ CODE = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 
 # The blocks of a page are one program: each goes on where the one before it stopped.
 PROGRAM = """
-import contextlib, io, json, sys
+import contextlib, io, json, linecache, sys
 namespace, printed = {"__name__": "model"}, []
 for block in json.load(sys.stdin):
+    linecache.cache["model.py"] = len(block), None, block.splitlines(True), "model.py"
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(block, "model.py", "exec"), namespace)
     printed.append(out.getvalue())
@@ -70,10 +74,11 @@ def slugs(page):
 
 
 def with_programs():
-    """The pages that have some. The README compares the engines, and measuring takes its time."""
+    """The pages that have some. One compares the engines, and measuring takes its time."""
     for page in PAGES:
         if any(programs(page)):
-            yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page == README else [])
+            measures = "compare.compare(" in page.read_text("utf-8")
+            yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if measures else [])
 
 
 @pytest.mark.parametrize("page", [*with_programs()])
@@ -85,7 +90,7 @@ def test_programs_print_what_the_page_says(page, tmp_path):
 
 @pytest.mark.slow
 def test_a_workload_of_ones_own_is_measured(tmp_path):
-    text = ARCHITECTURE.read_text("utf-8")
+    text = EXTENDING.read_text("utf-8")
     (saved,) = (fence[3] for fence in FENCE.finditer(text) if "file=mine.py" in fence[2])
     (tmp_path / "mine.py").write_text(saved, "utf-8")
     command = "mine.py run --only mine --out reports/mine"
@@ -93,6 +98,26 @@ def test_a_workload_of_ones_own_is_measured(tmp_path):
     python([*command.split(), "--processes", "1"], tmp_path)
     report = (tmp_path / "reports/mine/report.md").read_text("utf-8")
     assert "mine" in report
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
+def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp_path):
+    (saved,) = (fence[3] for fence in FENCE.finditer(page.read_text("utf-8")) if "file=mine.py" in fence[2])
+    (tmp_path / "mine.py").write_text(saved, "utf-8")
+    assert "graphduel compare mine.py:loss" in page.read_text("utf-8")
+    options = ["--processes", "0", "--seconds", "0.05"]
+    done = CliRunner().invoke(graphduel, ["compare", str(tmp_path / "mine.py:loss"), *options])
+    assert done.exit_code in (0, 3), done.output
+    assert done.stdout.startswith("loss: value and gradients over 3 inputs")
+    assert "static-exact" in done.stdout
+
+
+def test_the_citation_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    cited = dict(re.findall(r'^([\w-]+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
+    assert cited["version"] == project["version"]
+    assert cited["license"] in project["license"]
+    assert cited["title"].startswith(project["name"])
 
 
 @each_page
@@ -108,8 +133,9 @@ def test_links_lead_somewhere(page):
 
 @each_page
 def test_files_named_are_there(page):
-    made_by_a_run = {"report.md", "reports/", "reports/quick/report.html", "reports/quick", "plots/", "arrays/N.npy"}
-    named = set(FILE.findall(FENCE.sub("", page.read_text("utf-8")))) - made_by_a_run
+    made = {"report.md", "reports/", "reports/quick/report.html", "reports/quick", "plots/", "arrays/N.npy"}
+    made |= {"build/site", "build/pages", "reports/mine/report.html"}
+    named = set(FILE.findall(FENCE.sub("", page.read_text("utf-8")))) - made
     missing = {name for name in named if not (ROOT / name).exists() and not name.startswith(".venv")}
     assert not missing
 
@@ -151,7 +177,7 @@ def test_every_folder_of_the_packages_is_in_the_architecture():
 
 
 def test_the_commands_are_those_of_the_tool():
-    told = {name: row for name, row, _ in COMMAND.findall(README.read_text("utf-8"))}
+    told = {name: row for name, row, _ in COMMAND.findall(COMMANDS.read_text("utf-8"))}
     assert set(told) == set(graphduel.commands)
     for name, row in told.items():
         shown = CliRunner().invoke(graphduel, [name, "--help"], terminal_width=200)
@@ -160,7 +186,7 @@ def test_the_commands_are_those_of_the_tool():
 
 
 def test_the_exit_codes_are_those_of_the_tool():
-    text = README.read_text("utf-8")
+    text = COMMANDS.read_text("utf-8")
     told = {int(code) for code in CODE.findall(text)}
     used = {int(code) for _, _, codes in COMMAND.findall(text) for code in codes.split(",")}
     raised = {error.exit_code for error in vars(errors).values() if hasattr(error, "exit_code")}
@@ -168,7 +194,7 @@ def test_the_exit_codes_are_those_of_the_tool():
 
 
 def test_the_claims_are_those_of_the_tool():
-    section = README.read_text("utf-8").partition("## What is measured")[2]
+    section = (ROOT / "docs" / "method.md").read_text("utf-8").partition("## What is measured")[2]
     assert re.findall(r"^\| (C\d) ", section, re.MULTILINE) == list(CLAIMS)
 
 
@@ -187,12 +213,15 @@ def test_the_picture_is_a_picture():
 
 
 @pytest.mark.parametrize(
-    ("head", "report"),
-    [("| claim | verdict | effect", "reference"), ("| claim | our engines", "frameworks")],
+    ("page", "head", "report"),
+    [
+        ("README.md", "| claim | verdict | effect", "reference"),
+        ("docs/frameworks.md", "| claim | our engines", "frameworks"),
+    ],
 )
-def test_the_verdicts_of_the_readme_are_those_of_the_reports_that_are_kept(head, report):
-    def table(page):
-        text = page.read_text("utf-8")
+def test_the_verdicts_of_a_page_are_those_of_the_report_that_is_kept(page, head, report):
+    def table(path):
+        text = path.read_text("utf-8")
         return text[text.index(head) :].split("\n\n")[0]
 
-    assert table(ROOT / "README.md") == table(ROOT / "reports" / report / "report.md")
+    assert table(ROOT / page) == table(ROOT / "reports" / report / "report.md")

@@ -1,6 +1,7 @@
 """The layers: who may import whom, read from the source and seen in fresh processes."""
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ MAY_IMPORT = {
     "compare": set(PACKAGES),
     "benchmarks": EVERYTHING - {"tests"},
     "examples": set(PACKAGES),
+    "website": {"compare"},
 }
 # optree is written on top of typing_extensions, and loads nothing else.
 LIGHT = {"numpy", "optree", "typing_extensions"}
@@ -73,6 +75,11 @@ def test_a_package_imports_by_its_full_name_only(package):
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative  # so that the scan above misses nothing
+
+
+def test_completion_shows_the_public_names_of_compare_and_nothing_else():
+    found = [name for name in dir(importlib.import_module("compare")) if not name.startswith("__")]
+    assert found == ["advise", "compare"]
 
 
 def test_graphs_loads_only_itself_and_numpy():

@@ -54,6 +54,42 @@ def test_a_second_gradient_of_a_while_loop_is_refused_in_a_graph(name):
     assert "control_flow.py:" in str(caught.value)  # the line of the loop
 
 
+TURNS = [0, 1, 3, 40]
+
+
+def limited(limit: int) -> Any:
+    """A loop whose state is a number and two arrays, and whose body is not finite where it is run past its end."""
+
+    def f(x: Any) -> Any:
+        start = (0, x, 0.5)
+        turn = lambda s: (s[0] + 1, g.sqrt(25 - s[1] * s[1]) * 0.1 + s[1] * 1.5, s[2] * x.sum())  # noqa: E731
+        count, y, z = g.while_loop(lambda s: (s[1] * s[1]).sum() < 20, turn, start, limit=limit)
+        return g.sum(y) * z + count
+
+    return f
+
+
+@pytest.mark.parametrize("limit", TURNS)
+def test_a_loop_with_a_limit_has_gradients_of_any_order(limit):
+    f, x = limited(limit), np.array([0.3, 0.2, 0.5])
+    agree(f, x)
+    close(static.hessian(f)(x), dynamic.hessian(f)(x))
+    third = [engine.grad(lambda x, e=engine: g.sum(e.hessian(f)(x)))(x) for engine in (static, dynamic)]
+    close(*third)
+
+
+def test_a_limit_stops_a_loop_after_so_many_turns():
+    def count(limit: int) -> Any:
+        return lambda x: g.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * x), (0, x), limit=limit)
+
+    for limit, turns in ((0, 0), (3, 3), (5, 5), (9, 5)):
+        for run in (count(limit), static.jit(count(limit))):
+            found = run(np.array(2.0))
+            assert (int(found[0]), float(found[1])) == (turns, 2.0 ** (turns + 1))
+    with pytest.raises(ValueError, match="the limit is -1; give the number of turns that are allowed, 0 or more"):
+        count(-1)(np.array(2.0))
+
+
 def test_jacobians_through_control_flow():
     for f in (
         lambda w: g.scan(lambda s, x: (g.tanh(s @ w + x), s), np.zeros(3), ROWS)[1],

@@ -209,3 +209,21 @@ def test_a_converted_function_runs_in_a_loop_of_its_caller() -> None:
         return graphs.sum(graphs.fori_loop(0, 3, lambda _, y: halved(y), x))
 
     check(f)
+
+
+def test_loops_of_so_many_rounds_have_gradients_of_any_order() -> None:
+    def growing(x: Any) -> Any:
+        y, rounds = x * 1.0, 0
+        while graphs.sum(y * y) < 30:
+            y = y * 1.5 + x * x
+            rounds += 1
+        return graphs.sum(y * y) + rounds
+
+    second = static.jit(static.hessian(static.converted(growing, max_rounds=20)))
+    for x in INPUTS:
+        np.testing.assert_allclose(second(x), dynamic.hessian(growing)(x), rtol=1e-9)
+    short = static.jit(static.converted(growing, max_rounds=2))
+    big = 8 * INPUTS[0]  # which takes no round
+    np.testing.assert_allclose(short(big), growing(big), rtol=1e-12)
+    with pytest.raises(ControlFlowError, match=r"more than the 2 rounds that max_rounds allows.*test_convert\.py:\d+"):
+        short(INPUTS[2])

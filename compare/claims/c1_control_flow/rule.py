@@ -16,6 +16,7 @@ from statistics import median
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.claims.c1_control_flow.schema import ProgramRow, Programs
 from compare.records.record import Kind, Records, of
+from compare.report import text
 from compare.stats import Interval, geometric_mean, proportion_interval
 
 MIN_PROGRAMS = 40
@@ -41,8 +42,8 @@ def find(records: Records) -> Finding:
     hard, alone = _share(programs, _is_hard), _share(programs, _is_hard_alone)
     reasons = (
         f"of {len(programs)} programs {_hard_words(programs, hard, alone)}",
-        f"hard is what is refused or wrong, and takes over {EASY_EDIT:.0%} of its tokens to rewrite",
-        f"dynamic runs {runs.estimate:.0%} of the {len(programs)} unchanged",
+        f"hard: static refuses a program or gets it wrong, and a rewriting changes over {EASY_EDIT:.0%} of its tokens",
+        f"dynamic runs {runs.estimate:.0%} of the programs unchanged",
         *_details(programs),
     )
     return Finding(
@@ -55,10 +56,10 @@ def find(records: Records) -> Finding:
 
 
 def _hard_words(programs: list[ProgramRow], hard: Interval, alone: Interval) -> str:
-    traced = f"{alone.estimate:.0%} are hard for static traced alone"
+    traced = f"{alone.estimate:.0%} are hard for static if it only traces them"
     if all(p.convert is None for p in programs):
         return traced
-    return f"{hard.estimate:.0%} are hard for static with their control flow converted; {traced}"
+    return f"{hard.estimate:.0%} are hard for static if it converts their control flow; {traced}"
 
 
 def _programs(records: Records) -> list[ProgramRow]:
@@ -95,19 +96,20 @@ def _verdict(runs: float, hard: Interval) -> Label:
 def _details(programs: list[ProgramRow]) -> Iterator[str]:
     """What stands behind the shares: how many of each kind, which, and how long they take."""
     edits = [p.edit or 0.0 for p in programs if p.static == "rewritten"]
-    cost = f" (in the median {median(edits):.0%} of their tokens)" if edits else ""
+    cost = f" (median: {median(edits):.0%} of the tokens change)" if edits else ""
     unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
-    yield f"traced alone {unchanged} run unchanged, {len(edits)} once rewritten{cost}, {refused} not at all"
+    first = text.counted(unchanged, "program")
+    yield f"traced, what runs: {first} unchanged, {len(edits)} after a rewriting{cost}, {refused} never"
     beyond = (refused + sum(edit > GENEROUS_EDIT for edit in edits)) / len(programs)
-    yield f"traced alone, if up to {GENEROUS_EDIT:.0%} of the tokens counted as easy, {beyond:.0%} would be hard"
+    yield f"traced: if a change of {GENEROUS_EDIT:.0%} of the tokens still counted as easy, {beyond:.0%} would be hard"
     yield from _converted(programs)
     yield from _named("dynamic fails in", (p for p in programs if not p.dynamic))
     yield from _named(
-        "traced without an error, and wrong for another input", (p for p in programs if p.trace == "wrong")
+        "traced without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
     )
-    yield from _named("no fixed graph gives the same", (p for p in programs if p.static == "refused"))
+    yield from _named("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
     if ratios := [p.dynamic_seconds / p.static_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
-        yield f"where both run, dynamic takes {geometric_mean(ratios):.2g} times static's time once that is compiled"
+        yield f"time of dynamic ÷ time of static, once compiled, where both run: {geometric_mean(ratios):.2g}"
 
 
 def _converted(programs: list[ProgramRow]) -> Iterator[str]:
@@ -116,10 +118,11 @@ def _converted(programs: list[ProgramRow]) -> Iterator[str]:
     if not tried:
         return
     right = sum(p.convert == "right" for p in tried)
-    yield f"converted {right} of {len(tried)} run unchanged, on {min(p.inputs or 0 for p in tried)} or more inputs each"
-    yield from _named("converted without an error, and wrong", (p for p in tried if p.convert == "wrong"))
+    least = min(p.inputs or 0 for p in tried)
+    yield f"converted: {right} of {len(tried)} programs run unchanged, on {least} inputs or more each"
+    yield from _named("converted without an error, but wrong", (p for p in tried if p.convert == "wrong"))
     yield from _named(
-        "converted, and failed with another error than a refusal", (p for p in tried if p.convert == "failed")
+        "converted, but failed with an error that is no refusal", (p for p in tried if p.convert == "failed")
     )
     by_hand = [p for p in tried if p.static == "rewritten"]
     calls = [p.convert_seconds / p.static_seconds for p in by_hand if p.convert_seconds and p.static_seconds]
@@ -128,10 +131,10 @@ def _converted(programs: list[ProgramRow]) -> Iterator[str]:
         for p in by_hand
         if p.convert_compile_seconds and p.compile_seconds
     ]
-    for words, ratios in (("a call", calls), ("to compile", compiled)):
+    for words, ratios in (("time of a call", calls), ("time to compile", compiled)):
         if ratios:
-            shown = f"in the median {median(ratios):.2f} times, at most {max(ratios):.2f} times"
-            yield f"converted against rewritten by hand, {words}: {shown} the seconds, of {len(ratios)} programs"
+            shown = f"median {median(ratios):.2f}, at most {max(ratios):.2f}"
+            yield f"{words}, converted ÷ rewritten by hand: {shown}, over {text.counted(len(ratios), 'program')}"
 
 
 def _named(words: str, programs: Iterable[ProgramRow]) -> Iterator[str]:
@@ -153,35 +156,34 @@ CLAIM = Claim(
     title="Python control flow works in a dynamic graph and is hard in a static one",
     statement="Branches, loops, break and recursion are ordinary Python in a dynamic graph. In a static "
     "graph the same program must be rewritten in special ops, or cannot be expressed.",
-    opposite="A handful of control-flow ops expresses nearly every program that people differentiate, at "
-    "the cost of a line or two; tracing unrolls the rest, and the result is faster and checked before it "
-    "runs.",
-    measured="A corpus of programs (branches, nested loops, break, recursion, convergence loops, "
-    "data-dependent shapes, parsers, samplers, training loops, library code), each run as plain Python in the dynamic "
-    "engine, and in the static one unchanged and traced, unchanged and converted, and rewritten by hand: what runs, "
-    "the share of tokens that must change, and whether values and gradients are equal. Of a framework: the same "
-    "programs over its functions, eager, compiled whole, and rewritten in its own control flow.",
-    rule=f"Refuted if dynamic runs fewer than {RUNS:.0%} of the programs unchanged, or the 95% interval of "
-    f"the share that is hard for static (refused or wrong when converted, and over {EASY_EDIT:.0%} of tokens "
-    f"changed by hand) lies below {HARD_FEW:.0%}. Supported if it lies above {HARD_MOST:.0%}. Otherwise depends, by "
-    f"family of programs. Inconclusive under {MIN_PROGRAMS} programs.",
+    opposite="A few control-flow ops express nearly every program that people differentiate, and cost a line or two. "
+    "Tracing unrolls the other programs. The result is faster, and it is checked before it runs.",
+    measured="A corpus of programs: branches, nested loops, break, recursion, convergence loops, "
+    "data-dependent shapes, parsers, samplers, training loops, library code. The dynamic engine runs each as plain "
+    "Python. The static engine runs it traced, converted, and rewritten by hand. Recorded are: what runs, the share of "
+    "tokens that must change, and whether values and gradients are equal. A framework runs the same programs over its "
+    "functions: eager, compiled whole, and rewritten in its own control flow.",
+    rule=f"A program is hard for static if static refuses it or gets it wrong when converted, and a rewriting by hand "
+    f"changes more than {EASY_EDIT:.0%} of its tokens. Refuted if dynamic runs fewer than {RUNS:.0%} of the programs "
+    f"unchanged, or if the 95% interval of the share of hard programs lies below {HARD_FEW:.0%}. Supported if that "
+    f"interval lies above {HARD_MOST:.0%}. Otherwise depends. Inconclusive with fewer than {MIN_PROGRAMS} programs.",
     find=find,
     reads=(Programs,),
     check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure"),
     outside="compare.claims.c1_control_flow.outside:measure",
     literature=(
-        "AutoGraph makes graphs of Python control flow with no loss (abstract, arXiv 1810.08061)",
+        "AutoGraph turns Python control flow into graphs as fast as graphs by hand (abstract, arXiv 1810.08061)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",
         "jax.lax.while_loop has no reverse mode (JAX documentation)",
     ),
     not_tested=(
-        "conversion by another tool than static's own; a run with --frameworks has AutoGraph and Dynamo",
-        "how hard people find a rewriting; a share of tokens stands in for it",
-        "how often people write each kind: the corpus has a few of every family, and the shares depend on that",
-        "programs longer than a page, of which the same rewriting is a smaller share of the tokens",
-        "other rewritings of a program than one; a shorter one may exist",
-        "what callers must change where a rewriting takes state as an argument: only the function is counted",
-        "results padded to a largest size: a program whose result has a shape that depends on values counts as refused",
-        "speed on large arrays: the times reported are of one process and of small ones, and C6 judges speed",
+        "conversion by other tools than static's own; a run with --frameworks has AutoGraph and Dynamo",
+        "how hard people find a rewriting: the share of changed tokens stands in for it",
+        "how often people write each kind of program: the corpus has a few of each family, and the shares depend on it",
+        "programs longer than a page: the same rewriting would be a smaller share of their tokens",
+        "other rewritings: each program has one, and a shorter one may exist",
+        "changes to the callers: where a rewriting takes state as an argument, only the function is counted",
+        "results padded to a largest size: if the shape of a result depends on values, the program counts as refused",
+        "speed on large arrays: the times come from one process and small arrays; C6 judges speed",
     ),
 )

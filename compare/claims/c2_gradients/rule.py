@@ -91,15 +91,15 @@ def _regime(name: str, passed: int, checks: int) -> Regime:
 CLAIM = Claim(
     id="C2",
     title="Recorded operations give right gradients",
-    statement="Recording the operations on tensors that require gradients, and walking that record "
-    "backwards, gives right gradients for any program, whatever Python it runs.",
-    opposite="A tape is wrong in the corners: broadcasting, views, ties, mixed requires_grad, higher order. "
+    statement="An engine that records the operations on tensors, and walks the record backwards, gives right "
+    "gradients for any Python program.",
+    opposite="A tape is wrong in special cases: broadcasting, views, ties, mixed requires_grad, higher order. "
     "Only a graph that is known as a whole can be differentiated safely.",
-    measured="Every differentiable op on every registered sample and requires_grad pattern: the tape "
-    "and the static graph, each against central finite differences in float64 to second order, and one "
-    "against the other. Then the tape's gradients of every workload against a float64 reference. Of a framework: each "
-    "op that it has a function for, against differences and against the tape, to first order.",
-    rule=f"Refuted if any check fails. Supported if all pass, for at least {MIN_OPS} ops and "
+    measured="Every differentiable op, on every registered sample and every choice of inputs that require gradients. "
+    "Tape and static graph are compared with central finite differences in float64, to second order, and with each "
+    "other. Then the tape's gradients of every workload are compared with a float64 reference. In a framework, each op "
+    "that it has a function for is compared with differences and with the tape, to first order.",
+    rule=f"Refuted if any check fails. Supported if all checks pass, on at least {MIN_OPS} ops and "
     f"{MIN_WORKLOADS} workloads, and the lower end of Wilson's 95% interval of the pass rate is above "
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
@@ -108,7 +108,7 @@ CLAIM = Claim(
     outside="compare.claims.c2_gradients.outside:measure",
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(
-        "gradients in float16, where the reference differs by rounding alone",
+        "gradients in float16: rounding alone makes them differ from the reference",
         "an engine that shares no rule with these two",
         "programs that change recorded tensors in place",
     ),

@@ -8,6 +8,7 @@ from statistics import median
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.claims.c3_debugging.schema import FaultRow, Faults
 from compare.records.record import Kind, Records, of
+from compare.report import text
 from compare.stats import Interval, proportion_interval
 
 MIN_FAULTS = 30
@@ -29,13 +30,19 @@ def find(records: Records) -> Finding:
     return Finding(
         "inconclusive" if len(duels) < MIN_FAULTS else _verdict(share, families),
         (
-            f"of {len(duels)} faults dynamic is better in {_won(duels, 1)}, static in {_won(duels, -1)}",
+            _summary(duels),
             *_details(faults),
         ),
         None if share is None else Effect("decided faults that dynamic finds better", share.estimate, "share"),
         share,
         families,
     )
+
+
+def _summary(duels: dict[tuple[str, str], int]) -> str:
+    dynamic, static, even = (_won(duels, side) for side in (1, -1, 0))
+    of = text.counted(len(duels), "fault")
+    return f"of {of}, dynamic finds {dynamic} better, static finds {static} better, and {even} are equal"
 
 
 def _faults(records: Records) -> list[FaultRow]:
@@ -88,8 +95,8 @@ def _details(faults: list[FaultRow]) -> Iterator[str]:
         named = sum(row.names_line for row in rows)
         before = sum(row.detected and row.ops_before == 0 for row in rows)
         yield (
-            f"{engine}: {silent} of {len(rows)} faults pass in silence, {named} are put down to their line, "
-            f"{before} end before any op runs or cannot happen; in the median {steps:g} steps"
+            f"{engine}: of {text.counted(len(rows), 'fault')}, no tool finds {silent}, a tool names the line of "
+            f"{named}, {before} end before any op runs or cannot happen; the median search takes {steps:g} steps"
         )
 
 
@@ -101,31 +108,32 @@ def _family(family: str, duels: dict[tuple[str, str], int]) -> Regime:
 CLAIM = Claim(
     id="C3",
     title="Dynamic graphs are easier to debug",
-    statement="In a dynamic graph an error appears at once, on the line that caused it; values can be "
-    "printed, and an ordinary debugger stops where the fault is.",
-    opposite="A static graph finds wrong shapes, dtypes and axes before any data runs, can check every node "
-    "for NaN without a change to the program, and repeats a failing run exactly.",
-    measured="Seeded faults (shape, dtype, NaN, wrong axis, wrong branch, ...) in each engine with its best "
-    "tools, by a scripted debugger: whether a tool that does not know the right program finds the fault, whether it "
-    "names the user's line, how many ops ran first, and how many steps (tools tried, then probes of a bisection "
-    "against a healthy run) lead to the faulty value. A fault that does no harm in an engine counts as found there "
-    "at no cost. Of a framework: eager and compiled, each with the checks that the framework itself offers.",
-    rule="A fault goes to the engine that finds it; then to the one that names the line; then to fewer "
-    "steps; then to fewer ops run before. Of the faults that differ, supported if the 95% interval of "
-    f"dynamic's share lies above {EVEN:.0%}, refuted if below or if none differ. Depends if one family of "
-    f"faults supports and another refutes. Inconclusive otherwise, or under {MIN_FAULTS} faults.",
+    statement="In a dynamic graph an error appears at once, on the line that caused it. Values can be "
+    "printed, and an ordinary debugger stops at the fault.",
+    opposite="A static graph finds wrong shapes, dtypes and axes before any data runs. It can check every node "
+    "for NaN without a change to the program, and it repeats a failing run exactly.",
+    measured="Seeded faults (shape, dtype, NaN, wrong axis, wrong branch, ...). A scripted debugger searches for each "
+    "fault in each engine, with the engine's best tools, which do not know the right program. Recorded are: whether a "
+    "tool finds the fault, whether it names the user's line, how many ops ran before, and how many steps lead to the "
+    "faulty value. A step is a tool tried, or a probe of a bisection against a healthy run. A fault that does no harm "
+    "in an engine counts as found there at no cost. In a framework: eager and compiled, each with its own checks.",
+    rule="A fault goes to the engine that finds it. If both find it, it goes to the one that names the line, then to "
+    "the one that needs fewer steps, then to the one that runs fewer ops before. Faults with no difference are left "
+    f"out. Supported if the 95% interval of dynamic's share lies above {EVEN:.0%}. Refuted if it lies below, or if no "
+    "fault differs. Depends if one family of faults supports the claim and another refutes it. Otherwise inconclusive, "
+    f"and with fewer than {MIN_FAULTS} faults.",
     find=find,
     reads=(Faults,),
     check=Kind(Faults, "compare.claims.c3_debugging.measure:measure", timed=False),
     outside="compare.claims.c3_debugging.outside:measure",
     literature=(
-        "an imperative style makes debugging easy, its authors say (abstract, PyTorch, arXiv 1912.01703)",
-        "a graph hinders rapid prototyping, say those who took up both (abstract, TensorFlow Eager, arXiv 1903.01855)",
+        "the authors of PyTorch say that an imperative style makes debugging easy (abstract, arXiv 1912.01703)",
+        "the authors of TensorFlow Eager say that a graph hinders rapid prototyping (abstract, arXiv 1903.01855)",
     ),
     not_tested=(
-        "people: minutes to find a fault, which only a study with programmers can tell",
+        "people: only a study with programmers can show how many minutes they need to find a fault",
         "graphical debuggers and recorded traces of other frameworks",
-        "debugging without a healthy version to compare with: there the steps to a silent fault are a person's",
-        "how often people make each fault: every family has a few, and the verdict depends on which there are",
+        "debugging without a healthy version: then a person must take the steps to a silent fault",
+        "how often people make each fault: every family has a few, and the verdict depends on the choice",
     ),
 )

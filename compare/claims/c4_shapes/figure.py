@@ -17,11 +17,11 @@ from compare.report.summary import Summary, largest
 _DASHES = (0, (4, 3))
 _TITLE = "Latency by input length, first epoch"
 _CAPTION = (
-    "Every call of the first epoch in one worker process, against the useful length of its input; times "
-    "are on a log scale. A filled diamond is the first call with a shape or structure that this arm had "
-    "not met: there a static arm may compile, a dynamic one never does. The dashed line is a typical call "
-    "once the arm is warm. How far the diamonds lie above the circles is what the slowest calls pay, and "
-    f"how many there are is what the epoch pays. {style.ONE_SIZE}"
+    "Every call of the first epoch in one worker process, against the useful length of its input. Times "
+    "are on a log scale. A filled diamond is the first call with a shape or structure that is new to this arm: a "
+    "static arm may compile there, a dynamic arm never does. The dashed line is a typical call once the arm is warm. "
+    "The height of the diamonds above the circles is the cost of the slowest calls. Their number is the cost of the "
+    f"epoch. {style.ONE_SIZE}"
 )
 
 

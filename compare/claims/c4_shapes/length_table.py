@@ -8,6 +8,7 @@ from compare.claims.base import Regime, judged
 from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
 from compare.instruments.lengths.schema import Lengths, StrategyArm
 from compare.records.record import Records, grouped, of
+from compare.report import text
 
 ALONE = "one by one"
 PHASES: tuple[tuple[str, Read], ...] = (("first epoch", first_run), ("steady state", steady))
@@ -25,7 +26,7 @@ def tables(records: Records) -> list[Evidence]:
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
-    """What the best static strategy takes of the time of the best dynamic one, where both can: in each way and phase.
+    """The time of the best static strategy / that of the best dynamic one, in each way and phase that both have.
 
     A claim that static pays is judged by the strongest of each side.
     """
@@ -53,9 +54,9 @@ def reason(cell: Evidence) -> str:
     lost = max(means, key=lambda name: (_computed(cell, name), name))
     most = max(means, key=lambda name: (_most(cell, name, "held"), name))
     return (
-        f"{cell.name}: fastest once warm is {first}, {means[first] * 1e3:.3g} ms an example; most padding has {lost}, "
-        f"{_computed(cell, lost):.2f} elements computed for each one asked for; the most plans are held by {most}, "
-        f"{_most(cell, most, 'held'):,} bytes after {_most(cell, most, 'compiles')} compiles"
+        f"{cell.name}: {first} is fastest once warm ({means[first] * 1e3:.3g} ms an example); {lost} pads most "
+        f"({_computed(cell, lost):.2f} elements computed for each element of the input); {most} holds most plans "
+        f"({_most(cell, most, 'held'):,} bytes after {text.counted(_most(cell, most, 'compiles'), 'compile')})"
     )
 
 

@@ -59,7 +59,7 @@ def find(records: Records) -> Finding:
         return not_measured("time on a workload of varying length")
     left = tuple(_left_out(records, varying, tables))
     if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
-        few = f"{', '.join(too_few)}: fewer than {MIN_LENGTHS} lengths in the stream"
+        few = f"{', '.join(too_few)}: the stream has fewer than {MIN_LENGTHS} lengths"
         return Finding("inconclusive", (few, *left))
     takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
     best, strategies, each, shown = _costs(varying, tables, regimes.places(records))
@@ -144,12 +144,12 @@ def _best_costs(best: list[Regime]) -> Iterator[str]:
     ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if found:
         yield f"the fastest static arm takes {' and '.join(filter(None, ranges))} of dynamic's time"
-        yield f"the same by cell: {', '.join(f'{cost.value:.3g}x ({cost.name})' for cost in found)}"
+        yield f"the same by cell: {'; '.join(f'{cost.value:.3g}× in {cost.name}' for cost in found)}"
 
 
 def _range(phase: str, costs: list[Regime]) -> str:
-    """`in the first epoch 1.3x to 3.4x`; empty without costs."""
-    ends = dict.fromkeys(f"{cost.value:.2g}x" for cost in sorted(costs, key=lambda cost: cost.value or 0.0))
+    """`in the first epoch 1.3× to 3.4×`; empty without costs."""
+    ends = dict.fromkeys(f"{cost.value:.2g}×" for cost in sorted(costs, key=lambda cost: cost.value or 0.0))
     shown = list(ends)
     where = f"in the {phase}" if phase == "first epoch" else f"in {phase}"
     return f"{where} {' to '.join(dict.fromkeys((shown[0], shown[-1])))}" if shown else ""
@@ -171,7 +171,7 @@ def _padding(cell: Evidence, arm: str) -> float:
 def _counts(cell: Evidence) -> str:
     arms = (DYNAMIC, *cell.static_arms)
     shown = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
-    return f"{cell.name}: compiles, and elements computed for each one asked for: {', '.join(shown)}"
+    return f"{cell.name}: compiles, and elements computed for each element of the input: {', '.join(shown)}"
 
 
 def _latency(cell: Evidence) -> list[str]:
@@ -179,8 +179,8 @@ def _latency(cell: Evidence) -> list[str]:
     lines = []
     for arm in cell.static_arms:
         ratios = _percentiles(cell, arm) / base
-        shown = ", ".join(f"p{p} {ratio:.3g}x" for p, ratio in zip(PERCENTILES, ratios, strict=True))
-        lines.append(f"{cell.name}: first-epoch latency, {arm} / dynamic: {shown}")
+        shown = ", ".join(f"p{p} {ratio:.3g}×" for p, ratio in zip(PERCENTILES, ratios, strict=True))
+        lines.append(f"{cell.name}: latency in the first epoch, {arm} ÷ dynamic: {shown}")
     return lines
 
 
@@ -194,20 +194,21 @@ CLAIM = Claim(
     title="Dynamic graphs take inputs of varying size without padding",
     statement="A dynamic graph takes every input at its own size. The dimensions of a static graph are "
     "fixed, so it must pad or be compiled again, and that costs time.",
-    opposite="A static graph compiles once for symbolic or bucketed dimensions, pays that back within an "
-    "epoch, and is then faster at every length than a tape that starts again for each example.",
+    opposite="A static graph compiles once, for symbolic or bucketed dimensions. Within an epoch this has paid for "
+    "itself. From then on it is faster at every length than a tape, which starts again for each example.",
     measured="A stream of real lengths, one example at a time, under every static shape policy: compiles, "
-    "elements computed for each one asked for, the time of the whole first epoch, latency percentiles in "
-    "it, and the time an example takes in steady state. And a table with padding, batching and compilation as "
-    "factors of their own: each strategy on a model with a loop over the length and one without, on the lengths of "
-    "source lines, sentences and syntax trees and on uniform ones, everything gated by equal losses and gradients.",
-    rule="Two facts from counts: dynamic takes every length with no compile and no padding; every static "
-    "arm pads or compiles more than once. Two costs from times, first epoch and steady state, each for "
-    "the static arm that is best there; and the same two for each model and distribution of the table, the best "
-    "static strategy against the best dynamic one, one by one and in batches: a cost if the 95% interval of "
-    f"static / dynamic lies above {1 + SMALLEST_EFFECT}, none if below. Refuted if the first fact fails. Supported if "
-    f"all hold. Depends if some hold and some do not. Inconclusive if an interval holds {1 + SMALLEST_EFFECT}, or "
-    f"the stream has fewer than {MIN_LENGTHS} lengths. The intervals of all costs hold at once with 95% (Bonferroni).",
+    "elements computed for each element of the input, the time of the whole first epoch, latency percentiles in "
+    "it, and the time of an example in steady state. Then a table of strategies, which combine padding, batching and "
+    "compilation: each on a model with a loop over the length and on one without, on the lengths of source lines, "
+    "sentences and syntax trees, and on uniform lengths. Losses and gradients must be equal before anything is timed.",
+    rule="Two facts come from counts: dynamic takes every length with no compile and no padding, and every static "
+    "arm pads or compiles more than once. Two costs come from times, in the first epoch and in steady state, each of "
+    "the static arm that is best there. The table gives the same two costs for each model and distribution: the best "
+    "static strategy against the best dynamic strategy, one by one and in batches. There is a cost if the 95% interval "
+    f"of static / dynamic lies above {1 + SMALLEST_EFFECT}, and none if it lies below. Refuted if the first fact fails."
+    " Supported if both facts and all costs hold. Depends if some hold and some do not. Inconclusive if an interval "
+    f"contains {1 + SMALLEST_EFFECT}, or the stream has fewer than {MIN_LENGTHS} lengths. All intervals together hold "
+    "with 95% (Bonferroni).",
     find=find,
     reads=(Time, Memory, Lengths, Parity),
     tape="partly",
@@ -217,31 +218,31 @@ CLAIM = Claim(
             "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128",
             "abstract, arXiv 2107.02027",
             "text for language models, padded to a fixed length",
-            apart="lines go one by one here; what each arm pads stands among the reasons",
+            apart="lines go one by one here; the reasons show how much each arm pads",
         ),
         Cited(
             "compiled dynamic shapes ran 3.54x as fast as PyTorch",
             "abstract, BladeDISC, 10.1145/3617327",
-            "models of varying shapes, against PyTorch run op by op",
+            "models of varying shapes, compared with PyTorch op by op",
             ratio=1 / 3.54,
             beside="steady state, static-symbolic",
         ),
         Cited(
             "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
             "arXiv 1705.07860",
-            "one CPU, a model over sentences, each against the same one by one",
-            apart="engines are compared within one way of batching; `python -m benchmarks.batched` compares the ways",
+            "one CPU, a model over sentences, compared with the same sentences one by one",
+            apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
         ),
         Cited(
             "TensorFlow Fold batches varying structures, more than 10x faster",
             "arXiv 1702.02181",
-            "a CPU, trees, against the same one by one",
-            apart="engines are compared within one way of batching; `python -m benchmarks.batched` compares the ways",
+            "a CPU, trees, compared with the same trees one by one",
+            apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
         ),
     ),
     not_tested=(
         "batches sorted by length, batches of other sizes, and packing several examples into one row",
-        "buckets chosen before the lengths are known: the optimal ones here know all lengths of the stream",
+        "buckets chosen before the lengths are known: the optimal buckets here know all lengths of the stream",
         "lengths that come in another order, or change while a model is in use",
         "two axes that vary at once, as in images",
     ),

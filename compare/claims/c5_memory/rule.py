@@ -131,14 +131,16 @@ def _because(contests: list[Contest]) -> list[Regime]:
         return []
     share = median(_share(contest, "structure") for contest in contests)
     verdict: Label = "supported" if share >= STRUCTURE_SHARE else "refuted"
-    return [Regime(f"the reason: the structure is {share:.1%} of what static holds, in the median", verdict)]
+    return [Regime(f"the reason: in the median cell, the structure is {share:.1%} of what static holds", verdict)]
 
 
 def _caches(contests: list[Contest]) -> list[str]:
     if not _classified(contests):
         return []
     cell, arm, _ = largest = max(contests, key=lambda contest: _share(contest, "caches"))
-    return [f"the caches of other shapes are at most {_share(largest, 'caches'):.1%} of it ({cell.name}, {arm})"]
+    return [
+        f"caches of other shapes are at most {_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {arm})"
+    ]
 
 
 def _classified(contests: list[Contest]) -> bool:
@@ -159,29 +161,29 @@ def _regime(contest: Contest) -> Regime:
 def _counts(name: str, contests: list[Contest]) -> str:
     more, less = (sum(map(beyond, (ratio for *_, ratio in contests))) for beyond in (MORE.__lt__, LESS.__gt__))
     of, equal = text.counted(len(contests), "cell"), len(contests) - more - less
-    return f"{name}: static holds more in {more} of {of}, less in {less}, equally much in {equal}"
+    return f"{name}: static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
 
 
 CLAIM = Claim(
     id="C5",
     title="Dynamic graphs use less memory",
-    statement="A dynamic graph uses less memory, since a static graph stores its whole structure up front "
-    "while a dynamic one holds only what the current run needs.",
-    opposite="A graph known as a whole is what makes memory planning possible: buffers are shared, "
-    "reordered, fused and reused in place, and a plan costs a few kilobytes. It is the tape that holds "
-    "memory blindly.",
-    measured="Bytes held for one training step in steady state: the peak that NumPy's allocations reach "
-    "above the baseline, with the graph's structure, its plan and the caches of compiled shapes added, for "
-    "each workload and size; static by whichever arm holds least there. Cells are grouped by the bytes that a step of "
-    "the dynamic engine reaches, which are counted; the headline is the mean of steps of 1 MiB and more. A map over "
-    "tensor size and depth shows the same for chains of ops; it is reported, not judged.",
-    rule=f"More or less means by more than {SMALLEST_EFFECT:.0%}. In each regime of size (under 64 KiB, to 1 MiB, and "
-    "more): refuted if static holds more in no cell; depends if it holds more in some and less in others; supported if "
-    "it holds more in some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then "
-    f"sizes) lies above 1 and the mean above {MORE}; inconclusive otherwise. The verdict is what all regimes say, "
-    "depends if they differ or one depends; supported or refuted only where all three were measured, on at least "
-    f"{MIN_WORKLOADS} workloads each. Supported becomes depends if the structure is under {STRUCTURE_SHARE:.0%} of "
-    "what static holds in the median, for then the reason is wrong.",
+    statement="A dynamic graph uses less memory. A static graph stores its whole structure before the first run, "
+    "and a dynamic graph holds only what the current run needs.",
+    opposite="Only a graph that is known as a whole can plan its memory: it shares, reorders, fuses and reuses "
+    "buffers, and the plan costs a few kilobytes. A tape holds memory without a plan.",
+    measured="Bytes held for one training step in steady state, for each workload and size: the peak of NumPy's "
+    "allocations above the baseline, plus the graph's structure, its plan and the caches of compiled shapes. Static "
+    "counts with the arm that holds least. Cells are grouped by the bytes that a step of the dynamic engine reaches, "
+    "which are counted. The headline is the mean of steps of 1 MiB and more. A map over tensor size and depth shows "
+    "the same for chains of ops. The map is shown and not judged.",
+    rule=f"More and less mean a difference of more than {SMALLEST_EFFECT:.0%}. There are three regimes of size: steps "
+    "under 64 KiB, to 1 MiB, and more. A regime refutes the claim if static holds more in no cell. It depends if "
+    "static holds more in some cells and less in others. It supports the claim if static holds more in some and less "
+    "in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies above 1, and its "
+    f"mean lies above {MORE}. Otherwise it is inconclusive. If all regimes agree, that is the verdict; if they differ, "
+    f"it is depends. Supported and refuted need all three regimes, measured on at least {MIN_WORKLOADS} workloads "
+    "each. The claim names the structure as the cause: if the structure is under "
+    f"{STRUCTURE_SHARE:.0%} of what static holds in the median cell, supported becomes depends.",
     find=find,
     reads=(Memory, CrossoverMemory, Parity),
     tape="alone",
@@ -189,20 +191,20 @@ CLAIM = Claim(
         Cited(
             "MXNet's memory planning roughly halves training memory",
             "MXNet documentation",
-            "training, against the same graph without planning",
+            "training, compared with the same graph without planning",
             ratio=0.5,
             beside=f"{regimes.REALISTIC}: bytes",
         ),
         Cited(
-            "sharing one arena takes up to 10.5x less memory",
+            "one shared arena takes up to 10.5 times less memory",
             "abstract, arXiv 2001.03288",
-            "inference on small devices, against a buffer for each value",
-            apart="steps train here, and keep what backward reads",
+            "inference on small devices, compared with a buffer for each value",
+            apart="a step here trains, and keeps the values that backward reads",
         ),
         Cited(
-            "OLLA's planning of lifetimes and locations takes one third less",
+            "OLLA plans lifetimes and locations, and takes one third less",
             "abstract, arXiv 2210.12924",
-            "training, against the order of a framework",
+            "training, compared with the order of a framework",
             ratio=2 / 3,
             beside=f"{regimes.REALISTIC}: bytes",
         ),
@@ -210,7 +212,7 @@ CLAIM = Claim(
             "online allocators waste up to 43%",
             "abstract, arXiv 2507.16274",
             "training of large models on GPUs",
-            apart="bytes are counted as they are asked for, so that what an allocator wastes is not among them",
+            apart="it counts the bytes that are requested, without the waste of an allocator",
         ),
     ),
     not_tested=(

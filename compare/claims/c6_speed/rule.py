@@ -125,7 +125,8 @@ def _phase(name: str, contests: list[Contest]) -> Regime:
 def _counts(phase: str, contests: list[Contest]) -> str:
     slower = sum(regime.verdict == "supported" for _, regime in contests)
     faster = sum(_faster(regime) for _, regime in contests)
-    return f"{phase}: dynamic is slower in {slower} of {text.counted(len(contests), 'cell')}, faster in {faster}"
+    of = text.counted(len(contests), "cell")
+    return f"{phase}: dynamic is slower than static in {slower} of {of}, faster in {faster}"
 
 
 def _faster(regime: Regime) -> bool:
@@ -159,30 +160,30 @@ def _control(found: list[Evidence]) -> tuple[Label, str]:
     """Whether the control ties: supported, refuted, or not known, with the reason."""
     contests = _contests(found[-1:], "steady state", steady)
     if contests and contests[0][1].interval is None:
-        return "inconclusive", f"flagged: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
+        return "inconclusive", f"warning: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
     interval = contests[0][1].interval if contests else None
     if interval is None:
-        return "inconclusive", f"flagged: the control {CONTROL} was not measured, so no tie was shown"
+        return "inconclusive", f"warning: the control {CONTROL} was not measured, so no tie was shown"
     shown = f"{found[-1].name}: {_text(interval)}"
     side = interval.side(TIE)
     if side == "tie":
-        return "supported", f"the control ties within {TIE:.0%}: {shown}"
+        return "supported", f"in the control both engines take equal time, within {TIE:.0%}: {shown}"
     if side == "unclear":
-        return "inconclusive", f"flagged: the control is too noisy to show a tie: {shown}"
-    return "refuted", f"flagged: the control does not tie, so no ratio here can be trusted: {shown}"
+        return "inconclusive", f"warning: the control is too noisy to show a tie: {shown}"
+    return "refuted", f"warning: the control does not tie, so no ratio here can be trusted: {shown}"
 
 
 def _break_even(cell: Evidence) -> str:
     """After how many runs static has earned back its later start."""
     arm = cell.least(steady)
     if arm is None or not cell.of(DYNAMIC):
-        return f"{cell.name}: no break-even, only one engine was measured"
+        return f"{cell.name}: no break-even, because only one engine was measured"
     ratio = cell.ratio(arm, DYNAMIC, steady)
     even = break_even(course(cell, arm), course(cell, DYNAMIC), ratio) if ratio else None
     if even is None or even.runs is None:
-        return f"{cell.name}: no break-even, {arm} is not shown to be faster in steady state"
-    when = even.verdict if even.verdict == "at once" else f"after {ceil(even.runs):,} runs"
-    return f"{cell.name}: {arm} pays back {when}"
+        return f"{cell.name}: no break-even, because {arm} was not shown to be faster in steady state"
+    when = even.verdict if even.verdict == "at once" else f"after {text.counted(ceil(even.runs), 'run')}"
+    return f"{cell.name}: compiling {arm} has paid for itself {when}"
 
 
 def _text(interval: Interval) -> str:
@@ -192,25 +193,25 @@ def _text(interval: Interval) -> str:
 CLAIM = Claim(
     id="C6",
     title="Dynamic graphs may be slower on some tasks",
-    statement="Recording every operation on every run costs time that a graph built once does not pay, so "
-    "dynamic graphs are slower on some tasks.",
-    opposite="Kernels are nearly all of the time, and building a graph is paid before the first result: "
-    "dynamic graphs are slower nowhere that matters, and faster in one-off runs and for changing "
+    statement="A dynamic graph records every operation on every run. This costs time that a graph built once does not "
+    "cost, so dynamic graphs are slower on some tasks.",
+    opposite="Kernels take nearly all of the time, and a static graph costs its build before the first result. "
+    "Dynamic graphs are never slower where it matters, and they are faster in one-off runs and for changing "
     "structures.",
-    measured="Seconds a training step takes on every workload, dynamic / static with the static arm that "
+    measured="Seconds of a training step on every workload, dynamic / static, with the static arm that "
     "is fastest there: in steady state, and in one run from nothing (build and first call, or the whole "
-    "first epoch). Blocks are paired within a process. The intervals of a phase are widened by Bonferroni for "
-    "the number of cells, so that all of them hold at once with 95%. Where the sign changes is shown by a map over "
-    "tensor size and depth, for chains of elementwise ops and of matrix products; it is reported, not judged.",
-    rule=f"A cell is slower if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
-    f"slower if below, and faster if below 1/{1 + SMALLEST_EFFECT}. Over all cells, in steady state and in "
-    "one-off runs: supported if some are slower and none may be faster, depends if some are slower and others "
-    "faster, refuted if each is shown to be not slower, inconclusive otherwise. Supported or refuted only where each "
-    "regime of size was timed: steps under 64 KiB, to 1 MiB, and more, by the bytes that a step of the dynamic engine "
-    "reaches. The headline is the mean of steps of 1 MiB and more. The control "
-    f"{CONTROL} must tie within {TIE:.0%}: inconclusive if it does not, flagged if that is not known. Its size was "
-    "raised once, after a first run had shown 5% of cache effects at smaller ones. "
-    f"Inconclusive under {MIN_WORKLOADS} other workloads.",
+    "first epoch). Blocks are paired within a process. The intervals of a phase are widened (Bonferroni), so that all "
+    "of its cells hold together with 95%. A map over tensor size and depth shows where the sign changes, for chains of "
+    "elementwise ops and of matrix products. The map is shown and not judged.",
+    rule=f"Dynamic is slower in a cell if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
+    f"slower if it lies below that, and faster if it lies below 1/{1 + SMALLEST_EFFECT}. All cells count, in steady "
+    "state and in one-off runs. Supported if dynamic is slower in some cells and can be faster in none. Depends if it "
+    "is slower in some and faster in others. Refuted if every cell shows that it is not slower. Otherwise "
+    "inconclusive. Supported and refuted need times in each regime of size: steps under 64 KiB, to 1 MiB, and more, by "
+    "the bytes that a step of the dynamic engine reaches. The headline is the mean of steps of 1 MiB and more. On the "
+    f"control {CONTROL} both engines must take equal time, within {TIE:.0%}: inconclusive if they do not, with a "
+    "warning if that is not known. The size of the control was raised once, after a first run had shown 5% of cache "
+    f"effects at smaller sizes. Inconclusive with fewer than {MIN_WORKLOADS} other workloads.",
     find=find,
     reads=(Time, Memory, Crossover, Parity),
     tape="alone",
@@ -219,7 +220,7 @@ CLAIM = Claim(
         Cited(
             "torch.compile: 2.27x inference and 1.41x training",
             "abstract, PyTorch 2, ASPLOS 2024",
-            "an A100, over 180 real models, with other kernels than eager",
+            "an A100 and over 180 real models, with other kernels than eager has",
             ratio=1.41,
             beside=f"steady state, {regimes.REALISTIC}",
         ),
@@ -240,8 +241,8 @@ CLAIM = Claim(
         Cited(
             "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
             "arXiv 1705.07860",
-            "one CPU, a model over sentences, each against the same one by one",
-            apart="engines are compared within one way of batching; `python -m benchmarks.batched` compares the ways",
+            "one CPU, a model over sentences, compared with the same sentences one by one",
+            apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
         ),
     ),
     not_tested=(

@@ -15,6 +15,7 @@ from compare.claims.c3_debugging.schema import FaultRow, Faults
 from compare.claims.c7_prototyping.schema import Prototypes, TaskRow
 from compare.claims.literature import Cited
 from compare.records.record import Kind, Records, of
+from compare.report import text
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
 
 MIN_TASKS = 3
@@ -32,7 +33,9 @@ def find(records: Records) -> Finding:
     if not rows:
         return not_measured("prototyping tasks")
     if len(tasks) < MIN_TASKS:
-        return Finding("inconclusive", (f"{len(tasks)} tasks were measured, {MIN_TASKS} are needed", *refused))
+        return Finding(
+            "inconclusive", (f"only {text.counted(len(tasks), 'task')} measured, and {MIN_TASKS} are needed", *refused)
+        )
     wait = geometric_mean_interval([_waits(task) for task in tasks])
     faults = _faults(records)
     return Finding(
@@ -63,11 +66,11 @@ def _tokens(tasks: list[TaskRow]) -> Interval:
 def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
     each = {engine: [median(task.engines[engine].edit_to_result) for task in tasks] for engine in ENGINES}
     waits = ", ".join(f"{engine} {median(each[engine]) * 1e3:.3g} ms" for engine in ENGINES)
-    yield f"from edit to first result, over {len(tasks)} tasks: static takes {wait.estimate:.3g}x as long ({waits})"
+    yield f"from edit to first result, static ÷ dynamic: {wait.estimate:.3g}× over {len(tasks)} tasks (median: {waits})"
     late = {engine: [task for task, t in zip(tasks, each[engine], strict=True) if t > AT_ONCE] for engine in ENGINES}
     felt = ", ".join(f"{engine} {len(late[engine])}" for engine in ENGINES)
     named = ", ".join(task.task for task in late["static"])
-    yield f"tasks that take more than {AT_ONCE} s, which a person feels: {felt}" + (f" ({named})" if named else "")
+    yield f"tasks with a wait of more than {AT_ONCE} s, which people notice: {felt}" + (f" ({named})" if named else "")
 
 
 def _programs(records: Records) -> Iterator[Regime]:
@@ -107,24 +110,24 @@ def _fault_reasons(faults: list[FaultRow]) -> Iterator[str]:
         shown = ", ".join(
             f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items() if s is not None
         )
-        yield f"faults caught before any data run, of those that can happen: {shown}"
+        yield f"share of the possible faults that are found before any data run: {shown}"
 
 
 CLAIM = Claim(
     id="C7",
     title="Dynamic graphs make prototyping faster",
-    statement="With a dynamic graph an idea is tried as fast as it is typed: there is nothing to declare, "
+    statement="With a dynamic graph people can try an idea as fast as they type it. There is nothing to declare, "
     "build or compile, and the model is plain code.",
-    opposite="A traced function is the same plain code, it compiles in less time than a person needs to "
-    "look up, and what it refuses before running saves the failed run.",
-    measured="Proxies, and no more than that. Seconds from an edit of one line of a model to its first loss and "
-    "gradients, in a session that is warm: Python reads the source again, static traces and compiles. Tokens of model "
-    "code for the same task: of these models, and of the programs of C1 that a fixed graph can say. The share of the "
-    "faults of C3 that are found before any data run.",
-    rule="Always proxy only, for none of these measures a person at work. Each ratio static / dynamic is given with "
-    "its 95% interval (bootstrap over tasks, then repetitions) and its own label by the smallest effect of 5%; the "
-    "share of faults that static catches has Wilson's, and speaks against the claim if it lies above dynamic's. "
-    f"Inconclusive under {MIN_TASKS} tasks.",
+    opposite="A traced function is the same plain code. It compiles before a person looks up, and an error that it "
+    "finds before the run saves a failed run.",
+    measured="Proxies only. First: the seconds from an edit of one line of a model to its first loss and gradients, in "
+    "a warm session, where Python reads the source again, and static traces and compiles. Second: the tokens of model "
+    "code for the same task, in these models and in the programs of C1 that a fixed graph can express. Third: the "
+    "share of the faults of C3 that are found before any data run.",
+    rule="Always proxy only, because none of these measures a person at work. Each ratio static / dynamic has a 95% "
+    "interval (bootstrap over tasks, then repetitions), and a label by the smallest effect of 5%. The shares of faults "
+    "have Wilson's intervals. They speak against the claim if static's lies above dynamic's. "
+    f"Inconclusive with fewer than {MIN_TASKS} tasks.",
     find=find,
     reads=(Prototypes, Programs, Faults),
     check=Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
@@ -135,25 +138,25 @@ CLAIM = Claim(
             "a wait of less than 0.1 s feels immediate",
             "Miller, AFIPS Fall Joint Computer Conference 1968",
             "people at terminals",
-            apart="nobody's feeling is measured; the bound is taken over as it is",
+            apart="it asks no person, and uses this bound as it is",
         ),
         Cited(
-            "a graph hinders rapid prototyping, say those who took up both",
-            "abstract, TensorFlow Eager, arXiv 1903.01855",
-            "what users said",
-            apart="no user was asked; from edit to first result stands above",
+            "the authors of TensorFlow Eager say that a graph hinders rapid prototyping",
+            "abstract, arXiv 1903.01855",
+            "users of TensorFlow",
+            apart="it asks no user; the wait from edit to first result is above",
         ),
         Cited(
-            "AutoGraph: Python control flow as a graph, no loss against native graphs",
+            "AutoGraph turns Python control flow into graphs that are as fast as native ones",
             "abstract, arXiv 1810.08061",
             "TensorFlow, programs translated from Python",
-            apart="the tasks are traced here, and not translated",
+            apart="it traces its tasks, and does not translate them",
         ),
     ),
     not_tested=(
         "programmers: time to a working model, errors made, what they prefer",
-        "long projects, where reading code costs more than writing it",
-        "edits of more than a line, edits of data, and a session that is started anew for each",
-        "models that compile for minutes: those here are small",
+        "long projects, in which people read more code than they write",
+        "edits of more than a line, edits of data, and a new session for each edit",
+        "models that compile for minutes: the models here are small",
     ),
 )

@@ -13,6 +13,7 @@ from compare.claims.base import Claim, Effect, Finding, Label, Regime, combine, 
 from compare.claims.c8_structure.schema import EditRow, Edits
 from compare.claims.literature import Cited
 from compare.records.record import Kind, Records, of
+from compare.report import text
 from compare.stats import geometric_mean_interval
 
 MIN_EDITS = 4
@@ -30,13 +31,15 @@ def find(records: Records) -> Finding:
     if not rows:
         return not_measured("structure edits during training")
     if len(edits) < MIN_EDITS:
-        return Finding("inconclusive", (f"{len(edits)} edits were measured, {MIN_EDITS} are needed",))
+        return Finding(
+            "inconclusive", (f"only {text.counted(len(edits), 'edit')} measured, and {MIN_EDITS} are needed",)
+        )
     cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
     regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
     rebuilt = sum(edit.engines["static"].rebuild > 0 for edit in edits)
     return Finding(
         combine(regime.verdict for regime in regimes),
-        (f"static had to rebuild after {rebuilt} of {len(edits)} edits", *_details(rows)),
+        (f"static had to rebuild its graph after {rebuilt} of {text.counted(len(edits), 'edit')}", *_details(rows)),
         Effect("steady steps that an edit costs, static / dynamic", cost.estimate, "ratio"),
         cost,
         regimes,
@@ -50,12 +53,12 @@ def _details(rows: list[EditRow]) -> Iterator[str]:
         names = ", ".join(sorted(row.edit for row in foreseen))
         again = median(row.ways["retraced"].steps for row in foreseen)
         yield (
-            f"foreseen in the graph as a branch, a mask or a symbolic size: {names}; a new trace for each new "
-            f"structure would cost {again:.3g} steps there, in the median"
+            f"the graph holds these edits as a branch, a mask or a symbolic size: {names}; with a new trace for each "
+            f"edit they would cost {again:.3g} steps (median)"
         )
     apart = sorted(row.edit for row in rows if "static" in row.engines and not row.agree)
     if apart:
-        yield f"left out, for the engines' losses differ: {', '.join(apart)}"
+        yield f"left out, because the losses of the engines differ: {', '.join(apart)}"
     yield from sorted(f"{row.edit}, {way}: not run, {reason}" for row in rows for way, reason in row.refused.items())
 
 
@@ -75,16 +78,16 @@ CLAIM = Claim(
     title="A static structure stays fixed in training, a dynamic one can change",
     statement="The structure of a static graph is fixed for the whole training. A dynamic graph is built "
     "anew in every step, so layers can be dropped, added or skipped while it trains.",
-    opposite="Structure that varies can be part of a static graph, as a branch or a mask, and a new "
-    "structure costs one compile, which is cached: over a training it disappears.",
-    measured="Structure edits during training (a layer dropped, a layer added, stochastic depth, early "
-    "exit) in each engine: whether it had to rebuild, and the time of the first step after the edit in "
-    "steady steps of that engine. Static tells an edit that could be foreseen as a branch, a mask or a symbolic "
-    "size, and any other by a new trace; losses must be equal.",
-    rule=f"An edit supports the claim if dynamic takes it without a rebuild within {FREE:g} steady steps, "
-    f"while static rebuilds and pays at least {EDIT_COST:g} times as many steps; otherwise it refutes it. "
-    f"The verdict is what all edits say, depends if they differ, inconclusive under {MIN_EDITS} kinds of "
-    "edit.",
+    opposite="A static graph can hold a structure that varies, as a branch or a mask. A new structure costs one "
+    "compile, which is cached. Over a whole training this cost disappears.",
+    measured="Edits of the structure during training, in each engine: a layer dropped, a layer added, stochastic "
+    "depth, early exit. Recorded are: whether the engine had to rebuild, and the time of the first step after the "
+    "edit, in steady steps of that engine. Static holds a foreseeable edit as a branch, a mask or a symbolic size; "
+    "any other edit needs a new trace. Losses must be equal.",
+    rule=f"An edit supports the claim if dynamic takes it without a rebuild, within {FREE:g} steady steps, "
+    f"and static rebuilds and pays at least {EDIT_COST:g} times as many steps. Otherwise the edit refutes it. "
+    f"If all edits agree, that is the verdict; if they differ, it is depends. Inconclusive with fewer than {MIN_EDITS} "
+    "kinds of edit.",
     find=find,
     reads=(Edits,),
     check=Kind(Edits, "compare.claims.c8_structure.measure:measure"),
@@ -92,21 +95,21 @@ CLAIM = Claim(
     tape="partly",
     literature=(
         Cited(
-            "TensorFlow Fold runs a new structure per example, over 10x faster",
+            "TensorFlow Fold runs a new structure for each example, more than 10 times faster",
             "arXiv 1702.02181",
-            "a CPU, trees, against the same one by one",
-            apart="structures are edited here between steps, and not from one example to the next",
+            "a CPU, trees, compared with the same trees one by one",
+            apart="it edits structures between steps, and not between examples",
         ),
         Cited(
             "control flow inside the graph can be differentiated",
             "abstract, arXiv 1805.01772",
-            "TensorFlow, as a fact and no figure",
-            apart="C1 judges it, by programs that do",
+            "TensorFlow, as a fact without a figure",
+            apart="C1 judges this, with programs that differentiate control flow",
         ),
     ),
     not_tested=(
-        "structure searched or learned during training",
-        "what a branch or a mask for an edit that never comes costs every other step",
+        "a structure that training searches or learns",
+        "the cost, in all other steps, of a branch or a mask for an edit that never comes",
         "edits that change the shapes of parameters while an optimiser holds state for them",
     ),
 )

@@ -65,7 +65,9 @@ def calibrated(asked: Asked, reporter: Reporter) -> FrameworkCosts:
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         rows = list(measured(Workers(asked, Path(folder), reporter), PROBES))
     if len(rows) < LEAST:
-        raise WorkerError(f"{len(rows)} of {len(PROBES)} probes came through, {LEAST} are needed; try graphduel doctor")
+        raise WorkerError(
+            f"{len(rows)} of {len(PROBES)} probes gave a result, {LEAST} are needed; try graphduel doctor"
+        )
     eager, compiled = asked.arms
     return fitted(
         (eager, compiled), asked.adapter.version, machines.fingerprint(environment()), [row for _, row in rows]

@@ -27,7 +27,7 @@ def question(framework: str, function: str, inputs: str, mode: str | None) -> As
     """What is asked: the eager arm and one that compiles, that of a mode or the first. Raises InputsError."""
     asked = asked_of(framework, function, inputs, (mode,) if mode else ())
     if len(asked.arms) < 2:
-        raise InputsError(f"{asked.adapter.title} compiles nothing; there is nothing to advise on")
+        raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
     return replace(asked, arms=asked.arms[:2])
 
 
@@ -44,7 +44,9 @@ def costs_of(asked: Asked, path: Path | None, reporter: Reporter) -> FrameworkCo
             if path is not None:
                 raise
             reporter.notice(f"{error}; calibrating anew")
-    reporter.notice(f"calibrating {asked.adapter.title} with probes, which takes minutes, once on this machine")
+    reporter.notice(
+        f"measuring the costs of {asked.adapter.title} with probes, which takes minutes, once on this machine"
+    )
     costs = calibrated(asked, reporter)
     save(costs, place)
     return costs

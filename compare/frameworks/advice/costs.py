@@ -145,7 +145,7 @@ def load(path: Path, version: str, here: Mapping[str, Any]) -> FrameworkCosts:
         prices = {name: tuple(map(float, values[name])) for name in ("eager", "compiled", "first")}
         costs = FrameworkCosts(**{**values, **prices, "arms": tuple(values["arms"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CompareError(f"{path} is no calibration of a framework ({error})") from error
+        raise CompareError(f"{path} is not a calibration of a framework ({error})") from error
     if written_by != VERSION:
         raise CompareError(f"{path} is a calibration by another version of graphduel")
     unlike = machines.differences({**costs.machine, "framework": costs.version}, {**here, "framework": version})

@@ -58,7 +58,7 @@ class Prediction:
         if self.winner == "too close to call":
             return f"Too close to call: {ahead}. Measure it: graphduel compare."
         verdict = "Compile it" if self.winner == "compiled" else "Do not compile it"
-        return f"{verdict}: {ahead}. The probability that this is the right way round is {sure}."
+        return f"{verdict}: {ahead}. This is right with probability {sure}."
 
     def _reasons(self) -> list[str]:
         work = self.work
@@ -73,23 +73,25 @@ class Prediction:
         ]
         if work.reads:
             found.append(
-                f"Python reads {text.counted(work.reads, 'value')} in a call, as an `if` or item() does: the graph "
-                "breaks at each, and another way through it is compiled again"
+                f"Python reads {text.counted(work.reads, 'value')} in a call, for example in an `if` or by item(): the "
+                "graph breaks at each, and the framework compiles each new path"
             )
         if self.shapes > 1:
             found.append(
-                f"the calls have {self.shapes} shapes: each may be compiled again, which is in no figure here; "
-                "graphduel compare counts how often and why"
+                f"the calls have {self.shapes} shapes: the framework may compile each again, which this prediction "
+                "leaves out; graphduel compare counts how often and why"
             )
         return [
             *found,
-            "nothing was compiled: the function ran once a call, op by op",
+            "the command compiled nothing: it ran the function once for each call, op by op",
         ]
 
     def _pays(self) -> str:
         if self.break_even is None:
-            return "never paid back" if self.winner == "eager" else "too close to call whether that is ever paid back"
-        return f"paid back after {text.counted(self.break_even, 'call')}"
+            return (
+                "it never pays for itself" if self.winner == "eager" else "too close to call whether it pays for itself"
+            )
+        return f"it has paid for itself after {text.counted(self.break_even, 'call')}"
 
 
 def predict(costs: FrameworkCosts, works: Sequence[Work], shapes: int) -> Prediction:

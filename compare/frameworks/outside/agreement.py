@@ -16,6 +16,7 @@ from compare.frameworks.outside.schema import FrameworkCell
 from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.time.schema import Time
 from compare.records.record import Records, of
+from compare.report import text
 from compare.stats import geometric_mean
 
 Agrees = Literal["yes", "no", "cannot tell"]
@@ -125,9 +126,9 @@ def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
         return []
     eager, mode, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
-        f"over {len(factors)} workloads {framework.title}'s best compiled arm is {eager * mode * compiled:.2f} "
-        f"times as fast as its eager one: {mode:.2f} by graph mode alone (dynamic / static here), times {eager:.2f} "
-        f"(its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
+        f"{framework.title}'s best compiled arm is {eager * mode * compiled:.2f} times as fast as its eager arm, over "
+        f"{text.counted(len(factors), 'workload')}: {mode:.2f} by graph mode alone (dynamic / static here), times "
+        f"{eager:.2f} (its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
     )
     return [said]
 
@@ -142,8 +143,9 @@ def _peaks(ours: Records) -> list[str]:
     if not found:
         return []
     said = (
-        "there only the peak of a step is counted, here graphs, plans and caches that are held between steps as well: "
-        f"by the peak alone static takes {geometric_mean(found):.3g} of dynamic's bytes here, over {len(found)} cells"
+        "in a framework only the peak of a step is counted; our count adds graphs, plans and caches that stay between "
+        f"steps. By the peak alone, static / dynamic is {geometric_mean(found):.3g} here, over "
+        f"{text.counted(len(found), 'cell')}"
     )
     return [said]
 

@@ -15,7 +15,7 @@ from compare.report import text
 from compare.stats import LEAST
 
 WIDTH = 80
-WARM = ("once warm", "a call", "of eager's time", "pays from call", "peak memory")
+WARM = ("once warm", "a call", "÷ eager", "pays from call", "peak memory")
 FIRST = ("first", "call", "with cache", "pass", "with cache", "compiles", "breaks")
 MOST_REASONS = 4
 FEW = f"an interval needs {LEAST} processes, as `graphduel compare --framework` starts them"
@@ -65,13 +65,15 @@ def _answer(eager: Mode, compiled: Sequence[Mode], best: Mode | None, names: Map
     """The sentence that the command is asked for."""
     there = [mode for mode in compiled if mode.ratio]
     if best is not None:
-        return f"Compile it, with {names[best.name]}: {_ratio(best)} of eager's time once warm; {_pays(best)}."
+        return (
+            f"Compile it, with {names[best.name]}: it takes {_ratio(best)} the time of eager once warm; {_pays(best)}."
+        )
     if not there:
         return _untimed(eager, compiled, names)
     nearest = min(there, key=lambda mode: mode.ratio.estimate if mode.ratio else 1.0)
-    said = f"{names[nearest.name]}, the fastest of the compiled, takes {_ratio(nearest)} of eager's time once warm"
+    said = f"{names[nearest.name]}, the fastest compiled mode, takes {_ratio(nearest)} the time of eager once warm"
     if any(mode.answer == "unclear" for mode in there):
-        more = "--processes 10 or a quieter machine may tell" if nearest.ratio and nearest.ratio.known else FEW
+        more = "use --processes 10 or a quieter machine" if nearest.ratio and nearest.ratio.known else FEW
         return f"Cannot tell whether to compile it: {said}; {more}."
     return f"Do not compile it: {said}."
 
@@ -81,7 +83,11 @@ def _untimed(eager: Mode, compiled: Sequence[Mode], names: Mapping[str, str]) ->
     why = [f"{names[mode.name]}: {_line(mode.reason)}" for mode in (eager, *compiled) if mode.reason]
     if eager.call is None:
         return f"Nothing was timed: {'; '.join(why)}."
-    return f"Do not compile it: no mode came to be timed ({'; '.join(why)})." if why else "There is no mode but eager."
+    return (
+        f"Do not compile it: no compiled mode could be timed ({'; '.join(why)})."
+        if why
+        else "There is no mode but eager."
+    )
 
 
 def _pays(mode: Mode) -> str:

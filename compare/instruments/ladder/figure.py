@@ -16,12 +16,12 @@ from compare.report.summary import Summary
 
 _TITLE = "The ladder: where the difference comes from"
 _CAPTION = (
-    "The seconds of one training step on each rung, from the tape down. The pool stands on the tape, replay too (the "
-    "same kernels in a fixed graph), and each rung below adds one thing to the one before it; the last, native, is "
-    "machine code instead of NumPy's kernels, so that what it saves is not the graph's alone. A bar spans what a rung "
-    "saves (green) or costs (orange) against the rung it stands on, grey where the 95% interval of their ratio tells "
-    f"no difference of {SMALLEST_EFFECT:.0%}; the number is that ratio. The seconds are the thread's own. One function "
-    "and one example, of the median length, in both engines; each panel has its own scale."
+    "The seconds of one training step on each rung, from the tape down. The pool and replay (the same kernels in a "
+    "fixed graph) are each compared with the plain tape. Each rung below adds one optimisation to the rung before it. "
+    "The last rung, native, runs machine code instead of NumPy's kernels, so its saving does not come from the "
+    "graph alone. A bar shows what a rung saves (green) or costs (orange). It is grey if the 95% interval shows no "
+    f"difference of {SMALLEST_EFFECT:.0%}. The number is the ratio to the other rung. The seconds are those "
+    "of the thread. Both engines run one function on one example of the median length. Each panel has its own scale."
 )
 _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 

@@ -14,12 +14,12 @@ from compare.report.summary import Summary
 
 _TITLE = "Memory, byte by byte, over one step"
 _CAPTION = (
-    "The bytes of NumPy data that are live after each kernel of one warm training step, stacked by what they are for; "
-    "the dotted line is where backward begins, and the static engine's first two moments are the trace and the "
-    "compilation. In the static engine slack is what its arena holds beside what is live in it. The dashed line is the "
-    "peak that tracemalloc counts when nobody watches. Drawn are the cells that hold most. The table "
-    "attributes the difference of the peaks: each row switches one thing, and all rows between the first and the last "
-    "of a cell are counts, the same on every machine."
+    "The bytes of NumPy data that are live after each kernel of one warm training step, stacked by their class. The "
+    "dotted line marks the start of backward. The first two moments of the static engine are the trace and the "
+    "compilation; its slack is the part of the arena that holds nothing live. The dashed line is the peak that "
+    "tracemalloc counts. The picture shows the cells that hold most. The table attributes the difference of the peaks: "
+    "each row switches one thing. Only the first and the last row of a cell are measured; the rows between are counts, "
+    "equal on every machine."
 )
 _MOST = 4
 _ENGINES = ("dynamic", "static-exact")

@@ -17,14 +17,14 @@ from compare.stats import Interval
 
 _TITLE = "Strategies for inputs of varying length"
 _CAPTION = (
-    "Each dot is the time of a training step for one example under a strategy, once warm, divided by that of dynamic "
-    "one example at a time; the whiskers are its 95% interval, and left of 1× is faster. A circle is one example at a "
-    "time, a square a batch. The words on the right are the graphs compiled in the first epoch, and the elements "
-    "computed for each one that was asked for, which padding raises. A strategy that a model does not allow is "
-    "missing; the verdict on C4 says why. In the numbers below, hits are the calls of the first epoch that found their "
-    "graph, and useful is the share of the computed elements that was asked for. A percentile is how long an example "
-    "waits for its call once warm: in a batch all wait for the whole batch. Held are the bytes of all compiled graphs "
-    "with their arenas."
+    "Each dot is the time of a training step for one example under a strategy, once warm, ÷ the time of dynamic with "
+    "one example at a time. The whiskers are its 95% interval. Left of 1× is faster. A circle is one example at a "
+    "time, a square a batch. The words on the right give the graphs compiled in the first epoch, and the elements "
+    "computed for each element of the input, which padding raises. A strategy is missing if a model does not allow it; "
+    "the verdict on C4 says why. In the numbers below, hits are the calls of the first epoch that found their graph, "
+    "and useful is the share of the computed elements that belong to the input. A percentile is the time that an "
+    "example waits for its call once warm: in a batch all examples wait for the whole batch. Held are the bytes of all "
+    "compiled graphs with their arenas."
 )
 _COLOURS = {"dynamic": "#d55e00", "static": "#0072b2"}
 _COLUMNS = 2

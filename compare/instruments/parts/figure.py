@@ -17,12 +17,12 @@ from compare.report.summary import Summary
 
 _TITLE = "Time part by part"
 _CAPTION = (
-    "Where the seconds of one warm training step go, as shares of it. Each part is the difference of two programs that "
-    "differ in it alone, so that nothing is hooked into what is measured, and the clock is that of the thread. What no "
-    "difference explains is a part of its own. Where the parts sum to more than the step, or a difference is below "
-    "zero, the bar shows the parts above zero in proportion, and the table below has the shares as measured. The "
-    "static engine is called as a jitted function, so that the lookup in its cache is seen; its backward pass is in "
-    "its graph, and so in its kernels. The numbers below have the intervals, and the stages of one compilation."
+    "The parts of the seconds of one warm training step, as shares. Each part is the difference of two programs that "
+    "differ in this part alone, so nothing disturbs the measured code. The clock is that of the thread. No difference "
+    "explains the rest, which is a part of its own. If the parts sum to more than the step, or a difference is below "
+    "zero, the bar shows the parts above zero in proportion; the table below has the measured shares. The static "
+    "engine runs as a jitted function, so the lookup in its cache is included. Its backward pass is in its graph, and "
+    "so in its kernels. The numbers below have the intervals, and the stages of one compilation."
 )
 _LOOKS = {
     "kernel": ("#0072b2", ""),

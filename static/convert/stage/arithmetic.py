@@ -10,7 +10,7 @@ from typing import Any
 
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
-from static.convert.stage.overwriting import overwrite
+from static.convert.stage.overwriting import changed_in_place
 from static.convert.stage.places import journal_container, made
 from static.convert.stage.unknown import is_symbol
 
@@ -48,7 +48,7 @@ def arithmetic(name: str, one: Any, other: Any) -> Any:
 
 
 def augmented(name: str, value: Any, other: Any) -> Any:
-    """`value += other`, and the like: a list changes, and what else holds a tensor must not read it afterwards."""
+    """`value += other`, and the like: a list changes, and so does a tensor under all its names."""
     _, in_place, method = _OPERATORS[name]
     found = by_method(f"i{method}", value, other)
     if found is not NotImplemented:
@@ -57,9 +57,7 @@ def augmented(name: str, value: Any, other: Any) -> Any:
         return arithmetic(name, value, other)
     journal_container(value)
     result = in_place(value, other)
-    if is_symbol(value) and not value.weak:
-        overwrite(value)
-    return result
+    return changed_in_place(value, result) if is_symbol(value) and not value.weak else result
 
 
 def _is_the_users(method: Any) -> bool:

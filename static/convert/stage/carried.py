@@ -12,12 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.dims import same_shape
+from graphs.errors import GraphError
+from graphs.ir import Node
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
 from static.convert.stage.growth import fast
-from static.convert.stage.overwriting import Overwriting, overwrite, share, still_overwritten
+from static.convert.stage.overwriting import (
+    Overwriting,
+    left_by,
+    overwrite,
+    share,
+    stale,
+    still_overwritten,
+    was_changed,
+)
 from static.convert.stage.places import Region, WritePlace, freeze, write
 from static.convert.stage.trees import StructureError, is_leaf, is_same, taken_apart
 from static.convert.stage.unknown import (
@@ -35,6 +45,7 @@ from static.convert.stage.unknown import (
 )
 from static.trace.control import Subgraph
 from static.trace.symbol import Symbol
+from static.trace.tracing import forbidden, memory
 
 ROUNDS = 12
 """Traces of a body after which it is given up: each one writes to objects that the one before did not know."""
@@ -64,8 +75,13 @@ class Carried:
         self._rebound: set[Path] = set()  # containers that a round replaces by others
         self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
         self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
+        self._left: Writes = {}  # what the last round has written
         self._overwritten: Writes = {}  # tensors that a round changes in place
+        self._changing: set[Path] = set()  # leaves that come into a round and are changed there in place
+        self._errors: dict[Node, GraphError] = {}  # what must not be read at the end of the last round
+        self._stale: dict[Path, GraphError] = {}  # leaves that must not be read after a round
         self._given: dict[Path, Symbol] = {}
+        self._entered: dict[Path, Node] = {}  # what they stood for when they came into the round
         self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
 
     def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
@@ -99,7 +115,8 @@ class Carried:
         return [*map(repr, self._variables.names), *(place.label for place in self._places)]
 
     def _known(self) -> tuple[Any, ...]:
-        return dict(self._slots), set(self._rebound), set(self._late), len(self._places)
+        is_changed = set(self._changing), set(self._stale)
+        return dict(self._slots), set(self._rebound), set(self._late), len(self._places), is_changed
 
     def tested(self, test: Callable[[], Any]) -> Subgraph:
         """The test of the loop, traced on what it carries."""
@@ -132,6 +149,7 @@ class Carried:
         self._overwrite()
         values = self._filled(results)
         self._share(self._given)
+        self._forbid(self._given)
         for pair in self._made:
             for container in pair:
                 freeze(container)
@@ -143,12 +161,15 @@ class Carried:
     def _overwrite(self) -> None:
         """What a round has changed in place is changed after the loop, the state that came into it as well."""
         starts = self._starts()
-        changed = {place.owner for place, _ in self._overwritten.values()}
         still_overwritten(self._overwritten.values())
-        for path, symbol in self._given.items():
+        for path in self._changing:
             start = starts.get(path)
-            if symbol.node in changed and is_symbol(start) and not start.weak:
+            if is_symbol(start) and not start.weak:
                 overwrite(start)
+
+    def _forbid(self, leaves: Mapping[Path, Symbol]) -> None:
+        """Let nobody read the leaves that a round leaves behind changed under another name."""
+        still_overwritten((Overwriting(leaves[path].node), error) for path, error in self._stale.items())
 
     # Tracing -------------------------------------------------------------------------------------------------
 
@@ -164,6 +185,7 @@ class Carried:
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
             count = len(self._slots)
             _, given, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
+            self._left = writes
             for i, label in enumerate(self._labels()):
                 self._learn((i,), label, given[i], after[i])
             self._add_places(writes)
@@ -180,7 +202,7 @@ class Carried:
 
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
         """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
-        given = self._filled(symbols)
+        given, starts = self._filled(symbols), self._starts()
         self._share(self._given)
         count = len(self._before)
         with Region() as region:
@@ -188,12 +210,17 @@ class Carried:
                 self._variables.put(given[:count])
                 for place, value in zip(self._places, given[count:], strict=True):
                     write(place, value)
+                self._forbid(self._given)
+                for path in self._changing:
+                    stale(starts.get(path), self._entered[path])
+                known: dict[Any, Any] = {Overwriting(node).key: error for node, error in forbidden().items()}
                 result = reached(run)
                 after = self._values()
+                self._errors = dict(forbidden())
             finally:
                 writes = region.undo()
                 self._variables.put(self._before)
-        return result, given, after, writes
+        return result, given, after, {key: one for key, one in writes.items() if known.get(key) is not one[1]}
 
     def _add_places(self, writes: Writes) -> None:
         """Carry what else was written to."""
@@ -202,6 +229,8 @@ class Carried:
         for key, (place, value) in writes.items():
             if isinstance(place, Overwriting):
                 self._overwritten[key] = place, value
+                changed = place.owner if was_changed(place.owner) else None
+                self._changing |= {path for path, node in self._entered.items() if node is changed}
                 continue
             if id(place.owner) in replaced:
                 raise StructureError(f"a {replaced[id(place.owner)]} is changed in place, and replaced by another")
@@ -216,6 +245,7 @@ class Carried:
         pairs = zip(self._slots.items(), symbols, strict=True)
         leaves = {path: weak(symbol) if slot.weak else symbol for (path, slot), symbol in pairs}
         self._made, self._given = [], leaves
+        self._entered = {path: symbol.node for path, symbol in leaves.items()}
         return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
 
     def _fill(self, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Any:
@@ -248,7 +278,11 @@ class Carried:
                 raise StructureError(next(v.why for v in (after, given) if isinstance(v, Differing)))
             return
         given, after = plain(given), plain(after)
-        if path not in self._slots and path not in self._rebound and is_same([given, after]):
+        is_carried = path in self._slots or path in self._rebound
+        if given is after and not is_carried:
+            return
+        after = left_by(after, self._left)
+        if not is_carried and is_same([given, after]):
             return
         if isinstance(given, Unset) and not isinstance(after, Unset):
             self._late.setdefault(path, after)
@@ -280,6 +314,9 @@ class Carried:
         if dtype is None or not same_shape(shape_of(given), shape_of(after)):
             raise StructureError(f"{label} is {described(given)} before a round and {described(after)} after it")
         self._after[path] = after
+        error = self._errors.get(memory(after.node)) if is_symbol(after) and not after.weak else None
+        if error is not None:
+            self._stale[path] = error
         self._slots[path] = Slot(TensorSpec(shape_of(after), dtype), is_number(given) and is_number(after))
 
 

@@ -23,10 +23,13 @@ class MetFunction(NamedTuple):
 
 
 class Conversion(Block):
-    """One trace of a converted function; functions of the package `own` are the user's wherever they are installed."""
+    """One trace of a converted function; functions of the package `own` are the user's wherever they are installed.
 
-    def __init__(self, own: str) -> None:
-        self.own = own
+    With `max_rounds` a loop that only the run ends is a scan of so many rounds.
+    """
+
+    def __init__(self, own: str, max_rounds: int | None = None) -> None:
+        self.own, self.max_rounds = own, max_rounds
         self.functions: dict[tuple[str, str], MetFunction] = {}
 
     def __enter__(self) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from graphs.dims import is_symbolic
+from graphs.errors import user_line
+from graphs.ops.effects import require_op
+from graphs.ops.elementwise import logical_not
 from graphs.spec import TensorSpec
+from static.convert.stage import conversion
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
 from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
-from static.trace.control import nodes_of, scan_node, while_node
+from static.trace.control import bounded_node, nodes_of, scan_node, while_node
 from static.trace.symbol import Symbol
 
 _TAKEN_WHOLE: tuple[type, ...] = (
@@ -165,8 +169,14 @@ def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None
 
         branch(test(), first, _nothing, variables, variables.names)
         return
-    tested = carried.tested(test)
-    carried.finish(while_node(nodes_of(carried.start()), tested, step))
+    tested, start, one = carried.tested(test), nodes_of(carried.start()), conversion.running()
+    if one is None or one.max_rounds is None:
+        carried.finish(while_node(start, tested, step))
+        return
+    parts, going = bounded_node(start, tested, step, one.max_rounds)
+    rule = f"a loop takes more than the {one.max_rounds} rounds that max_rounds allows; allow more"
+    require_op.apply((logical_not(going),), {"label": rule, "line": user_line()})
+    carried.finish(parts)
 
 
 def over_rows(rows: Symbol, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:

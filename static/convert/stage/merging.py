@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from static.convert.stage.columns import Merged
 from static.convert.stage.emission import picked
-from static.convert.stage.overwriting import share
+from static.convert.stage.overwriting import left_by, merge
 from static.convert.stage.places import Region, WritePlace, born, freeze
-from static.convert.stage.trees import Leaf, StructureError, combined
+from static.convert.stage.trees import Joined, Leaf, StructureError, combined
 from static.convert.stage.unknown import Differing, Partly, Unset, is_number, is_symbol, plain, weak
 from static.trace.control import Subgraph
 from static.trace.symbol import Symbol
@@ -39,9 +39,9 @@ class Merge:
         failed = next((value for value in values if isinstance(value, Differing)), None)
         try:
             if failed is None:
-                combined(name, [plain(value) for value in values], self._column, lambda *_: None)
+                self._combined(name, map(plain, values), self._column)
                 if _missing(values):
-                    combined(name, [_is_set(value) for value in values], self._column, lambda *_: None)
+                    self._combined(name, map(_is_set, values), self._column)
         except StructureError as error:
             for key in list(self._columns)[known:]:
                 del self._columns[key]
@@ -63,11 +63,18 @@ class Merge:
         return [failed or self._result(name, values, leaf) for name, values, failed in self._values]
 
     def _result(self, name: str, values: Sequence[Any], leaf: Leaf) -> Any:
-        value = combined(name, [plain(value) for value in values], leaf, self._joined)
+        value = self._combined(name, map(plain, values), leaf, self._joined)
         missing = _missing(values)
         if not missing or isinstance(value, Unset):
             return value
-        return Partly(missing[0], value, combined(name, [_is_set(one) for one in values], leaf, self._joined))
+        return Partly(missing[0], value, self._combined(name, map(_is_set, values), leaf, self._joined))
+
+    def _combined(self, name: str, values: Iterable[Any], leaf: Leaf, joined: Joined = lambda *_: None) -> Any:
+        return combined(name, list(values), leaf, joined, self._left)
+
+    def _left(self, values: Sequence[Any]) -> list[Any]:
+        """The values as their paths have left them."""
+        return [left_by(value, path.writes) for path, value in zip(self._paths, values, strict=True)]
 
     def _joined(self, new: Any, values: Sequence[Any]) -> None:
         """A container made of several: no one may change it, or them, unless each came to be on its path."""
@@ -95,7 +102,7 @@ class Merge:
         """A result as what user code holds: a number, or a tensor that may be one of those that the paths leave."""
         if column.weak:
             return test if _is_the_test(column) else weak(result)
-        share(result, column.values)
+        merge(result, column.values, test)
         return result
 
 

@@ -1,23 +1,29 @@
 """`x += y` on tensors: in Python it changes the tensor under all its names, and what shares its memory.
 
-A graph's values stay as they are. So the variable gets a new value, and to read the old one through another name is
-refused from then on. What shares memory with it is told by the ops between: a view has the base of its source.
+A graph's values stay as they are. So the symbol, which all these names hold, stands for a new node from then on. What
+else shares the memory, a view or a tensor that may be this one, still stands for the old node, and to read it is
+refused. Which that is follows from the ops between: a view has the base of its source.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
 from graphs.ir import INPUT, Node
-from static.convert.stage.places import journal
+from graphs.ops.elementwise import logical_and, logical_not, logical_or, where
+from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
 from static.convert.stage.trees import leaves
-from static.convert.stage.unknown import Differing, is_symbol, plain, refuse
+from static.convert.stage.unknown import Differing, is_number, is_symbol, plain, refuse
 from static.trace.symbol import Symbol
-from static.trace.tracing import forbidden, memory
+from static.trace.tracing import current, forbidden, memory
+
+MOST = 60
+"""Relations between tensors of which some may be others; where there are more, to read these is refused."""
 
 
 class Overwriting:
@@ -40,10 +46,69 @@ class Overwriting:
             forbidden()[self.owner] = value
 
 
+class ChangingTensor:
+    """What a symbol stands for, which an operation in place changes: a place."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.owner = symbol
+        self.key = ("symbol", id(symbol))
+        self.label = "a tensor that is changed in place"
+        self._seen: dict[Node, Symbol] = {}
+
+    def get(self) -> Any:
+        """Another symbol for the node that it stands for; the same one for the same node."""
+        node = self.owner.node
+        if node not in self._seen:
+            self._seen[node] = Symbol(self.owner.builder, node)
+            _thread.owners[id(self._seen[node])] = self
+        return self._seen[node]
+
+    def put(self, value: Any) -> None:
+        """Let it stand for what this symbol stands for."""
+        self.owner.builder, self.owner.node = value.builder, value.node
+
+
+def left_by(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
+    """What a value was at the end of a stretch with these writes, which have been undone since."""
+    key = ("symbol", id(value))
+    return writes[key][1] if is_symbol(value) and key in writes else value
+
+
+class Either(NamedTuple):
+    """A tensor that is another one where a test has a value."""
+
+    merged: Symbol
+    one: Symbol
+    test: Symbol
+    value: bool
+
+    def other(self, symbol: Symbol) -> Symbol | None:
+        """The other of the two, for one of them."""
+        return self.one if symbol is self.merged else self.merged if symbol is self.one else None
+
+    def holds(self) -> Symbol:
+        """Whether the two are one."""
+        return self.test if self.value else logical_not(self.test)
+
+
+def _is_seen(symbol: Symbol) -> bool:
+    """Whether a symbol belongs to the graph that is traced, or to one around it."""
+    builder = current()
+    while builder is not None and builder is not symbol.builder:
+        builder = builder.parent
+    return builder is not None
+
+
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.sources: dict[Node, set[Node]] = {}
         self.results: dict[Node, set[Node]] = {}
+        self.owners: dict[int, ChangingTensor] = {}  # of symbols that say what another stands for
+        self.either: list[Either] = []
+        self.vague: set[Node] = set()  # tensors of which no test says which others they are
+        self.unsure: set[Node] = set()  # tensors that may be Python numbers
+        self.arrays: set[Node] = set()  # tensors that may be arrays of NumPy
+        self.changed: set[Node] = set()  # tensors that were changed by the name they are known by
 
 
 _thread = _Thread()
@@ -53,16 +118,53 @@ def forget_shared() -> None:
     """A trace has ended."""
     _thread.sources.clear()
     _thread.results.clear()
+    _thread.owners.clear()
+    _thread.either.clear()
+    _thread.vague.clear()
+    _thread.unsure.clear()
+    _thread.arrays.clear()
+    _thread.changed.clear()
 
 
 def share(result: Symbol, values: Iterable[Any]) -> None:
-    """Tell that a tensor may be one of these, as the path decides that is taken."""
+    """Tell that a tensor may be one of these, and that no test says which."""
+    _link(result, values)
+    symbols = [result, *(value for value in values if is_symbol(value) and not value.weak)]
+    _thread.vague.update(memory(symbol.node) for symbol in symbols)
+
+
+def _link(result: Symbol, values: Iterable[Any]) -> None:
     node = memory(result.node)
     for value in values:
-        if is_symbol(value) and not value.weak:
+        if is_number(value):
+            _thread.unsure.add(node)
+        elif not is_symbol(value):
+            _thread.arrays.add(node)
+        elif is_symbol(value) and not value.weak:
             source = memory(value.node)
             _thread.sources.setdefault(node, set()).add(source)
             _thread.results.setdefault(source, set()).add(node)
+            for some in (_thread.unsure, _thread.arrays):
+                if source in some:
+                    some.add(node)
+
+
+def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
+    """Tell that a tensor is the first of these values where a test does not hold, and else the second."""
+    _link(result, values)
+    ones = [_owner(value) for value in values]
+    if all(one is ones[0] for one in ones):  # it changes on a path, and is itself after it
+        if any(memory(value.node) in _thread.vague for value in values):
+            _thread.vague.add(memory(result.node))
+        return
+    for i, one in enumerate(ones):
+        if is_symbol(one) and not one.weak:
+            _thread.either.append(Either(result, one, test, bool(i)))
+
+
+def _owner(value: Any) -> Any:
+    """The tensor, for a symbol that says what it stands for."""
+    return _thread.owners[id(value)].owner if id(value) in _thread.owners else value
 
 
 def _same_memory(node: Node) -> set[Node]:
@@ -80,16 +182,134 @@ def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
     return found
 
 
+def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
+    """The tensor after an operation in place: itself, under all its names. Raises ControlFlowError for an argument.
+
+    Only the result has it where the shape or dtype would change, where the tensor may be a number, which no operation
+    changes, and where a function of the user's is the body of an op.
+    """
+    if value.node in _thread.arrays:
+        refuse("a tensor is put into what may be an array of NumPy, which takes none in place; write x = x + y")
+    if result.node.spec != value.node.spec or value.node in _thread.unsure or not is_traced_by_region():
+        overwrite(value)
+        return result
+    others = [(other, where(is_one, result, other)) for other, is_one in _other_names(value)]
+    overwrite(value)
+    for symbol, new in ((value, result), *others):
+        _stands_for(symbol.node, new.node)
+        write(ChangingTensor(symbol), new)
+    return value
+
+
+def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
+    """The tensors that are this one on some paths, each with what tells whether it is; none where that is not clear."""
+    related, same = _related(value), _same_memory(memory(value.node))
+    if len(related) > MOST or any(one in _thread.vague and one not in forbidden() for one in same):
+        return []
+    symbols = {id(symbol): symbol for either in related for symbol in (either.merged, either.one)}
+    others = [symbol for symbol in symbols.values() if symbol is not value and _is_seen(symbol)]
+    origins = Origins(related)
+    try:
+        found = [(other, _common(origins.of(value), origins.of(other))) for other in others]
+    except _UnseenTestError:
+        return []
+    return [(other, is_one) for other, is_one in found if is_one is not None]
+
+
+class _UnseenTestError(Exception):
+    """What tells which tensor one is belongs to a branch that has ended."""
+
+
+def _related(value: Symbol) -> list[Either]:
+    """Every relation by which a tensor may be others, and these others still."""
+    symbols, found = [value], dict[int, Either]()
+    for symbol in symbols:
+        for number, either in enumerate(_thread.either):
+            other = either.other(symbol)
+            if other is not None and number not in found:
+                found[number] = either
+                symbols.append(other)
+    return list(found.values())
+
+
+class Origins:
+    """Which tensor each of several is in the end, by what tells whether it is that one; None stands for always."""
+
+    def __init__(self, related: Sequence[Either]) -> None:
+        self._sources: dict[int, list[Either]] = {}
+        self._found: dict[int, dict[int, Symbol | None]] = {}
+        for either in related:
+            self._sources.setdefault(id(either.merged), []).append(either)
+
+    def of(self, symbol: Symbol) -> dict[int, Symbol | None]:
+        """The tensors that it may be, each with its test."""
+        key = id(symbol)
+        if key not in self._found:
+            sources = self._sources.get(key)
+            self._found[key] = self._merged(sources) if sources else {key: None}
+        return self._found[key]
+
+    def _merged(self, sources: Sequence[Either]) -> dict[int, Symbol | None]:
+        found: dict[int, Symbol | None] = {}
+        for either in sources:
+            if not _is_seen(either.test):
+                raise _UnseenTestError
+            for origin, test in self.of(either.one).items():
+                way = _both(either.holds(), test)
+                found[origin] = logical_or(found[origin], way) if origin in found else way
+        return found
+
+
+def _both(one: Symbol | None, other: Symbol | None) -> Symbol | None:
+    return one if other is None else other if one is None else logical_and(one, other)
+
+
+def _common(one: Mapping[int, Symbol | None], other: Mapping[int, Symbol | None]) -> Symbol | None:
+    """Whether two tensors are one, by what they may be; None where they never are."""
+    ways = [_both(test, other[origin]) for origin, test in one.items() if origin in other]
+    return functools.reduce(logical_or, [way for way in ways if way is not None]) if ways else None
+
+
+def _stands_for(old: Node, new: Node) -> None:
+    """Tell that a tensor has another node: what it may be, and what may be it, is as before."""
+    old, new = memory(old), memory(new)
+    for steps, back in ((_thread.sources, _thread.results), (_thread.results, _thread.sources)):
+        for node in steps.get(old, set()) - {new}:
+            steps.setdefault(new, set()).add(node)
+            back.setdefault(node, set()).add(new)
+    if old in _thread.vague:
+        _thread.vague.add(new)
+
+
 def overwrite(value: Symbol) -> None:
-    """A tensor is changed in place. Raises ControlFlowError for an argument."""
+    """The memory of a tensor is changed. Raises ControlFlowError for an argument."""
     node = memory(value.node)
     if any(one.op is INPUT and one in _arguments(value.builder) for one in _same_memory(node)):
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )
+    _thread.changed.add(node)
+    _forbid(_same_memory(node))
+
+
+def was_changed(node: Node) -> bool:
+    """Whether it was this one that was changed, and not one that may be it."""
+    return node in _thread.changed
+
+
+def _forbid(nodes: Iterable[Node]) -> None:
     rule = "a tensor is read that was changed in place under another name, and a graph's values stay as they are"
     error = ControlFlowError(located(f"{rule}; write x = x + y"))
-    still_overwritten([(Overwriting(one), error) for one in _same_memory(node)])
+    still_overwritten([(Overwriting(one), error) for one in nodes])
+
+
+def stale(start: Any, own: Node) -> None:
+    """What comes into a round as `own` is changed there, and with it all else that is the tensor at the start.
+
+    From the next round on nobody may read that; nor in the first one, for the rounds of a loop are one graph.
+    """
+    if is_symbol(start) and not start.weak:
+        _forbid(_same_memory(memory(start.node)) - {own})
 
 
 def readable(value: Any) -> Any:

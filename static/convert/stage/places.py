@@ -15,7 +15,10 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from graphs.blocks import Block, Table, enter, innermost
+from graphs.builder import Builder
 from static.convert.stage.unknown import refuse
+from static.trace.symbol import Symbol
+from static.trace.tracing import current
 
 MUTABLE = (list, dict, set, deque, bytearray, np.ndarray)
 
@@ -135,24 +138,33 @@ class Region(Block):
 
     def __init__(self, conditional: bool = True) -> None:
         self.conditional = conditional
+        self.builder: Builder | None = None
+        self._is_graph = False
         self._writes: dict[Hashable, Write] = {}
         self._made: dict[int, Any] = {}  # objects that did not exist before, alive so that their ids stay theirs
 
     def __enter__(self) -> Self:
+        self.builder, around = current(), innermost(_thread.regions, None)
+        self._is_graph = around is None or around.builder is not self.builder
         enter(_thread.regions, self.hold(), self)
         return self
 
+    def has_noted(self, place: WritePlace) -> bool:
+        """Whether it is known what a place held."""
+        return place.key in self._writes
+
     def note(self, place: WritePlace) -> None:
-        """Remember what a place holds, once."""
-        if place.key not in self._writes:
-            self._writes[place.key] = Write(place, place.get())
+        """Remember what a place holds."""
+        self._writes[place.key] = Write(place, place.get())
 
     def make(self, value: Any) -> None:
         """An object that exists from now on: writes to it concern nobody outside."""
         self._made[id(value)] = value
 
     def has_made(self, value: Any) -> bool:
-        """Whether an object came to be here."""
+        """Whether an object came to be here; a symbol did if it stands for a node of the graph that begins here."""
+        if isinstance(value, Symbol):
+            return self._is_graph and value.builder is self.builder
         return id(value) in self._made
 
     def changed(self) -> list[Write]:
@@ -179,6 +191,12 @@ _thread = _Thread()
 def regions() -> Iterator[Region]:
     """The stretches that run now, the innermost first."""
     return (region for region in reversed(list(_thread.regions.values())) if region is not None)
+
+
+def is_traced_by_region() -> bool:
+    """Whether the graph that is traced now is that of the innermost stretch, and of no body given to an op."""
+    region = innermost(_thread.regions, None)
+    return region is not None and region.builder is current()
 
 
 def is_conditional() -> bool:
@@ -236,7 +254,7 @@ def journal(place: WritePlace) -> None:
     """Note what a place holds in each stretch that it is older than, before it is written to."""
     check_not_frozen(place.owner)
     for region in regions():
-        if region.has_made(place.owner):
+        if region.has_noted(place) or region.has_made(place.owner):  # and so have those around it
             break
         region.note(place)
 

@@ -16,6 +16,7 @@ import numpy as np
 from static.convert.stage.unknown import Stand, Unset, described, is_number, is_symbol, is_tensor
 from static.trace.tracing import static_key
 
+Left = Callable[[Sequence[Any]], Sequence[Any]]
 Leaf = Callable[[str, Sequence[Any]], Any]
 Joined = Callable[[Any, Sequence[Any]], None]
 _COMPARED_BY_VALUE = (str, bytes, complex, range, slice, type(None), np.dtype)
@@ -39,12 +40,16 @@ def is_same(values: Sequence[Any]) -> bool:
     return isinstance(first, _COMPARED_BY_VALUE) and all(other == first for other in others)
 
 
-def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined) -> Any:
+def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left: Left) -> Any:
     """One value of several: what is the same stays, tensors and numbers become `leaf(name, values)`.
 
     Where one is Unset the others are taken, with leaves for all that the graph computes in them. `joined(new, values)`
-    is called for each container that is made of several. Raises StructureError.
+    is called for each container that is made of several, and `left(values)` says what each was when its path ended.
+    Raises StructureError.
     """
+    if all(value is values[0] for value in values):
+        return values[0]
+    values = left(values)
     given = [value for value in values if not isinstance(value, Unset)]
     if not given or (len(given) == len(values) and is_same(values)):
         return values[0]
@@ -57,7 +62,7 @@ def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined) -> An
     if first is None or any(part is None or part.like != first.like for part in parts):
         raise StructureError(f"{name} is {' on one path and '.join(map(described, given))} on the other")
     children = zip(*(_children(value, len(first.items)) for value in values), strict=True)
-    items = [combined(f"{name}{at}", some, leaf, joined) for at, some in zip(first.labels, children, strict=True)]
+    items = [combined(f"{name}{at}", some, leaf, joined, left) for at, some in zip(first.labels, children, strict=True)]
     new = first.make(items)
     joined(new, values)
     return new

@@ -54,7 +54,7 @@ def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     assert found[1][0].text.startswith("output error ")
     page = (tmp_path / "s.md").read_text("utf-8")
     assert page.startswith("## loss\n\n")
-    assert "| mode | a call, warm | of dynamic's time |" in page
+    assert "| mode | a call, warm | ÷ dynamic |" in page
     assert "\n| `static > 1000` | does not hold | static-exact / dynamic is " in page
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix not in ("", ".pyc")) == ["gated.py", "s.md"]
 
@@ -94,7 +94,7 @@ def test_files_without_a_rule_leave_the_exit_code(call, tmp_path):
         (["--fail-if", "static > import os"], "cannot be read; write MODE > NUMBER"),
         (["--fail-if", "static-pad > 1"], "static-pad is not measured; add it to --modes dynamic,static-exact"),
         (["--fail-if", "static > 1", "--processes", "2"], "--processes 0 or at least 3, not 2"),
-        (["--fail-if", "static > 1", "--framework", "torch"], "not for a --framework"),
+        (["--fail-if", "static > 1", "--framework", "torch"], "not with a --framework"),
         (["--junit", "."], "is a directory"),
     ],
 )

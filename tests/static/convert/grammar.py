@@ -72,15 +72,19 @@ Rule = Callable[..., Any]
 
 
 class Writer:
-    """Writes one program, from a seed."""
+    """Writes one program, from a seed; with `aliases` its array has another name, which comes and goes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, aliases: bool = False) -> None:
         self.random = Random(seed)
+        self.aliases = aliases
         self.counters = 0
 
     def program(self) -> str:
         """The whole source."""
         lines = [line for _ in range(self.random.randint(2, 5)) for line in self.statement(0, loop=False)]
+        if not self.aliases:
+            return HEAD + "\n".join(f"    {line}" for line in lines) + TAIL
+        lines = ["z = y", *lines, "s = s + g.sum(z) * 0.5"]
         return HEAD + "\n".join(f"    {line}" for line in lines) + TAIL
 
     # Expressions -----------------------------------------------------------------------------------------------
@@ -185,12 +189,16 @@ class Writer:
         if kind < 0.3:
             return [f"n += {self.random.randint(1, 3)}"]
         if kind < 0.5:
-            return [f"y {self.random.choice(['+=', '*='])} {self.value(1)}"]
+            name = self.random.choice("yyz") if self.aliases else "y"
+            return [f"{name} {self.random.choice(['+=', '*='])} {self.value(1)}"]
         return [f"{target} {self.random.choice(['+=', '-='])} {self.value(1)}"]
 
     def written(self) -> list[str]:
         """An item, an attribute or an array replaced."""
-        target = self.random.choice(["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y"])
+        targets = ["row[0]", "row[1]", "row[-1]", 'named["k"]', "box.value", "y"]
+        target = self.random.choice([*targets, "z"] if self.aliases else targets)
+        if target == "z":
+            return [self.random.choice(["z = y", "y = z", "y, z = z, y"])]
         return [f"y = y * 0.5 + {self.value(1)}" if target == "y" else f"{target} = {self.value(1)}"]
 
     def swapped(self) -> list[str]:
@@ -263,9 +271,9 @@ class Writer:
         return self.random.choices(list(rules), list(rules.values()))[0]
 
 
-def source(seed: int) -> str:
+def source(seed: int, aliases: bool = False) -> str:
     """The program of a seed."""
-    return Writer(seed).program()
+    return Writer(seed, aliases).program()
 
 
 def function(text: str, name: str) -> Callable[..., Any]:

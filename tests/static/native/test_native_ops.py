@@ -23,7 +23,7 @@ def samples_of(name):
 
 
 OPS = sorted(name for name in registered() if samples_of(name))
-EFFECTS = ("print", "breakpoint")
+EFFECTS = ("print", "breakpoint", "require")
 
 
 def agrees(found, expected, dtype, what):

@@ -375,7 +375,7 @@ def a_copy_is_another_list(x):
     return kept[0] + 2 * other[0]
 
 
-@refused
+@right
 def an_augmented_tensor_changes_its_other_name(x):
     y = x * 1.0
     z = y
@@ -383,7 +383,7 @@ def an_augmented_tensor_changes_its_other_name(x):
     return g.sum(y) * 2 if y[0] > 0 else g.sum(y)
 
 
-@refused
+@right
 def an_item_augmented_changes_its_other_name(x):
     kept = [x[0] * 1.0]
     first = kept[0]
@@ -391,10 +391,159 @@ def an_item_augmented_changes_its_other_name(x):
     return first if g.sum(x) > 0 else first * 2
 
 
-@refused
+@right
 def a_merged_item_augmented_changes_its_source(x):
     named, row = {"k": x[2] * 1.0}, [x[0] * 1.0]
     if x[1] <= 0:
         row[0] = named["k"]
     row[0] += g.sin(x[1])
     return row[0] + 2 * named["k"]
+
+
+@right
+def a_tensor_augmented_in_a_branch_changes_its_other_names(x):
+    y = x * 2.0
+    z, held = y, [y]
+    if g.sum(x) > 0:
+        z += 1.0
+    else:
+        z = y * 3.0
+    return g.sum(y * z + held[0])
+
+
+@right
+def a_tensor_augmented_in_a_loop_changes_its_other_name(x):
+    y = x * 2.0
+    z, total = y, g.sum(x) * 0.0
+    while g.sum(z) < 20.0:
+        total = total + g.sum(y)
+        z += 1.5
+    return total + g.sum(y)
+
+
+@right
+def a_tensor_that_one_branch_augments_and_the_other_renames(x):
+    y = x * 2.0
+    z = y
+    if g.sum(x) > 0:
+        z += 1.0
+        w = z
+    else:
+        w = y
+        w -= 3.0
+    w += 1.0
+    return g.sum(y * z * w)
+
+
+@right
+def a_tensor_made_and_augmented_in_every_round(x):
+    y = x * 2.0
+    n = 0
+    while g.sum(y * y) < 400.0 and n < 8:
+        t = y * 0.5
+        u = t
+        t += y
+        if g.sum(u) > 0:
+            u *= 1.1
+        y = t + u
+        n += 1
+    return g.sum(y)
+
+
+@refused
+def a_tensor_of_the_first_round_only_has_another_name(x):
+    y = x * 2.0
+    z, total = y, g.sum(x) * 0.0
+    while g.sum(z) < 20.0:
+        total = total + g.sum(y)
+        w = z
+        w += 1.0
+        z = w + 1.5
+    return total + g.sum(y)
+
+
+@refused
+def a_tensor_that_a_round_renames_and_the_next_augments(x):
+    y = x * 2.0
+    z, n = y, 0
+    while g.sum(z) < 20.0:
+        if n > 3:
+            y = z
+        w = z
+        w += 1.0
+        z = w + 1.5
+        n += 1
+    return g.sum(y)
+
+
+@refused
+def an_augmented_item_that_may_be_a_number(x):
+    row = [x[0] * 1.0, x[1] * 2.0]
+    if x[2] < 0:
+        row[1] = 0.25
+    kept = row[1]
+    row[1] += g.sum(x)
+    return kept + row[1]
+
+
+@right
+def a_tensor_that_is_another_on_one_path_changes_with_it(x):
+    y, z = x * 1.0, x * 2.0
+    w = y
+    if g.sum(x) > 0:
+        w = z
+    w += 1.0
+    y *= 2.0
+    if x[1] > 0:
+        z += y
+    return g.sum(y * z * w)
+
+
+@right
+def tensors_that_change_places_and_are_picked_from(x):
+    y, z = x * 1.0, x * 2.0
+    w, v = y, z
+    if g.sum(x) > 0:
+        w, v = v, w
+    if x[1] > 0:
+        w += 1.0
+    else:
+        v *= 3.0
+        y += w
+    u = w if x[0] > 0 else v
+    u += z
+    return g.sum(y * z * w * v) + g.sum(u)
+
+
+@right
+def a_tensor_made_anew_or_augmented_in_turn(x):
+    y = x * 1.0
+    z = y
+    for i in range(3):
+        if x[i] > 0:
+            z = y * 2.0
+        else:
+            z += 1.0
+    return g.sum(y * z)
+
+
+@refused
+def a_loop_augments_a_tensor_that_may_be_another(x):
+    y, z = x * 1.0, x * 2.0
+    w, n = y, 0
+    if g.sum(x) > 0:
+        w = z
+    while g.sum(w * w) < 100.0 and n < 5:
+        w += 1.0
+        z = z * 1.5
+        n += 1
+    return g.sum(y * z * w)
+
+
+@refused
+def an_augmented_item_that_may_be_an_array_of_numpy(x):
+    named = {"k": x[2] * 1.0}
+    if g.sum(x) > 100:
+        named["k"] = g.sin(0.5)
+    named["k"] -= x[0]
+    return named["k"]

@@ -1,0 +1,81 @@
+"""Names for the completion of a shell: what can follow on the command line. Nothing is run or measured for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from compare.errors import CompareError
+
+
+def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Workloads and claims, for `show`."""
+    from compare import claims, workloads
+    from compare.own import claims as own
+
+    known = (*workloads.names(), *claims.CLAIMS, *own.OWN)
+    return [name for name in known if name.lower().startswith(typed.lower())]
+
+
+def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Workloads, and after a slash their sizes, for `--only`."""
+    from compare import workloads
+
+    workload, slash, _ = typed.partition("/")
+    if slash and workload in workloads.names():
+        return _starting(typed, (f"{workload}/{size}" for size in workloads.get(workload).sizes))
+    return _starting(typed, workloads.names())
+
+
+def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """The arms of the run in DIRECTORY, for `export --arm`; without a run there, those of every workload."""
+    from compare import workloads
+    from compare.instruments.time.schema import Time
+    from compare.records import results
+    from compare.records.record import of
+
+    path = Path(ctx.params.get("directory") or "") / results.RESULTS
+    if path.exists():
+        with suppress(CompareError):
+            return _starting(typed, {arm for record in of(results.read(path), Time) for arm in record.arms})
+    return _starting(typed, {arm for name in workloads.names() for arm in workloads.get(name).arms})
+
+
+def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """The modes of the engines, or of the framework that `--framework` names, after the last comma."""
+    framework = ctx.params.get("framework")
+    return _listed(typed, _modes_of(framework) if framework else _engine_modes())
+
+
+def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """The frameworks that have an adapter, after the last comma."""
+    from compare import frameworks
+
+    return _listed(typed, frameworks.names())
+
+
+def _engine_modes() -> Iterable[str]:
+    from compare.own.case import KNOWN
+
+    return (*KNOWN, "static")
+
+
+def _modes_of(framework: str) -> Iterable[str]:
+    from compare import frameworks
+
+    with suppress(CompareError):
+        return [mode.name for mode in frameworks.named(framework).modes if mode.name]
+    return ()
+
+
+def _listed(typed: str, known: Iterable[str]) -> list[str]:
+    """Names with commas between them: those before the last comma stay, and none comes twice."""
+    before, comma, last = typed.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _starting(last, set(known) - set(before.split(",")))]
+
+
+def _starting(typed: str, known: Iterable[str]) -> list[str]:
+    return sorted(name for name in known if name.startswith(typed))

@@ -1,0 +1,13 @@
+"""Drawings of graphs: one model, one layout, and a writer for each format.
+
+`adapt` makes a `Diagram` of a graph, `folding` makes a large one small, `layout` places what it holds, and `svg`,
+`text` and `painted` write it. `GraphDrawing` holds a diagram and does all of this when it is asked.
+"""
+
+from graphs.drawing.adapt import of_graph
+from graphs.drawing.difference import difference
+from graphs.drawing.drawing import GraphDrawing
+from graphs.drawing.memory_map import MappedBuffer, MemoryMap
+from graphs.drawing.model import Body, Diagram, Item, Link
+
+__all__ = ["Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "difference", "of_graph"]

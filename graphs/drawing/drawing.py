@@ -1,0 +1,78 @@
+"""A drawing: a diagram that shows itself in a notebook, and that is written to a file of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from graphs.drawing import text
+from graphs.drawing.folding import folded
+from graphs.drawing.model import Diagram
+from graphs.drawing.page import page
+from graphs.drawing.svg import svg
+
+
+class GraphDrawing:
+    """What `draw()` gives: `svg()`, `dot()`, `mermaid()`, `json()`, `html()`, and `save(path)` by the path's suffix.
+
+    A graph of more than 150 nodes is folded by the user's lines, unless it is drawn with `unfold`; the JSON formats
+    hold every node.
+    """
+
+    def __init__(self, diagram: Diagram, unfold: bool = False) -> None:
+        self.whole = diagram
+        self.shown = diagram if unfold else folded(diagram)
+
+    def svg(self) -> str:
+        """The picture, as text."""
+        return svg(self.shown)
+
+    def dot(self) -> str:
+        """The text that Graphviz reads."""
+        return text.dot(self.shown)
+
+    def mermaid(self) -> str:
+        """The text that Mermaid reads."""
+        return text.mermaid(self.shown)
+
+    def json(self) -> str:
+        """Items, links and boxes."""
+        return text.as_json(self.whole)
+
+    def model_explorer(self) -> str:
+        """The JSON that Google's Model Explorer reads."""
+        return text.model_explorer(self.whole)
+
+    def html(self) -> str:
+        """A page of its own, which needs nothing from a network."""
+        return page(self.shown.title, self.svg())
+
+    def save(self, path: str | Path) -> Path:
+        """Write a file: .svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf. Returns its path.
+
+        Raises ValueError for another suffix.
+        """
+        path = Path(path)
+        if path.suffix in (".png", ".pdf"):
+            from graphs.drawing.painted import paint
+
+            paint(self.shown, path)
+            return path
+        path.write_text(self._writer(path)(), encoding="utf-8")
+        return path
+
+    def _writer(self, path: Path) -> Callable[[], str]:
+        if path.name.endswith(".model-explorer.json"):
+            return self.model_explorer
+        writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".mmd": self.mermaid, ".json": self.json}
+        if path.suffix not in writers:
+            known = ", ".join([*writers, ".model-explorer.json", ".png", ".pdf"])
+            raise ValueError(f"a drawing is not written as {path.suffix or 'a file without suffix'}; use {known}")
+        return writers[path.suffix]
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        nodes = sum(item.count for item in self.shown.items)
+        return f"GraphDrawing({self.shown.title}: {nodes:,} nodes in {len(self.shown.items):,} items)"

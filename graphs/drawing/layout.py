@@ -1,0 +1,223 @@
+"""Where everything goes: layers from top to bottom, by Graphviz where it is installed, else by grandalf.
+
+Both place the nodes of a directed graph in layers (Sugiyama, Tagawa and Toda, 1981). The content of a box is laid out
+alone, and the box then takes part as a node of its size.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from graphs.drawing.model import Diagram, Item
+
+CHARACTER, LINE, PADDING, GAP, TITLE = 7.2, 16.0, 11.0, 26.0, 24.0
+"""In pixels: the width of a character, the height of a line of text, the space inside and between, a box's title."""
+
+Point = tuple[float, float]
+
+
+class Rectangle(NamedTuple):
+    """Where something is, in pixels: y grows downwards."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def moved(self, x: float, y: float) -> Rectangle:
+        """The same, elsewhere."""
+        return self._replace(x=self.x + x, y=self.y + y)
+
+    @property
+    def centre(self) -> float:
+        """The x of its middle."""
+        return self.x + self.width / 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The size of the picture, where its items and boxes are, by key, and through which points each link runs."""
+
+    width: float
+    height: float
+    places: dict[str, Rectangle]
+    routes: dict[tuple[str, str], list[Point]]
+
+
+def laid_out(diagram: Diagram) -> Layout:
+    """The layout of a diagram."""
+    return _level(diagram, "")
+
+
+def size_of(item: Item) -> tuple[float, float]:
+    """The width and height of an item with its two or three lines of text."""
+    lines = [item.label, item.detail, saved_text(item)]
+    longest = max(map(len, lines))
+    return max(46.0, longest * CHARACTER + 2 * PADDING), sum(map(bool, lines)) * LINE + 1.2 * PADDING
+
+
+def saved_text(item: Item) -> str:
+    """`saved 1.2 KiB`, or nothing."""
+    return f"saved {in_bytes(item.saved)}" if item.saved else ""
+
+
+def in_bytes(size: float) -> str:
+    """`1.2 KiB`."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.3g} {units[0]}"
+
+
+def _level(diagram: Diagram, box: str) -> Layout:
+    """The items of one box and the boxes in it."""
+    inner = {one.key: _level(diagram, one.key) for one in diagram.boxes if one.around == box}
+    titles = {one.key: one.title for one in diagram.boxes}
+    sizes = {item.key: size_of(item) for item in diagram.items if item.box == box}
+    for key, layout in inner.items():
+        sizes[key] = max(layout.width, len(titles[key]) * CHARACTER) + 2 * PADDING, layout.height + TITLE + 2 * PADDING
+    links = [(link.source, link.target) for link in diagram.links if link.source in sizes and link.target in sizes]
+    tops, routes = _chosen(len(sizes))(sizes, links)
+    places = dict(tops)
+    for key, layout in inner.items():
+        x, y = tops[key].x + PADDING, tops[key].y + TITLE + PADDING
+        places |= {name: place.moved(x, y) for name, place in layout.places.items()}
+        routes |= {ends: [(a + x, b + y) for a, b in points] for ends, points in layout.routes.items()}
+    return _fitted(tops, places, routes)
+
+
+def _fitted(
+    tops: dict[str, Rectangle], places: dict[str, Rectangle], routes: dict[tuple[str, str], list[Point]]
+) -> Layout:
+    """The picture moved so that nothing, links included, is left of its edge."""
+    bends = [x for points in routes.values() for x, _ in points]
+    left = min([0.0, *(x - PADDING for x in bends)])
+    places = {key: place.moved(-left, 0) for key, place in places.items()}
+    routes = {ends: [(x - left, y) for x, y in points] for ends, points in routes.items()}
+    width = max([0.0, *(place.x + place.width for place in tops.values()), *(x + PADDING for x in bends)]) - left
+    height = max((place.y + place.height for place in tops.values()), default=0.0)
+    return Layout(width, height, places, routes)
+
+
+Sizes = dict[str, tuple[float, float]]
+Links = Sequence[tuple[str, str]]
+Placed = tuple[dict[str, Rectangle], dict[tuple[str, str], list[Point]]]
+
+
+MOST = 300
+"""Nodes that grandalf lays out in some seconds; its time grows with the square of them."""
+
+
+def _chosen(count: int) -> Callable[[Sizes, Links], Placed]:
+    if shutil.which("dot"):
+        return _by_graphviz
+    return _by_grandalf if count <= MOST else _by_depth
+
+
+def _by_depth(sizes: Sizes, links: Links) -> Placed:
+    """Each node below all that it reads, in rows as wide as they come: in one pass, for very large graphs."""
+    depth = dict.fromkeys(sizes, 0)
+    order = {key: i for i, key in enumerate(sizes)}
+    for source, target in sorted(links, key=lambda ends: order[ends[1]]):
+        depth[target] = max(depth[target], depth[source] + 1)
+    rows: dict[int, list[str]] = {}
+    for key, row in depth.items():
+        rows.setdefault(row, []).append(key)
+    places: dict[str, Rectangle] = {}
+    y = 0.0
+    for _, keys in sorted(rows.items()):
+        x = 0.0
+        for key in keys:
+            places[key] = Rectangle(x, y, *sizes[key])
+            x += sizes[key][0] + GAP
+        y += max(sizes[key][1] for key in keys) + GAP
+    return places, {}
+
+
+class _View:
+    """The size that grandalf reads, and the place that it sets."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.w, self.h = width, height
+        self.xy = (0.0, 0.0)
+
+
+class _Route:
+    """The points of an edge, which grandalf sets."""
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+
+    def setpath(self, points: list[Point]) -> None:
+        self.points = points
+
+
+def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
+    from grandalf.graphs import Edge, Graph, Vertex  # here, so that who draws nothing does not wait for it
+    from grandalf.layouts import SugiyamaLayout
+
+    vertices: dict[str, Any] = {}
+    for key, size in sizes.items():
+        vertices[key] = Vertex(key)
+        vertices[key].view = _View(*size)
+    edges = [Edge(vertices[source], vertices[target]) for source, target in links]
+    for edge in edges:
+        edge.view = _Route()
+    found: dict[str, Rectangle] = {}
+    routes: dict[tuple[str, str], list[Point]] = {}
+    left = 0.0
+    for component in Graph(list(vertices.values()), edges).C:
+        layout = SugiyamaLayout(component)
+        layout.xspace, layout.yspace = GAP, GAP
+        layout.init_all()
+        layout.route_edge = lambda edge, points: None  # the points are wanted as they are
+        layout.draw(3)
+        layout.draw_edges()
+        corners = {v.data: (v.view.xy[0] - v.view.w / 2, v.view.xy[1] - v.view.h / 2, v.view) for v in component.sV}
+        x, y = left - min(one[0] for one in corners.values()), -min(one[1] for one in corners.values())
+        placed = {key: Rectangle(a + x, b + y, view.w, view.h) for key, (a, b, view) in corners.items()}
+        for edge in component.sE:
+            ends = edge.v[0].data, edge.v[1].data
+            routes[ends] = [(a + x, b + y) for a, b in edge.view.points[1:-1]]
+        found |= placed
+        left = max(place.x + place.width for place in placed.values()) + GAP
+    return found, routes
+
+
+_INCH = 72.0
+
+
+def _by_graphviz(sizes: Sizes, links: Links) -> Placed:
+    names = {key: f"n{i}" for i, key in enumerate(sizes)}
+    rows = [
+        f'{names[key]} [shape=box fixedsize=true label="" width={w / _INCH:.4f} height={h / _INCH:.4f}]'
+        for key, (w, h) in sizes.items()
+    ]
+    rows += [f"{names[source]} -> {names[target]}" for source, target in links]
+    head = f"digraph {{ nodesep={GAP / _INCH:.3f} ranksep={GAP / _INCH:.3f} splines=polyline"
+    text = "\n".join([head, *rows, "}"])
+    command = ["dot", "-Tplain"]
+    out = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    height = float(out.split(maxsplit=4)[3])
+    keys = {name: key for key, name in names.items()}
+    found: dict[str, Rectangle] = {}
+    routes: dict[tuple[str, str], list[Point]] = {}
+
+    def point(x: str, y: str) -> Point:
+        return float(x) * _INCH, (height - float(y)) * _INCH
+
+    for row in out.splitlines():
+        word, *rest = row.split()
+        if word == "node":
+            key, (x, y) = keys[rest[0]], point(*rest[1:3])
+            w, h = sizes[key]
+            found[key] = Rectangle(x - w / 2, y - h / 2, w, h)
+        elif word == "edge":
+            numbers = rest[3 : 3 + 2 * int(rest[2])]
+            points = [point(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+            routes[keys[rest[0]], keys[rest[1]]] = points[3:-1:3]  # a polyline repeats its corners
+    return found, routes

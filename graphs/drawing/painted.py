@@ -1,0 +1,48 @@
+"""A diagram as a bitmap or a PDF, which matplotlib paints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+
+from graphs.drawing.layout import laid_out, saved_text
+from graphs.drawing.model import Diagram
+
+_DOTS = 96.0  # pixels of the layout in an inch
+_EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7"}
+
+
+def paint(diagram: Diagram, path: Path) -> None:
+    """Write the picture to a file of a format that matplotlib knows."""
+    layout = laid_out(diagram)
+    width, height = max(layout.width, 60.0) + 28, layout.height + 28
+    figure = Figure(figsize=(width / _DOTS, height / _DOTS))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set(xlim=(-14, width - 14), ylim=(height - 14, -14))
+    for box in diagram.boxes:
+        x, y, w, h = layout.places[box.key]
+        axes.add_patch(Rectangle((x, y), w, h, facecolor="#f5f5f2", edgecolor="0.6", zorder=0))
+        axes.text(x + 8, y + 16, box.title, fontsize=8, color="0.35", family="monospace")
+    for link in diagram.links:
+        source, target = layout.places[link.source], layout.places[link.target]
+        ends = (source.centre, source.y + source.height), (target.centre, target.y)
+        style = ":" if link.inside else "-"
+        axes.add_patch(FancyArrowPatch(*ends, arrowstyle="->", mutation_scale=9, color="0.55", linestyle=style))
+    for item in diagram.items:
+        x, y, w, h = layout.places[item.key]
+        fill = "#e8f1f8" if item.kind == "input" else "white"
+        line = "--" if item.kind in ("backward", "constant", "removed") else "-"
+        look: dict[str, Any] = {
+            "facecolor": fill,
+            "edgecolor": _EDGES.get(item.kind, "0.5"),
+            "linestyle": line,
+            "zorder": 2,
+        }
+        axes.add_patch(FancyBboxPatch((x + 3, y + 3), w - 6, h - 6, boxstyle="round,pad=3,rounding_size=4", **look))
+        words = "\n".join(part for part in (item.label, item.detail, saved_text(item)) if part)
+        axes.text(x + w / 2, y + h / 2, words, ha="center", va="center", fontsize=8, family="monospace", zorder=3)
+    figure.savefig(path, dpi=_DOTS * 1.5)

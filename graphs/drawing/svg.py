@@ -1,0 +1,140 @@
+"""A diagram as SVG, in the colours of a light and a dark page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, laid_out, saved_text
+from graphs.drawing.model import Body, Diagram, Item, Kind
+
+MARGIN = 14.0
+LEGEND = 30.0
+WORDS: dict[Kind, str] = {
+    "input": "input",
+    "constant": "constant",
+    "forward": "forward",
+    "backward": "backward",
+    "added": "added",
+    "removed": "removed",
+}
+"""Each kind, told apart by its colour and its outline."""
+
+# Okabe and Ito's colours, which people with any colour vision tell apart.
+STYLE = """
+.gd{--paper:#fff;--ink:#1c1c1c;--soft:#5c5c5c;--edge:#8a8a8a;--input:#e8f1f8;--forward:#0072b2;--backward:#b8500a;
+--saved:#00694e;--box:#f5f5f2;--added:#00694e;--removed:#a3407a}
+@media (prefers-color-scheme:dark){.gd{--paper:#16181b;--ink:#eceae4;--soft:#b3b0a8;--edge:#8d8d8d;--input:#1d3242;
+--forward:#56b4e9;--backward:#e69f00;--saved:#3fd0a5;--box:#1f2226;--added:#3fd0a5;--removed:#e79ac4}}
+.gd text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink);text-anchor:middle}
+.gd .d{font-size:11px;fill:var(--soft)}.gd .s{font-size:11px;fill:var(--saved);font-weight:600}
+.gd .t,.gd .k{text-anchor:start;font-size:12px;fill:var(--soft)}
+.gd .n{fill:var(--paper);stroke-width:1.6}.gd .forward{stroke:var(--forward)}
+.gd .backward{stroke:var(--backward);stroke-dasharray:6 3}.gd .input{stroke:var(--edge);fill:var(--input)}
+.gd .constant{stroke:var(--edge);stroke-dasharray:2 3}.gd .added{stroke:var(--added);stroke-width:3}
+.gd .removed{stroke:var(--removed);stroke-dasharray:3 4;stroke-width:3}.gd .r{stroke-width:3.4}
+.gd .b{fill:var(--box);stroke:var(--edge)}.gd path{fill:none;stroke:var(--edge);stroke-width:1.2}
+.gd .i{stroke-dasharray:3 3}.gd marker path{fill:var(--edge);stroke:none}
+"""
+
+
+def svg(diagram: Diagram) -> str:
+    """The picture as text. Hovering over an item shows its spec, options and lines of source."""
+    layout = laid_out(diagram)
+    kinds = list(dict.fromkeys(item.kind for item in diagram.items))
+    width = max(layout.width, _legend_width(kinds, diagram)) + 2 * MARGIN
+    height = layout.height + 2 * MARGIN + LEGEND
+    body = "".join(
+        [
+            *(_box(box, layout) for box in diagram.boxes),
+            *_links(diagram, layout),
+            *(_item(item, layout.places[item.key]) for item in diagram.items),
+        ]
+    )
+    label = escape(f"{diagram.title}: a graph of {sum(item.count for item in diagram.items):,} nodes", quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}" '
+        f'style="max-width:100%;height:auto;background:var(--paper)"><style>{STYLE}</style>'
+        '<defs><marker id="gd-a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 0L8 4L0 8z"/></marker></defs>{_legend(kinds, diagram)}'
+        f'<g transform="translate({MARGIN:.0f} {MARGIN + LEGEND:.0f})">{body}</g></svg>'
+    )
+
+
+def _entries(kinds: list[Kind], diagram: Diagram) -> list[tuple[str, str]]:
+    """Words of the legend, each with the class of its sample."""
+    entries = [(WORDS[kind], f"n {kind}") for kind in kinds]
+    return [*entries, ("result", "n r")] if any(item.is_result for item in diagram.items) else entries
+
+
+def _legend_width(kinds: list[Kind], diagram: Diagram) -> float:
+    return sum(_entry_width(word) for word, _ in _entries(kinds, diagram))
+
+
+def _entry_width(word: str) -> float:
+    return 44.0 + 7.4 * len(word)
+
+
+def _legend(kinds: list[Kind], diagram: Diagram) -> str:
+    x, found = MARGIN, []
+    for word, style in _entries(kinds, diagram):
+        stroke = ' style="stroke:var(--ink)"' if style == "n r" else ""
+        found.append(f'<rect class="{style}" x="{x:.0f}" y="{MARGIN - 6:.0f}" width="20" height="13" rx="2"{stroke}/>')
+        found.append(f'<text class="k" x="{x + 26:.0f}" y="{MARGIN + 5:.0f}">{word}</text>')
+        x += _entry_width(word)
+    return "".join(found)
+
+
+def _box(box: Body, layout: Layout) -> str:
+    x, y, w, h = layout.places[box.key]
+    title = escape(box.title)
+    return (
+        f'<rect class="b" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="6"/>'
+        f'<text class="t" x="{x + PADDING:.1f}" y="{y + TITLE - 7:.1f}">{title}</text>'
+    )
+
+
+def _links(diagram: Diagram, layout: Layout) -> Iterator[str]:
+    for link in diagram.links:
+        source, target = layout.places[link.source], layout.places[link.target]
+        kind = ' class="i"' if link.inside else ""
+        points = [(source.centre, source.y + source.height), *layout.routes.get((link.source, link.target), ())]
+        yield f'<path{kind} d="{_curve([*points, (target.centre, target.y)])}" marker-end="url(#gd-a)"/>'
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """Through these points, upright at each."""
+    (x, y), *rest = points
+    if rest[-1][1] <= y and len(rest) == 1:  # upwards, which only a folded loop does: around the right side
+        a, b = rest[0]
+        side = max(x, a) + 60
+        return f"M{x:.1f} {y:.1f}C{side:.1f} {y + 30:.1f} {side:.1f} {b - 30:.1f} {a:.1f} {b:.1f}"
+    path = f"M{x:.1f} {y:.1f}"
+    for a, b in rest:
+        bend = max(8.0, abs(b - y) / 2)
+        path += f"C{x:.1f} {y + bend:.1f} {a:.1f} {b - bend:.1f} {a:.1f} {b:.1f}"
+        x, y = a, b
+    return path
+
+
+def _item(item: Item, place: Rectangle) -> str:
+    x, y, w, h = place
+    radius = h / 2 if item.kind == "input" else 3
+    result = " r" if item.is_result else ""
+    where = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
+    shape = f'<rect class="n {item.kind}{result}" {where} rx="{radius:.0f}"/>'
+    lines = [("", item.label), (' class="d"', item.detail), (' class="s"', saved_text(item))]
+    texts = [
+        f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escape(words)}</text>'
+        for i, (style, words) in enumerate((style, words) for style, words in lines if words)
+    ]
+    return f"<g><title>{escape(tooltip(item))}</title>{shape}{''.join(texts)}</g>"
+
+
+def tooltip(item: Item) -> str:
+    """All that is known of an item, on a line each."""
+    many = ["" if item.count == 1 else f"{item.count:,} nodes"]
+    lines = [", ".join(item.lines[:4]) + (" ..." if len(item.lines) > 4 else "")]
+    said = [f"{item.key} {item.label}", item.detail, *many, item.options, saved_text(item), *lines]
+    return "\n".join(line for line in said if line)

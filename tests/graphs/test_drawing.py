@@ -1,0 +1,205 @@
+"""Drawings: what a diagram holds, how a large one is folded, where things lie, and every format that is written."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import dynamic
+import graphs as g
+import static
+from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap, difference, layout, of_graph
+from graphs.drawing.folding import MOST, folded
+from graphs.ops.control import scan
+
+W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
+
+
+def loss(w, x):
+    return g.mean(g.tanh(x @ w) ** 2)
+
+
+def rnn(w, xs):
+    return g.sum(scan(lambda h, x: (g.tanh(h @ w + x), g.sum(h)), np.zeros(3), xs)[1])
+
+
+def long(x):
+    for _ in range(100):
+        x = g.tanh(x)
+        x = x * 1.5
+    return g.sum(x)
+
+
+def step():
+    return of_graph(static.trace(static.value_and_grad(loss), W, X))
+
+
+def by_label(diagram, label):
+    return [item for item in diagram.items if item.label == label]
+
+
+def test_a_value_with_its_gradient_has_a_forward_and_a_backward_pass():
+    diagram = step()
+    (tanh,) = by_label(diagram, "tanh")
+    assert (tanh.kind, tanh.detail, tanh.saved) == ("forward", "f32[4,2]", 32)  # eight float32, which backward reads
+    assert tanh.lines[0].startswith("test_drawing.py:")
+    assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
+    assert [item.label for item in diagram.items if item.kind == "input"] == ["w", "x"]
+    assert sum(item.is_result for item in diagram.items) == 2
+
+
+def test_two_values_are_no_backward_pass():
+    diagram = of_graph(static.trace(lambda x: (g.sum(x), g.tanh(g.sum(x))), X))
+    assert {item.kind for item in diagram.items} == {"input", "forward"}
+
+
+def test_what_nothing_reads_is_no_backward_pass():
+    def with_an_idle_sum(w, x):
+        g.sum(w) > 0  # noqa: B015
+        return loss(w, x)
+
+    diagram = of_graph(dynamic.record(dynamic.value_and_grad(with_an_idle_sum), W, X))
+    (idle,) = by_label(diagram, "greater")
+    assert idle.kind == "forward"
+
+
+def test_the_body_of_a_scan_stands_in_a_box():
+    diagram = of_graph(static.trace(rnn, np.ones((3, 3)), np.ones((5, 3))))
+    (box,) = diagram.boxes
+    (node,) = by_label(diagram, "scan")
+    assert box.title == f"body of scan {node.key}"
+    assert [item.label for item in diagram.items if item.box == box.key and item.kind == "forward"] == [
+        "matmul", "add", "tanh", "sum"
+    ]  # fmt: skip
+    assert [(link.source, link.target) for link in diagram.links if link.inside] == [(node.key, box.key)]
+    found = layout.laid_out(diagram)
+    outer = found.places[box.key]
+    for item in diagram.items:
+        place = found.places[item.key]
+        inside = outer.x <= place.x and place.x + place.width <= outer.x + outer.width
+        assert (inside and outer.y <= place.y <= outer.y + outer.height) == (item.box == box.key)
+
+
+def test_a_large_graph_is_folded_by_line():
+    diagram = of_graph(static.trace(static.value_and_grad(long), np.ones(3)))
+    assert len(diagram.items) > MOST
+    small = folded(diagram)
+    assert len(small.items) < 20
+    assert sum(item.count for item in small.items) == len(diagram.items)
+    assert sum(item.saved for item in small.items) == sum(item.saved for item in diagram.items)
+    tanh = next(item for item in small.items if item.detail == "100 nodes: tanh")
+    assert tanh.kind == "forward"
+    assert len(GraphDrawing(diagram, unfold=True).shown.items) == len(diagram.items)
+    assert folded(small) == small
+
+
+def test_a_hundred_thousand_nodes_are_folded_and_drawn():
+    def very_long(x):
+        for _ in range(50_000):
+            x = g.tanh(x)
+            x = g.sin(x)
+        return x
+
+    drawing = static.trace(very_long, np.ones(2)).draw()
+    assert repr(drawing) == "GraphDrawing(very_long: 100,001 nodes in 3 items)"
+    assert "50,000 nodes: tanh" in drawing.svg()
+
+
+@pytest.mark.parametrize("place", [layout._by_grandalf, layout._by_depth])
+def test_no_two_items_overlap_and_each_lies_below_what_it_reads(place):
+    diagram = step()
+    sizes = {item.key: layout.size_of(item) for item in diagram.items}
+    links = [(link.source, link.target) for link in diagram.links]
+    places, routes = place(sizes, links)
+    assert places.keys() == sizes.keys()
+    for one, other in combinations(places.values(), 2):
+        apart = one.x + one.width <= other.x or other.x + other.width <= one.x
+        assert apart or one.y + one.height <= other.y or other.y + other.height <= one.y
+    assert all(places[source].y + places[source].height <= places[target].y for source, target in links)
+    assert routes.keys() <= set(links)
+
+
+def test_the_places_of_graphviz_are_read(monkeypatch):
+    class Done:
+        stdout = (
+            "graph 1 3 2\nnode n0 1 1.5 1 0.5 a\nnode n1 1 0.25 1 0.5 b\nedge n0 n1 4 1 1.2 1 1 1 0.8 1 0.6\nstop\n"
+        )
+
+    monkeypatch.setattr(layout.subprocess, "run", lambda *_, **__: Done)
+    places, routes = layout._by_graphviz({"a": (72.0, 36.0), "b": (72.0, 36.0)}, [("a", "b")])
+    assert places["a"] == (36.0, 18.0, 72.0, 36.0)
+    assert places["b"].y == 108.0
+    assert list(routes) == [("a", "b")]
+
+
+def test_the_picture_is_xml_that_names_every_item():
+    drawing = GraphDrawing(step())
+    root = ET.fromstring(drawing.svg())
+    titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == len(drawing.whole.items)
+    assert any("tanh" in title and "saved 32 B" in title and "test_drawing.py" in title for title in titles)
+    assert root.attrib["role"] == "img"
+    assert drawing._repr_html_() == drawing.svg()
+    assert "http" not in drawing.html().replace("http://www.w3.org/2000/svg", "")  # it needs no network
+
+
+def test_every_format_is_written(tmp_path):
+    drawing = static.trace(rnn, np.ones((3, 3)), np.ones((5, 3))).draw()
+    for name in ("a.svg", "a.html", "a.dot", "a.mmd", "a.json", "a.model-explorer.json", "a.png", "a.pdf"):
+        assert drawing.save(tmp_path / name).stat().st_size > 200
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    assert json.loads((tmp_path / "a.json").read_text())["title"] == "rnn"
+    (graph,) = json.loads((tmp_path / "a.model-explorer.json").read_text())["graphs"]
+    inside = [node for node in graph["nodes"] if node["namespace"] == "body of scan %3"]
+    assert "tanh" in [node["label"] for node in inside]
+    ids = {node["id"] for node in graph["nodes"]}
+    assert all(edge["sourceNodeId"] in ids for node in graph["nodes"] for edge in node["incomingEdges"])
+    dot = (tmp_path / "a.dot").read_text()
+    assert dot.count("{") == dot.count("}") == 2
+    assert "subgraph b0" in (tmp_path / "a.mmd").read_text()
+    with pytest.raises(ValueError, match=r"a drawing is not written as \.txt; use \.svg, "):
+        drawing.save(tmp_path / "a.txt")
+
+
+def test_a_difference_tells_what_was_added_and_removed():
+    before, after = (of_graph(static.trace(f, X)) for f in (lambda x: g.sum(g.tanh(x)), lambda x: g.sum(g.sin(x))))
+    kinds = {(item.label, item.kind) for item in difference(before, after).items}
+    assert kinds == {("x", "input"), ("sin", "added"), ("sum", "added"), ("tanh", "removed"), ("sum", "removed")}
+    same = difference(before, before)
+    assert {item.kind for item in same.items} == {"input", "forward"}
+    assert len(same.items) == len(before.items)
+
+
+def test_a_tape_shows_what_each_node_saves(tmp_path):
+    w = dynamic.tensor(W, requires_grad=True)
+    tape = dynamic.tape_of(loss(w, X))
+    drawing = tape.draw(tmp_path / "tape.svg")
+    assert (tmp_path / "tape.svg").read_text(encoding="utf-8") == drawing.svg() == tape._repr_html_()
+    labels = {item.label: item for item in drawing.whole.items}
+    assert labels["tanh"].saved == 32
+    assert labels["leaf"].kind == "input"
+    assert [item.label for item in drawing.whole.items if item.is_result] == ["mean"]
+
+
+def test_an_executable_shows_its_graph_its_memory_and_its_passes():
+    exe = static.compile(static.value_and_grad(loss), W, X)
+    assert exe._repr_html_() == exe.graph.draw().svg()
+    found = exe.draw_memory()
+    assert found.peak == exe.plan.peak
+    assert all(one.offset + one.size <= found.peak and one.lower < one.upper for one in found.buffers)
+    assert "32 B at 0" in found.svg()
+    assert "<td>remove_dead_code</td>" in exe.report()._repr_html_()
+
+
+def test_a_map_of_memory_places_a_buffer_by_its_life_and_offset(tmp_path):
+    found = MemoryMap("m", [MappedBuffer("tanh f32[4]", 0, 2, 512, 512), MappedBuffer("sum f32[]", 1, 4, 512, 0)], 1024)
+    ET.fromstring(found.svg())
+    assert "tanh f32[4]: 512 B at 512, steps 0 to 1" in found.svg()
+    assert found.save(tmp_path / "m.html").read_text().startswith("<!doctype html>")
+    assert repr(found) == "MemoryMap(m: 2 buffers, 1,024 bytes)"
+    with pytest.raises(ValueError, match=r"not written as \.png; use \.svg or \.html"):
+        found.save(tmp_path / "m.png")
