@@ -38,7 +38,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Place:
+class CostPlace:
     """What both engines cost at a place of the map, from the first call on, and the ratio static / dynamic."""
 
     at: MapPlace
@@ -61,14 +61,14 @@ def times(records: Records) -> list[Point]:
     ]
 
 
-def places(records: Records) -> list[Place]:
+def places(records: Records) -> list[CostPlace]:
     """What both engines cost at each place of the map that was timed."""
     processes = sorted(of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
     cells = [(place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _grouped(rows).items()]
     ratios = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
     return [
-        Place(place, course(cell, DYNAMIC), course(cell, STATIC), ratio.inverse)
+        CostPlace(place, course(cell, DYNAMIC), course(cell, STATIC), ratio.inverse)
         for place, cell, ratio in ratios
         if ratio is not None
     ]

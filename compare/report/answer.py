@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Verdict
-from compare.claims.crossover import Place
+from compare.claims.crossover import CostPlace
 from compare.records.record import Cell, grouped
 from compare.report import direction, model, sparkline, text, verdicts
 from compare.report.page import Block, Calculator, ClaimRow, Claims, Picture, Section, Table, section
@@ -37,7 +37,7 @@ def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Pictu
     return Section("The answer", blocks, NAME)
 
 
-def advice(places: Sequence[Place]) -> Iterator[str]:
+def advice(places: Sequence[CostPlace]) -> Iterator[str]:
     """When to compile, by the crossover map: sentences for what it shows, and none for what it does not."""
     reach = _reach(places)
     if reach is None:
@@ -53,7 +53,7 @@ def advice(places: Sequence[Place]) -> Iterator[str]:
     yield from _beyond([place for place in places if place.at.elements > reach])
 
 
-def _reach(places: Sequence[Place]) -> int | None:
+def _reach(places: Sequence[CostPlace]) -> int | None:
     """The largest tensor up to which static is shown to be faster at every place of the map; None where at none."""
     reach = None
     for size in sorted({place.at.elements for place in places}):
@@ -63,11 +63,11 @@ def _reach(places: Sequence[Place]) -> int | None:
     return reach
 
 
-def _leads(place: Place) -> bool:
+def _leads(place: CostPlace) -> bool:
     return place.steady.side(SMALLEST_EFFECT) == "below"
 
 
-def _beyond(places: Sequence[Place]) -> Iterator[str]:
+def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
         kinds = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
@@ -75,7 +75,7 @@ def _beyond(places: Sequence[Place]) -> Iterator[str]:
         yield f"With larger tensors the op decides: at {largest:,} floats static takes {text.listed(said)}."
 
 
-def _spread(places: Sequence[Place]) -> tuple[str, str, str]:
+def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:
     """The least, the mean and the largest of static ÷ dynamic."""
     found = [place.steady.estimate for place in places]
     low, mean, high = (float(f"{value:.2g}") for value in (min(found), geometric_mean(found), max(found)))
@@ -129,7 +129,7 @@ def calculator(summary: Summary) -> Section | None:
     )
 
 
-def _coefficients(models: Sequence[model.Model]) -> Table:
+def _coefficients(models: Sequence[model.CostModel]) -> Table:
     rows = tuple(
         (one.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
         for one in models

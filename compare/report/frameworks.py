@@ -38,6 +38,7 @@ def section(found: Sequence[Outside]) -> Section | None:
         _cells(found),
         *(_verdicts(one) for one in found if one.agreements),
         Bullets(notes, "How they were measured"),
+        name="frameworks",
     )
 
 

@@ -12,12 +12,12 @@ from compare.report.page import (
     Claims,
     Code,
     Inline,
-    Mark,
     Page,
     Picture,
     Section,
     Table,
     Terms,
+    VerdictMark,
 )
 from compare.report.terminal import plain
 
@@ -66,7 +66,7 @@ def _(block: Inline, _level: int) -> Iterator[str]:
 
 
 @_printed.register
-def _(block: Mark, _level: int) -> Iterator[str]:
+def _(block: VerdictMark, _level: int) -> Iterator[str]:
     yield f"**{block.icon} {_text(block.word)}** {_text(f'{block.effect} {block.of}')}".strip()
 
 

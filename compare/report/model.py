@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.claims.crossover import Place
+from compare.claims.crossover import CostPlace
 
 FORMULA = "seconds of a step = a + ops × (b + c × floats an op); seconds of a compilation = d + e × ops"
 
 
 @dataclass(frozen=True)
-class Model:
+class CostModel:
     """One kind of op: the coefficients a, b, c of both engines, d and e of a compilation, and how far off they are.
 
     An error is that of static ÷ dynamic, as a factor: 1.2 means 20% too much or too little.
@@ -29,18 +29,18 @@ class Model:
     worst: float
 
 
-def fitted(places: Sequence[Place]) -> list[Model]:
+def fitted(places: Sequence[CostPlace]) -> list[CostModel]:
     """A model for each kind of op that has more places than a line has coefficients."""
     kinds = dict.fromkeys(place.at.ops for place in places)
     groups = ([place for place in places if place.at.ops == ops] for ops in kinds)
     return [_fit(group) for group in groups if len(group) > len(_terms(group)[0])]
 
 
-def _terms(places: Sequence[Place]) -> NDArray[np.float64]:
+def _terms(places: Sequence[CostPlace]) -> NDArray[np.float64]:
     return np.array([[1.0, place.at.depth, place.at.depth * place.at.elements] for place in places])
 
 
-def _fit(places: Sequence[Place]) -> Model:
+def _fit(places: Sequence[CostPlace]) -> CostModel:
     terms = _terms(places)
     dynamic = _line(terms, [place.dynamic.steady for place in places])
     static = _line(terms, [place.static.steady for place in places])
@@ -51,7 +51,7 @@ def _fit(places: Sequence[Place]) -> Model:
         for one, known in zip(ratios, (p.static.steady / p.dynamic.steady for p in places), strict=True)
     ]
     worst = float(max(errors))
-    return Model(
+    return CostModel(
         places[0].at.ops, _plain(dynamic), _plain(static), _plain(build), float(statistics.median(errors)), worst
     )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compare.report.model import Model
+    from compare.report.model import CostModel
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Mark:
+class VerdictMark:
     """A verdict as a sign, a word and a colour, with the effect that it rests on."""
 
     icon: str
@@ -96,7 +96,7 @@ class ClaimRow:
     id: str
     title: str
     anchor: str
-    mark: Mark
+    mark: VerdictMark
     why: str
     svg: str
     words: str
@@ -113,7 +113,7 @@ class Claims:
 class Calculator:
     """A form that a small script of the page answers; where no script runs, it is not shown."""
 
-    models: tuple[Model, ...]
+    models: tuple[CostModel, ...]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Section:
         return self.name or re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-Block = str | Table | Picture | Inline | Bullets | Terms | Code | Mark | Claims | Calculator | Section
+Block = str | Table | Picture | Inline | Bullets | Terms | Code | VerdictMark | Claims | Calculator | Section
 """What a section holds; a str is a paragraph."""
 
 

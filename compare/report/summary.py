@@ -41,7 +41,7 @@ class Summary:
     courses: dict[tuple[Cell, str], Course]
     streams: dict[tuple[Cell, str], list[Call]]
     strategies: tuple[Evidence, ...]
-    places: tuple[crossover.Place, ...]
+    places: tuple[crossover.CostPlace, ...]
     times: tuple[crossover.Point, ...]
     sizes: tuple[crossover.Point, ...]
 

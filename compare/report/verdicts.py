@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
 from compare.report import direction, text
-from compare.report.page import Block, Bullets, Mark, Picture, Section, Table, Terms
+from compare.report.page import Block, Bullets, Picture, Section, Table, Terms, VerdictMark
 from compare.stats import Interval
 
 # A word and a shape for each verdict, so that colour is never the only cue.
@@ -66,11 +66,11 @@ def anchor(id: str) -> str:
     return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in id).lower()
 
 
-def mark(judged: Verdict) -> Mark:
+def mark(judged: Verdict) -> VerdictMark:
     """The verdict as a sign and a word, with its effect."""
     finding = direction.shown(judged.finding)
     icon, tone = _MARKS[finding.verdict]
-    return Mark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
+    return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
 
 def marked(judged: Verdict) -> str:

@@ -13,7 +13,7 @@ from compare import report
 from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
 from compare.instruments.parity import figure as two_graphs
 from compare.instruments.time import figure as steady
-from compare.report.page import Bullets, Code, Inline, Mark, Section, Table, Terms
+from compare.report.page import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
 from compare.report.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError
@@ -328,7 +328,7 @@ def test_a_section_of_ones_own_stands_after_the_answer_and_holds_all_kinds_of_bl
     inner = Section("Inside <it>", ("words & more",))
     blocks = ("first", Table(("a", "b"), (("1", "<2>"),), "lr", "Titled"), Bullets(("one", "two"), "Listed"),
               Terms((("name", "said"),)), Code(("a < b",)), Inline("<svg><circle r='2'/></svg>", "a circle"),
-              Mark("\u2713", "supported", "yes", "2x", "of what"), inner)  # fmt: skip
+              VerdictMark("\u2713", "supported", "yes", "2x", "of what"), inner)  # fmt: skip
     report.write(tmp_path, typed([run_line()]), [], sections=[Section("My function", blocks)])
     html, markdown = (tmp_path / "report.html").read_text(), (tmp_path / "report.md").read_text()
     words = "".join(Page(html).words)

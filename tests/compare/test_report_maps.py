@@ -79,7 +79,9 @@ def test_a_model_finds_the_line_that_its_places_were_made_from():
         dynamic, static = (Course(0, (1e-6,), a + depth * (b + c * elements)) for a, b, c in lines)
         ratio = static.steady / dynamic.steady
         built = Course(1e-3 + 2e-4 * depth, static.head, static.steady)
-        return crossover_claim.Place(MapPlace("add", depth, elements), dynamic, built, Interval(ratio, ratio, ratio))
+        return crossover_claim.CostPlace(
+            MapPlace("add", depth, elements), dynamic, built, Interval(ratio, ratio, ratio)
+        )
 
     (found,) = model.fitted([place(depth, elements) for depth in (1, 8, 64) for elements in (16, 2048)])
     assert found.dynamic == pytest.approx(lines[0])

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from compare.claims.crossover import Place
+from compare.claims.crossover import CostPlace
 from compare.report import text
 from compare.report.page import Table
 from compare.report.plots import Drawing, style
@@ -59,7 +59,7 @@ def _some(sizes: Sequence[int]) -> list[int]:
     return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
 
 
-def _panel(axes: Axes, places: dict[int, Place], sizes: Sequence[int]) -> None:
+def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> None:
     runs = np.geomspace(1, 10**_LONGEST, 200)
     for size, place in places.items():
         colour, marker = _SIZES[sizes.index(size)]
@@ -79,7 +79,7 @@ def _panel(axes: Axes, places: dict[int, Place], sizes: Sequence[int]) -> None:
     axes.annotate("stay dynamic", (0.02, 0.03), xycoords="axes fraction", va="bottom", fontsize=8.5)
 
 
-def saved(place: Place, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
+def saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
     """The share of dynamic's time that static saves in so many runs, one compilation a shape."""
     static, dynamic = place.static, place.dynamic
     spent = shapes * (static.build + static.head[0] - static.steady) + runs * static.steady
@@ -100,7 +100,7 @@ def _key(sizes: Sequence[int]) -> list[Line2D]:
     return [line for pair in zip(of_sizes, of_shapes, strict=False) for line in pair]
 
 
-def pays(place: Place, shapes: int) -> str:
+def pays(place: CostPlace, shapes: int) -> str:
     """After how many runs that many shapes are paid for; `never` where static is no faster."""
     gain = place.dynamic.steady - place.static.steady
     late = shapes * (place.static.build + place.static.head[0] - place.static.steady)
@@ -108,7 +108,7 @@ def pays(place: Place, shapes: int) -> str:
     return f"{max(1, int(np.ceil(late / gain))):,}" if gain > 0 else "never"
 
 
-def _row(place: Place, shapes: int) -> dict[str, str]:
+def _row(place: CostPlace, shapes: int) -> dict[str, str]:
     return {
         "ops": place.at.ops,
         "floats an op": f"{place.at.elements:,}",
@@ -118,7 +118,7 @@ def _row(place: Place, shapes: int) -> dict[str, str]:
     }
 
 
-def _alt(shown: Sequence[Place]) -> str:
+def _alt(shown: Sequence[CostPlace]) -> str:
     parts = (f"{p.at.ops}, {p.at.elements:,} floats: {pays(p, 1)} runs for one shape" for p in shown)
     return (
         "Share of dynamic's time that static saves, against the runs of a step. It pays after: "
