@@ -13,7 +13,7 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help report test test-native test-slow lint format bench docs clean
+.PHONY: help report test test-native test-browser test-slow lint format bench docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -27,6 +27,9 @@ test: $(VENV)/installed-test  ## run the tests that take a moment, which is near
 
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
 	$(SUITE) tests/static/native tests/compare/test_ladder.py
+
+test-browser: $(VENV)/installed-browser  ## drive a Chromium over the page of a small run
+	$(SUITE) -m browser tests/browser
 
 test-slow: $(VENV)/installed-test  ## run the others, and those of the tape once more with the tape in Python
 	$(SUITE) -m slow
@@ -61,7 +64,8 @@ $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
 $(VENV)/installed-native: EXTRAS := [test,native]
 $(VENV)/installed-docs: EXTRAS := [docs]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed-browser: EXTRAS := [test,browser]
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

@@ -35,14 +35,14 @@ def control(records: Records) -> str:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
     cell = found[-1]
     arm = cell.least(steady)
-    ratio = cell.ratio(DYNAMIC, arm, steady) if arm else None
+    ratio = cell.ratio(arm, DYNAMIC, steady) if arm else None
     if arm is None or ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
     vary = _variation(cell, arm)
     blocks = f"; its blocks vary by {vary:.1%}" if vary is not None else ""
     warning = f", more than {NOISY:.0%}: trust no small difference" if (vary or 0.0) > NOISY else ""
-    return f"Control {cell.name}: dynamic ÷ static is {ratio.estimate:.3f} {spread}{blocks}{warning}."
+    return f"Control {cell.name}: static ÷ dynamic is {ratio.estimate:.3f} {spread}{blocks}{warning}."
 
 
 def _variation(cell: Evidence, arm: str) -> float | None:

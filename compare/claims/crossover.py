@@ -8,7 +8,7 @@ from math import ceil
 from typing import NamedTuple, TypeVar
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.break_even import break_even, course
+from compare.claims.break_even import Course, break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, steady
 from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
 from compare.records.record import Records, grouped, of
@@ -37,16 +37,40 @@ class Point:
     pays_after: int | None = None
 
 
+@dataclass(frozen=True)
+class CostPlace:
+    """What both engines cost at a place of the map, from the first call on, and the ratio static / dynamic."""
+
+    at: MapPlace
+    dynamic: Course
+    static: Course
+    steady: Interval
+
+    @property
+    def pays_after(self) -> int | None:
+        """The runs after which static's later start is earned back; None where it is not shown to be faster."""
+        runs = break_even(self.static, self.dynamic, self.steady).runs
+        return None if runs is None else ceil(runs)
+
+
 def times(records: Records) -> list[Point]:
     """Seconds a step, dynamic / static in steady state; no verdict rests on them, so nothing widens their intervals."""
+    return [
+        Point(place.at, place.steady.inverse.estimate, place.steady.inverse, place.pays_after)
+        for place in places(records)
+    ]
+
+
+def places(records: Records) -> list[CostPlace]:
+    """What both engines cost at each place of the map that was timed."""
     processes = sorted(of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
     cells = [(place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _grouped(rows).items()]
-    points = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
+    ratios = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
     return [
-        Point(place, interval.estimate, interval, _pays_after(cell, interval))
-        for place, cell, interval in points
-        if interval is not None
+        CostPlace(place, course(cell, DYNAMIC), course(cell, STATIC), ratio.inverse)
+        for place, cell, ratio in ratios
+        if ratio is not None
     ]
 
 
@@ -67,8 +91,8 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
         low, high = min(group, key=_ratio), max(group, key=_ratio)
         yield (
             f"crossover map, {ops}: dynamic is slower than static in {sides.count('above')} of "
-            f"{text.counted(len(group), 'cell')}, faster in {sides.count('below')}; dynamic ÷ static goes from "
-            f"{low.ratio:.3g}× ({_where(low)}) to {high.ratio:.3g}× ({_where(high)}); {_line(group)}"
+            f"{text.counted(len(group), 'cell')}, faster in {sides.count('below')}; static ÷ dynamic goes from "
+            f"{1 / high.ratio:.3g}× ({_where(high)}) to {1 / low.ratio:.3g}× ({_where(low)}); {_line(group)}"
         )
 
 
@@ -95,12 +119,6 @@ def _line(group: Sequence[Point]) -> str:
         reach = f"up to {max(led):,} floats" if led else "nowhere"
         parts.append(f"at depth {depth:,} {'at every size' if largest in led else reach}")
     return f"static was shown to be faster {', '.join(parts)}"
-
-
-def _pays_after(cell: Evidence, interval: Interval) -> int | None:
-    """The runs after which static's later start is earned back; None where it is not shown to be faster."""
-    runs = break_even(course(cell, STATIC), course(cell, DYNAMIC), interval.inverse).runs
-    return None if runs is None else ceil(runs)
 
 
 def _grouped(rows: Sequence[G]) -> dict[MapPlace, list[G]]:

@@ -20,8 +20,12 @@ def no_jobs(_settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[Cell
 
 @dataclass(frozen=True)
 class Instrument:
-    """What serves several claims: the kinds of its records, its jobs in a run, and the modules of its figures."""
+    """What serves several claims: the kinds of its records, its jobs in a run, and the modules of its figures.
+
+    `claim` is the claim beside which the page shows them; figures of none belong to what all claims rest on.
+    """
 
     kinds: tuple[Kind, ...]
     jobs: Jobs = no_jobs
     figures: tuple[str, ...] = ()
+    claim: str = ""

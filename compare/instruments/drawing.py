@@ -13,7 +13,8 @@ from compare.stats import Interval
 
 def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
     """A row for each label, the first on top."""
-    axes.set_yticks(range(len(labels)), [style.clean(label, 60) for label in labels], **look)
+    room = {} if style.columns(2) > 1 else {"fontsize": 7.5}
+    axes.set_yticks(range(len(labels)), [style.clean(label, 38 if room else 60) for label in labels], **(look | room))
     axes.set_ylim(len(labels) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")

@@ -10,34 +10,32 @@ if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.frameworks.outside.agreement import Outside
     from compare.records.record import Records
+    from compare.report.page import Section
 
 __all__ = ["write"]
 
 
-def write(directory: Path, records: Records, judged: Iterable[Verdict], outside: Sequence[Outside] = ()) -> list[Path]:
+def write(
+    directory: Path,
+    records: Records,
+    judged: Iterable[Verdict],
+    outside: Sequence[Outside] = (),
+    answer: Section | None = None,
+    sections: Sequence[Section] = (),
+) -> list[Path]:
     """Write report.html, report.md and plots/ into a run directory; the files written, the page first.
 
-    `outside` is what the run says of frameworks, and `records` are those of our engines.
-
-    What a run did not measure is said in the report.
+    `outside` is what the run says of frameworks, and `records` are those of our engines. `answer` takes the place of
+    the section that opens the page, and `sections` follow it. What a run did not measure is listed under the limits.
     """
-    from compare.claims import conditions
     from compare.records.files import write_atomic
-    from compare.report import frameworks, html, markdown, plots, summary, verdicts
-    from compare.report.assemble import assemble
+    from compare.report import assemble, html, markdown, plots, summary
 
     found = summary.summarise(records)
-    pictures, files = plots.draw(found, directory / "plots")
-    page = assemble(
-        directory.resolve().name,
-        found,
-        list(map(verdicts.printed, judged)),
-        pictures,
-        " ".join(conditions.sentences(records)),
-        frameworks.section(outside),
-    )
+    drawn = plots.draw(found, directory / "plots")
+    page = assemble.page(directory.resolve().name, found, tuple(judged), drawn, outside, answer, sections)
     return [
         write_atomic(directory / "report.html", html.render(page).encode()),
         write_atomic(directory / "report.md", markdown.render(page).encode()),
-        *files,
+        *drawn.files,
     ]

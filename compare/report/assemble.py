@@ -1,26 +1,33 @@
 """From the records of a run to everything its report says."""
 
+from __future__ import annotations
+
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from compare.claims import regimes
+from compare.claims import conditions
 from compare.claims.c2_gradients.schema import Gradients
 from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
-from compare.records.record import Cell, OfArms, Records, of
+from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
-from compare.report import text, verdicts
-from compare.report.page import Frameworks, Page, PageVerdict, Picture, Table
-from compare.report.summary import Ratio, Summary
+from compare.report import answer as first
+from compare.report import frameworks, text, verdicts
+from compare.report.page import Block, Bullets, Code, Page, Section, Table, section
+from compare.report.summary import Summary
 from compare.run.settings import OWN
 
+if TYPE_CHECKING:
+    from compare.claims.base import Verdict
+    from compare.frameworks.outside.agreement import Outside
+    from compare.report.plots import Drawn
+
 _TITLE = "graphduel: static against dynamic computation graphs"
-_WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "not told apart"}
+_AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
 _GENERAL_LIMITS = (
     "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
     "Both engines share one op library in Python: this compares graph modes and does not rank frameworks.",
@@ -29,31 +36,38 @@ _GENERAL_LIMITS = (
 )
 
 
-def assemble(
+def page(
     name: str,
     summary: Summary,
-    found: Sequence[PageVerdict],
-    pictures: Sequence[Picture],
-    conditions: str,
-    frameworks: Frameworks | None = None,
+    judged: Sequence[Verdict],
+    drawn: Drawn,
+    outside: Sequence[Outside] = (),
+    answer: Section | None = None,
+    sections: Sequence[Section] = (),
 ) -> Page:
-    """The page of the run directory `name`; `conditions` says under which it was measured."""
+    """The page of the run directory `name`, in reading order; `answer` and `sections` as for `report.write`."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
-    return Page(
-        title=_TITLE,
-        subtitle=f"{_subtitle(name, run)} {conditions}",
-        headline=(verdicts.headline(found), _speed(summary.ratios, regimes.places(records))),
-        verdicts=tuple(found),
-        pictures=tuple(pictures),
-        frameworks=frameworks,
-        parity_notes=_parity_notes(records),
-        parity=_parity_table(of(records, Parity)),
-        environment=_environment(run),
-        commands=_commands(name, run),
-        limits=_limits(records),
-        failures=_failures(of(records, Failure)),
+    settled = [verdict for verdict in judged if verdicts.measured(verdict)]
+    shown = {verdict.claim.id for verdict in settled}
+    beside = {*shown, first.NAME, ""}
+    bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
+    found = (
+        answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
+        *sections,
+        *(verdicts.section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
+        frameworks.section(outside),
+        section("More figures", *bare),
+        first.calculator(summary),
+        section(
+            "Parity gate", *_parity_notes(records), *drawn.pictures.get("", ()), _parity_table(of(records, Parity))
+        ),
+        section("Environment", _environment(run) or "The results hold no record of the environment."),
+        section("How to reproduce", _AGAIN, Code(_commands(name, run))),
+        section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
     )
+    subtitle = " ".join((_subtitle(name, run), *conditions.sentences(records)))
+    return Page(_TITLE, subtitle, tuple(filter(None, found)))
 
 
 def _subtitle(name: str, run: Run | None) -> str:
@@ -61,24 +75,6 @@ def _subtitle(name: str, run: Run | None) -> str:
         return f"Run {name}; the results hold no record of its settings."
     preset, seed = run.settings.get("preset", "unknown"), run.settings.get("seed", "unknown")
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
-
-
-def _speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
-    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
-    best: dict[Cell, Ratio] = {}
-    for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
-        best.setdefault(ratio.cell, ratio)
-    if not best:
-        return "No steady-state time of dynamic and of a static arm can be compared in this run."
-    large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
-    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
-    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
-    return f"Once warm, the best static arm against dynamic, {of_large}{of_all}."
-
-
-def _won(ratios: Iterable[Ratio]) -> str:
-    found = Counter(ratio.words for ratio in ratios)
-    return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
 
 
 def _parity_notes(records: Records) -> tuple[str, ...]:
@@ -109,7 +105,7 @@ def _parity_table(parity: Sequence[Parity]) -> Table | None:
         for record in parity
         for arm, row in record.arms.items()
     )
-    return Table.of("llllrrrll", rows)
+    return Table.of("llllrrrll", rows, "Every arm against the reference")
 
 
 def _error(value: float | None) -> str:
@@ -165,7 +161,7 @@ def _quoted(word: Any) -> str:
     return shlex.quote(str(word))
 
 
-def _limits(records: Records) -> tuple[str, ...]:
+def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
     runs, failed = of(records, Run), len(of(records, Failure))
     only = next((run.settings["only"] for run in runs if run.settings.get("only")), None)
     own = (
@@ -173,7 +169,11 @@ def _limits(records: Records) -> tuple[str, ...]:
         (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
-    return (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
+    limits = (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
+    open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
+    unjudged = (f"{one.claim.id} {one.claim.title}: {'; '.join(one.reasons)}" for one in open_)
+    absent = (*unjudged, *missing)
+    return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 
 
 def _left_out(records: Records) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _left_out(records: Records) -> tuple[str, ...]:
 
 def _failures(failures: Sequence[Failure]) -> Table | None:
     rows = tuple((_named(failure), failure.error) for failure in failures)
-    return Table(("job", "error"), rows, "ll") if rows else None
+    return Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
 
 
 def _named(failure: Failure) -> str:

@@ -70,5 +70,4 @@ def _words(columns: Sequence[RunColumn], id: str) -> list[str]:
 
 
 def _cell(verdict: Verdict) -> str:
-    printed = verdicts.printed(verdict)
-    return " ".join(filter(None, (printed.icon, printed.word, printed.effect)))
+    return " ".join(filter(None, (verdicts.marked(verdict), verdicts.effect(verdict.finding))))

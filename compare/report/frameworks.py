@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compare.report import text, verdicts
-from compare.report.page import Frameworks, Table
+from compare.report import page, text, verdicts
+from compare.report.page import Bullets, Section, Table
 
 if TYPE_CHECKING:
     from compare.frameworks.outside.agreement import Outside
@@ -25,17 +25,20 @@ QUESTION = (
 _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
 
 
-def section(found: Sequence[Outside]) -> Frameworks | None:
+def section(found: Sequence[Outside]) -> Section | None:
     """The section of the page; None where no framework was measured."""
     if not found:
         return None
-    return Frameworks(
+    notes = (*NOTES.splitlines(), *(one.framework.remark for one in found if one.framework.remark))
+    return page.section(
+        "Other frameworks",
         QUESTION,
-        (*NOTES.splitlines(), *(one.framework.remark for one in found if one.framework.remark)),
         _agreement(found),
-        tuple(_reasons(found)),
+        *(Bullets(reasons, title) for title, reasons in _reasons(found)),
         _cells(found),
-        tuple((f"{one.framework.title} {one.version}", _verdicts(one)) for one in found if one.agreements),
+        *(_verdicts(one) for one in found if one.agreements),
+        Bullets(notes, "How they were measured"),
+        name="frameworks",
     )
 
 
@@ -60,18 +63,18 @@ def _reasons(found: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _cells(found: Sequence[Outside]) -> Table:
     headers = (
-        "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "eager / arm",
+        "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "arm ÷ eager",
         "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
     rows = tuple(_cell(one.framework.title, arm) for one in found for arm in one.arms)
-    return Table(headers, rows, "llllrrrrrrrl")
+    return Table(headers, rows, "llllrrrrrrrl", "What each arm took on each workload")
 
 
 def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
     def seconds(value: float | None) -> str:
         return "" if value is None else text.seconds(value)
 
-    ratio = arm.faster
+    ratio = arm.faster and arm.faster.inverse
     bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
     return (
         framework,
@@ -90,6 +93,9 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
 
 
 def _verdicts(one: Outside) -> Table:
-    printed = list(map(verdicts.printed, one.verdicts))
-    rows = tuple((f"{v.claim} {v.title}", f"{v.icon} {v.word}", v.effect, "; ".join(v.reasons[:3])) for v in printed)
-    return Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")
+    rows = tuple(
+        (f"{v.claim.id} {v.claim.title}", verdicts.marked(v), verdicts.effect(v.finding), "; ".join(v.reasons[:3]))
+        for v in one.verdicts
+    )
+    title = f"Verdicts on {one.framework.title} {one.version}"
+    return Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl", title)

@@ -41,6 +41,7 @@ class Summary:
     courses: dict[tuple[Cell, str], Course]
     streams: dict[tuple[Cell, str], list[Call]]
     strategies: tuple[Evidence, ...]
+    places: tuple[crossover.CostPlace, ...]
     times: tuple[crossover.Point, ...]
     sizes: tuple[crossover.Point, ...]
 
@@ -57,6 +58,7 @@ def summarise(records: Records) -> Summary:
         courses={(cell.cell, arm): course(cell, arm) for cell, arm in timed},
         streams={(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)},
         strategies=tuple(length_table.tables(records)),
+        places=tuple(crossover.places(records)),
         times=tuple(crossover.times(records)),
         sizes=tuple(crossover.sizes(records, held)),
     )

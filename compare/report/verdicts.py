@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
-from compare.report import text
-from compare.report.page import PageVerdict, Table
+from compare.report import direction, text
+from compare.report.page import Block, Bullets, Picture, Section, Table, Terms, VerdictMark
 from compare.stats import Interval
 
 # A word and a shape for each verdict, so that colour is never the only cue.
@@ -29,43 +30,62 @@ _COUNTED = {
 }
 
 
-def headline(verdicts: Sequence[PageVerdict]) -> str:
+def headline(verdicts: Sequence[Verdict]) -> str:
     """One sentence that counts the verdicts."""
     if not verdicts:
         return "No verdict was computed for this run."
-    found = Counter(verdict.word for verdict in verdicts)
-    parts = [f"{found[word]} {_COUNTED.get(word, word)}" for word in (*_MARKS, *sorted(found.keys() - _MARKS.keys()))]
-    return f"Of {len(verdicts)} claims: {text.listed([part for part in parts if not part.startswith('0 ')])}."
+    found = Counter[str](verdict.finding.verdict for verdict in verdicts)
+    parts = [f"{found[word]} {said}" for word, said in _COUNTED.items() if found[word]]
+    return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
-def printed(judged: Verdict) -> PageVerdict:
-    """A verdict as the page shows it."""
-    claim, finding = judged.claim, judged.finding
-    icon, tone = _MARKS[finding.verdict]
+def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
+    """All that a run says about one claim, with the figures that show it."""
+    claim, finding = judged.claim, direction.shown(judged.finding)
     unit = finding.effect.unit if finding.effect else ""
-    return PageVerdict(
-        claim=claim.id,
-        title=claim.title,
-        statement=claim.statement,
-        opposite=claim.opposite,
-        word=finding.verdict,
-        icon=icon,
-        tone=tone,
-        effect=effect(finding),
-        effect_name=finding.effect.name if finding.effect else "",
-        why=finding.reasons[0] if finding.reasons else "",
-        measured=claim.measured,
-        rule=claim.rule,
-        regimes=_regimes(finding.regimes, unit),
-        strongest=tuple(_strongest(finding.regimes, unit)),
-        reasons=judged.reasons,
-        not_tested=claim.not_tested,
-        literature=judged.literature,
+    said = (
+        ("The claim", claim.statement),
+        ("Its opposite", claim.opposite),
+        ("What is measured", claim.measured),
+        ("The rule, fixed before the data", claim.rule),
+        *_strongest(judged.finding, unit),
     )
+    lists = (("Reasons", judged.reasons), ("Not tested", claim.not_tested), ("Literature", judged.literature))
+    blocks: tuple[Block | None, ...] = (
+        mark(judged),
+        Terms(tuple((name, value) for name, value in said if value)),
+        *pictures,
+        _regimes(finding.regimes, unit),
+        *(Bullets(lines, name) for name, lines in lists if lines),
+    )
+    return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
 
 
-def effect(finding: Finding) -> str:
-    """`1.31× [1.28, 1.34]`, in the unit of the effect; empty where nothing was measured."""
+def anchor(id: str) -> str:
+    """The name that links to a claim."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in id).lower()
+
+
+def mark(judged: Verdict) -> VerdictMark:
+    """The verdict as a sign and a word, with its effect."""
+    finding = direction.shown(judged.finding)
+    icon, tone = _MARKS[finding.verdict]
+    return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
+
+
+def marked(judged: Verdict) -> str:
+    """`✓ supported`."""
+    return _marked(judged.finding.verdict)
+
+
+def measured(judged: Verdict) -> bool:
+    """Whether the run holds anything about the claim."""
+    return judged.finding.verdict != "not measured yet"
+
+
+def effect(judged: Finding) -> str:
+    """`0.76× [0.75, 0.78]`, static ÷ dynamic if it is a ratio; empty where nothing was measured."""
+    finding = direction.shown(judged)
     found = finding.effect
     return _measure(found.value, finding.interval, found.unit, finding.verdict) if found else ""
 
@@ -87,16 +107,17 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
 
 def _regimes(regimes: Sequence[Regime], unit: str) -> Table | None:
     rows = tuple((r.name, _marked(r.verdict), _value(r, unit)) for r in regimes)
-    return Table(("regime", "verdict", "value"), rows, "llr") if rows else None
+    return Table(("regime", "verdict", "value"), rows, "llr", "Regimes") if rows else None
 
 
 def _value(regime: Regime, unit: str) -> str:
     return _measure(regime.value, regime.interval, unit, regime.verdict)
 
 
-def _strongest(regimes: Sequence[Regime], unit: str) -> Iterator[tuple[str, str]]:
+def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
     sides = ("Where the claim is strongest", "Where its opposite is strongest")
-    for words, found in zip(sides, strongest(regimes), strict=True):
+    for words, regime in zip(sides, strongest(finding.regimes), strict=True):
+        found = direction.shown(replace(finding, regimes=(regime,))).regimes[0] if regime else None
         parts = (found.name, _value(found, unit)) if found else ()
         yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 

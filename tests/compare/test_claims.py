@@ -224,7 +224,7 @@ def test_the_conditions_of_a_run_are_said_in_words():
         "One worker makes a load of 1: other work was running beside it."
     )
     assert threads == ("Each worker had 1 core and 1 BLAS thread; power from battery, clock governed by powersave.")
-    assert tie.startswith("Control big_matmul (small): dynamic ÷ static is 1.0")
+    assert tie.startswith("Control big_matmul (small): static ÷ dynamic is 1.0")
     assert "; its blocks vary by " in tie
 
 

@@ -1,14 +1,21 @@
 """The figures of the crossover map and of the strategies: what they show, and what they do without data."""
 
+import numpy as np
 import pytest
 from matplotlib import rc_context
 
 from compare import report
+from compare.claims import crossover as crossover_claim
+from compare.claims.break_even import Course
+from compare.claims.crossover import MapPlace
 from compare.errors import ResultsError
+from compare.instruments.crossover import decision
 from compare.instruments.crossover import figure as crossover
 from compare.instruments.lengths import figure as strategies
+from compare.report import answer, model
 from compare.report.plots import style
 from compare.report.summary import summarise
+from compare.stats import Interval
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
 from tests.helpers.records import typed
 
@@ -33,14 +40,55 @@ def styled():
 def test_a_cell_says_its_ratio_and_when_static_pays_back():
     drawing = crossover.draw(summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9), *grid_memory(BYTES)))
     told = texts(drawing.figure)
-    assert {"3×\n51 runs", "1×\ntie", "0.5×\nnever"} <= set(told)
-    assert {"0.25×", "2×", "1×"} <= set(told)  # bytes, too, as dynamic / static
+    assert {"0.333×\n51 runs", "1×\ntie", "2×\nnever"} <= set(told)
+    assert {"4×", "0.5×", "1×"} <= set(told)  # bytes, too, as static ÷ dynamic
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == [
-        "time, matmul: dynamic ÷ static",
-        "bytes, matmul: dynamic ÷ static",
+        "time, matmul: static ÷ dynamic",
+        "bytes, matmul: static ÷ dynamic",
     ]
     assert drawing.table.rows[0][:3] == ("matmul", "1", "16")
-    assert "the extremes are time, matmul, depth 8, 4,096 floats: 0.5×" in drawing.alt
+    assert (
+        "the extremes are time, matmul, depth 8, 16 floats: 0.0833×; time, matmul, depth 8, 4,096 floats: 2×"
+        in drawing.alt
+    )
+
+
+def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
+    records = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9))
+    said = list(answer.advice(records.places))
+    assert said[0].startswith("Compile a step that runs more than 51 times for each shape of its inputs")
+    assert "up to 16 floats: once compiled it takes" in said[0]
+    assert said[1] == "So 10,000 runs of a step pay for up to 196 shapes."
+    assert said[2].startswith("With larger tensors the op decides: at 4,096 floats static takes ")
+    assert list(answer.advice(())) == []
+
+
+def test_the_figure_of_the_answer_is_above_zero_once_static_has_paid_back():
+    place = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9)).places[0]
+    runs = np.array([1.0, 50.0, 51.0, 1e6])
+    share = decision.saved(place, runs, 1)
+    assert (share > 0).tolist() == [False, place.pays_after <= 50, True, True]
+    assert decision.pays(place, 1) == str(place.pays_after)
+    assert share[-1] == pytest.approx(1 - place.steady.estimate, abs=1e-3)
+
+
+def test_a_model_finds_the_line_that_its_places_were_made_from():
+    lines = ((8e-6, 1e-6, 1e-9), (2e-6, 3e-7, 5e-10))
+
+    def place(depth, elements):
+        dynamic, static = (Course(0, (1e-6,), a + depth * (b + c * elements)) for a, b, c in lines)
+        ratio = static.steady / dynamic.steady
+        built = Course(1e-3 + 2e-4 * depth, static.head, static.steady)
+        return crossover_claim.CostPlace(
+            MapPlace("add", depth, elements), dynamic, built, Interval(ratio, ratio, ratio)
+        )
+
+    (found,) = model.fitted([place(depth, elements) for depth in (1, 8, 64) for elements in (16, 2048)])
+    assert found.dynamic == pytest.approx(lines[0])
+    assert found.static == pytest.approx(lines[1])
+    assert found.build == pytest.approx((1e-3, 2e-4))
+    assert found.error == pytest.approx(1.0)
+    assert model.fitted([place(1, 16)]) == []
 
 
 def test_the_line_runs_where_static_stops_leading():

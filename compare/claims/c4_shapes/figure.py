@@ -1,5 +1,7 @@
 """Time of each call of the first epoch against the length of its input."""
 
+from itertools import zip_longest
+from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -29,13 +31,15 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
     arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
-    figure = style.figure(0.9 + 2.5 * len(cells), width=max(5.0, 2.5 * len(arms)))
-    panels = figure.subplots(len(cells), len(arms), sharex="row", sharey="row", squeeze=False)
-    for row, cell in zip(panels, cells, strict=True):
-        _row(row, cell, arms, summary)
+    columns = len(arms) if style.columns(2) > 1 else min(2, len(arms))
+    high = len(cells) * ceil(len(arms) / columns)
+    figure = style.figure(0.9 + 2.5 * high, wide=max(5.0, 2.5 * len(arms)))
+    panels = figure.subplots(high, columns, sharex="row", sharey="row", squeeze=False)
+    for row, cell in zip(panels.reshape(len(cells), -1), cells, strict=True):
+        _row(list(row), cell, arms, summary)
     figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
     figure.supylabel("time of one call (log scale)", fontsize=9.5)
-    figure.legend(handles=_key(), loc="outside upper center", ncols=3)
+    figure.legend(handles=_key(), loc="outside upper center", ncols=style.columns(3))
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 
@@ -44,7 +48,10 @@ def _varies(calls: list[Call]) -> bool:
 
 
 def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:
-    for axes, arm in zip(row, arms, strict=True):
+    for axes, arm in zip_longest(row, arms):
+        if arm is None:
+            axes.set_axis_off()
+            continue
         axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
         if calls := summary.streams.get((cell, arm)):
             _panel(axes, calls, summary.courses[cell, arm].steady, style.colour(arm))

@@ -139,9 +139,20 @@ def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) ->
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
-    if best:
-        found = [f"{cost.value:.3g}× in {cost.name}" for cost in best if cost.value is not None]
-        yield f"time of the best static arm ÷ time of dynamic: {'; '.join(found) or 'not known'}"
+    """In one sentence how the fastest static arm compares in each phase; then the cells one by one."""
+    found = [cost for cost in best if cost.value is not None]
+    ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
+    if found:
+        yield f"the fastest static arm takes {' and '.join(filter(None, ranges))} of dynamic's time"
+        yield f"the same by cell: {'; '.join(f'{cost.value:.3g}× in {cost.name}' for cost in found)}"
+
+
+def _range(phase: str, costs: list[Regime]) -> str:
+    """`in the first epoch 1.3× to 3.4×`; empty without costs."""
+    ends = dict.fromkeys(f"{cost.value:.2g}×" for cost in sorted(costs, key=lambda cost: cost.value or 0.0))
+    shown = list(ends)
+    where = f"in the {phase}" if phase == "first epoch" else f"in {phase}"
+    return f"{where} {' to '.join(dict.fromkeys((shown[0], shown[-1])))}" if shown else ""
 
 
 def _lengths(cell: Evidence) -> int:

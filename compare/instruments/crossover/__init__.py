@@ -26,4 +26,5 @@ CROSSOVER = Instrument(
     ),
     jobs,
     ("compare.instruments.crossover.figure",),
+    "C6",
 )

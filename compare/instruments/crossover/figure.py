@@ -22,16 +22,16 @@ from compare.report.summary import Summary
 _TITLE = "Crossover: tensor size and depth"
 _CAPTION = (
     "A training step of a chain of equal ops, so many in a row (up) over so many floats (right). The number is "
-    "dynamic's cost divided by static's: orange above 1×, where static costs less, purple below, where dynamic does; "
+    "static's cost divided by dynamic's: orange below 1×, where static costs less, purple above, where dynamic does; "
     "the scale is logarithmic and pale is a tie. In the maps of time a heavy line runs where static is no longer shown "
     f"to be faster by {SMALLEST_EFFECT:.0%}, and the second line of a cell says after how many runs static has earned "
-    "back its build: 'tie' and 'cannot tell' where its 95% interval says so, "
+    "back its build: 'tie' and 'unclear' where its 95% interval says so, "
     "'never' where it is slower. Bytes are exact counts: what is held for one step, structure and plan included."
 )
-_COLOURS = colormaps["PuOr_r"]  # distinct to readers with any colour vision; the middle is white
+_COLOURS = colormaps["PuOr"]  # distinct to readers with any colour vision; the middle is white
 _REACH = 3.0  # powers of two at which the colours end
 _DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
-_WORDS = {"tie": "tie", "unclear": "cannot tell", "below": "never"}
+_WORDS = {"tie": "tie", "unclear": "unclear", "below": "never"}
 
 
 def draw(summary: Summary) -> Drawing:
@@ -41,13 +41,13 @@ def draw(summary: Summary) -> Drawing:
         return Drawing("crossover", _TITLE, "This run has no crossover map; a run of the whole suite measures one.")
     kinds = list(dict.fromkeys(point.place.ops for _, points in rows for point in points))
     depths = {point.place.depth for _, points in rows for point in points}
-    figure = style.figure(1.2 + len(rows) * (0.9 + 0.46 * len(depths)))
-    panels = figure.subplots(len(rows), len(kinds), squeeze=False)
-    for (name, points), panel_row in zip(rows, panels, strict=True):
-        for ops, axes in zip(kinds, panel_row, strict=True):
-            group = [point for point in points if point.place.ops == ops]
-            axes.set_title(f"{name}, {style.clean(ops)}: dynamic ÷ static")
-            _panel(axes, group)
+    columns = style.columns(len(kinds))
+    high = len(rows) * len(kinds) // columns
+    figure = style.figure(1.2 + high * (0.9 + 0.46 * len(depths)))
+    panels = figure.subplots(high, columns, squeeze=False)
+    for ((name, points), ops), axes in zip(product(rows, kinds), panels.flat, strict=True):
+        axes.set_title(f"{name}, {style.clean(ops)}: static ÷ dynamic")
+        _panel(axes, [point for point in points if point.place.ops == ops])
     figure.supxlabel("floats in the tensor", fontsize=9.5)
     figure.supylabel("ops in a row", fontsize=9.5)
     _scale(figure, panels)
@@ -76,13 +76,13 @@ def _cell(axes: Axes, column: int, row: int, point: Point) -> None:
     colour = _COLOURS((max(-_REACH, min(_REACH, shade)) + _REACH) / (2 * _REACH))
     axes.fill([column - 0.5, column + 0.5, column + 0.5, column - 0.5], [row - 0.5] * 2 + [row + 0.5] * 2, color=colour)
     words = "\n".join(filter(None, (text.ratio(_shown(point)), _second(point))))
-    ink = "white" if abs(shade) > _DARK else style.INK
+    ink = style.ON_DARK if abs(shade) > _DARK else style.ON_PALE
     axes.text(column, row, words, ha="center", va="center", fontsize=7.5, color=ink)
 
 
 def _shown(point: Point) -> float:
-    """Dynamic / static: times are so already, bytes are the other way round."""
-    return point.ratio if point.interval else 1 / point.ratio
+    """Static ÷ dynamic: bytes are so already, times are the other way round."""
+    return 1 / point.ratio if point.interval else point.ratio
 
 
 def _second(point: Point) -> str:
@@ -111,7 +111,7 @@ def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:
 def _scale(figure: Any, panels: Any) -> None:
     bar = figure.colorbar(ScalarMappable(Normalize(-_REACH, _REACH), _COLOURS), ax=panels, shrink=0.8, pad=0.02)
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda power, _: text.ratio(2.0**power)))
-    bar.ax.set_title("dynamic ÷\nstatic", fontsize=8.5, fontweight="normal", loc="left")
+    bar.ax.set_title("static ÷\ndynamic", fontsize=8.5, fontweight="normal", loc="left")
     bar.outline.set_visible(False)
 
 
@@ -121,7 +121,7 @@ def _alt(rows: Sequence[tuple[str, Sequence[Point]]]) -> str:
         for name, points in rows
         for p in (min(points, key=_shown), max(points, key=_shown))
     ]
-    return "Cost of dynamic divided by that of static; the extremes are " + "; ".join(parts) + "."
+    return "Cost of static divided by that of dynamic; the extremes are " + "; ".join(parts) + "."
 
 
 def _table(summary: Summary) -> Table | None:
@@ -132,13 +132,13 @@ def _table(summary: Summary) -> Table | None:
 
 
 def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, str]:
-    ratio, interval = drawing.ratio_cells(timed.interval if timed else None)
+    ratio, interval = drawing.ratio_cells(timed.interval.inverse if timed and timed.interval else None)
     return {
         "ops": place.ops,
         "depth": f"{place.depth:,}",
         "floats": f"{place.elements:,}",
-        "time, dynamic ÷ static": ratio,
+        "time, static ÷ dynamic": ratio,
         "95% interval": interval,
-        "pays after": _second(timed) if timed else "",
-        "bytes, dynamic ÷ static": text.ratio(_shown(held)) if held else "",
+        "pays after runs": _second(timed) if timed else "",
+        "bytes, static ÷ dynamic": text.ratio(_shown(held)) if held else "",
     }

@@ -26,4 +26,5 @@ LADDER = Instrument(
     (Kind(Ladder, "compare.instruments.ladder.measure:measure"),),
     jobs,
     ("compare.instruments.ladder.figure",),
+    "C6",
 )

@@ -44,4 +44,5 @@ LEDGER = Instrument(
     (Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True),),
     jobs,
     ("compare.instruments.ledger.figure",),
+    "C5",
 )

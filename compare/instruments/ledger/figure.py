@@ -32,10 +32,12 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
     shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
-    figure = style.figure(0.8 + 2.3 * len(shown))
-    grid = figure.subplots(len(shown), len(_ENGINES), squeeze=False)
+    columns = style.columns(len(_ENGINES))
+    high = len(shown) * len(_ENGINES) // columns
+    figure = style.figure(0.8 + 2.3 * high)
+    grid = figure.subplots(high, columns, squeeze=False).reshape(len(shown), len(_ENGINES))
     for line, panels in zip(shown, grid, strict=True):
-        _row_of_panels(line, panels)
+        _row_of_panels(line, list(panels))
     names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
     style.class_legend(figure, style.ordered_classes(names))
     figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)

@@ -57,4 +57,5 @@ LENGTHS = Instrument(
     ),
     jobs,
     ("compare.instruments.lengths.figure",),
+    "C4",
 )

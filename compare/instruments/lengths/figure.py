@@ -35,9 +35,9 @@ def draw(summary: Summary) -> Drawing:
     tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
     if not tables:
         return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
-    high = ceil(len(tables) / _COLUMNS)
-    columns = min(_COLUMNS, len(tables))
-    figure = style.figure(0.7 + 2.9 * high, width=max(6.5, style.WIDTH * columns / _COLUMNS))
+    columns = min(style.columns(_COLUMNS), len(tables))
+    high = ceil(len(tables) / columns)
+    figure = style.figure(0.7 + 2.9 * high, wide=max(6.5, style.WIDTH * columns / _COLUMNS))
     names = ordered(tables)
     for place, cell in enumerate(tables):
         _panel(figure.add_subplot(high, columns, place + 1), cell, names)

@@ -7,4 +7,5 @@ from compare.records.record import Kind
 MEMORY = Instrument(
     (Kind(Memory, "compare.instruments.memory.measure:measure", by_arm=True),),
     figures=("compare.instruments.memory.figure",),
+    claim="C5",
 )

@@ -19,13 +19,13 @@ from graphs.errors import GraphError
 _TITLE = "One function, two engines, one graph"
 _CAPTION = (
     "The textbook branch, 2x where the sum of x is positive and x − 2 elsewhere, written once with the op "
-    "where and given to both engines: on the left what dynamic recorded while it ran, on the right what "
+    "where and given to both engines: first what dynamic recorded while it ran, then what "
     "static traced before any run. Data flows downwards; inputs and constants are tinted, and small "
     "digits number the operands of an op. {same}"
 )
 _SAME = "The two are isomorphic as labelled graphs: ops, specs and operand order agree node by node."
 _DIFFERENT = "The two are not isomorphic, which the parity table should explain."
-_TINT, _EDGE = "#e3eef8", "#5a5a5a"
+_TINT, _EDGE = style.TINT, style.EDGE
 _BOX = "round,pad=0,rounding_size=0.06"
 _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between the operands that enter it
 
@@ -67,10 +67,11 @@ def drawing(graphs: Mapping[str, Any]) -> Drawing:
     """`graphs` side by side: titles with DiGraphs; `op`, `spec`, `label` on nodes, `positions` on edges."""
     layouts = {title: layered(graph) for title, graph in graphs.items()}
     depth = max(layout.depth for layout in layouts.values())
-    figure = style.figure(0.5 + 0.95 * depth)
-    widths = [max(1, layout.width) for layout in layouts.values()]
-    panels = figure.subplots(1, len(graphs), squeeze=False, width_ratios=widths)
-    for axes, (title, graph) in zip(panels[0], graphs.items(), strict=True):
+    columns = style.columns(len(graphs))
+    high = len(graphs) // columns
+    figure = style.figure((0.5 + 0.95 * depth) * high)
+    panels = figure.subplots(high, columns, squeeze=False).flat
+    for axes, (title, graph) in zip(panels, graphs.items(), strict=True):
         _panel(axes, title, graph, layouts[title], depth)
     caption = _CAPTION.format(same=_SAME if _isomorphic(list(graphs.values())) else _DIFFERENT)
     return Drawing("graphs", _TITLE, caption, _alt(graphs), figure)

@@ -26,4 +26,5 @@ PARTS = Instrument(
     (Kind(Parts, "compare.instruments.parts.measure:measure"),),
     jobs,
     ("compare.instruments.parts.figure",),
+    "C6",
 )

@@ -51,7 +51,9 @@ def draw(summary: Summary) -> Drawing:
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
     handles = [_patch(part) for part in _LOOKS]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8, handlelength=1.4)
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=style.key_columns(len(handles)), fontsize=8, handlelength=1.4
+    )
     notes = " ".join(f"{one.note}." for one in found if one.note)
     return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, summary.records))
 

@@ -7,4 +7,5 @@ from compare.records.record import Kind
 TIME = Instrument(
     (Kind(Time, "compare.instruments.time.measure:measure"),),
     figures=("compare.instruments.time.figure",),
+    claim="C6",
 )

@@ -61,13 +61,13 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    words = (*drawing.ratio_cells(interval), ratio.words)
+    words = (*drawing.ratio_cells(interval), ratio.words)[: style.columns(3)]
     beside: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),
         "textcoords": "offset points",
         "annotation_clip": False,
     }
-    for offset, word in zip(_COLUMNS, words, strict=True):
+    for offset, word in zip(_COLUMNS, words, strict=False):
         axes.annotate(word, (1, row), (offset, 0), va="center", fontsize=8.5, **beside)
 
 

@@ -1,8 +1,8 @@
 """The figures of the report, one a module; each says what to read from it, or why it could not be drawn."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -27,29 +27,44 @@ class Drawing:
     table: Table | None = None
 
 
-def figures() -> tuple[str, ...]:
-    """The modules of all figures: those of the instruments, then those of the claims."""
-    owned = [*(one.figures for one in INSTRUMENTS), *(claim.figures for claim in CLAIMS.values())]
-    return tuple(chain.from_iterable(owned))
+@dataclass(frozen=True)
+class Drawn:
+    """The pictures beside each claim, those of no claim under "", why others are missing, and the files written."""
+
+    pictures: dict[str, list[Picture]]
+    missing: tuple[str, ...]
+    files: list[Path]
 
 
-def draw(summary: Summary, directory: Path) -> tuple[list[Picture], list[Path]]:
-    """Draw every figure into `directory` as PNG and SVG; the pictures for the page, and the files written."""
+def figures() -> dict[str, str]:
+    """The modules of all figures, each with its claim; that of the answer first, then those of the instruments."""
+    lent = {"compare.instruments.crossover.decision": "answer"} | {
+        module: one.claim for one in INSTRUMENTS for module in one.figures
+    }
+    return lent | {module: claim.id for claim in CLAIMS.values() for module in claim.figures}
+
+
+def draw(summary: Summary, directory: Path) -> Drawn:
+    """Draw every figure that the records allow into `directory`, as PNG and SVG."""
     from compare.report.plots import style
 
-    pictures, paths = [], []
+    pictures: dict[str, list[Picture]] = defaultdict(list)
+    missing, files = [], []
     with rc_context(style.STYLE):
-        for module in figures():
+        for module, claim in figures().items():
             drawing = import_module(module).draw(summary)
-            svg = b""
-            if drawing.figure is not None:
-                svg = style.rendered(drawing.figure, "svg")
-                paths.append(write_atomic(directory / f"{drawing.name}.svg", svg))
-                paths.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
-            pictures.append(_picture(drawing, svg))
-    return pictures, paths
+            if drawing.figure is None:
+                missing.append(f"{drawing.title}: {drawing.caption}")
+                continue
+            svg = style.rendered(drawing.figure, "svg")
+            files.append(write_atomic(directory / f"{drawing.name}.svg", svg))
+            files.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
+            with style.narrow():
+                small = import_module(module).draw(summary).figure
+                pictures[claim].append(_picture(drawing, svg, style.rendered(small, "svg")))
+    return Drawn(dict(pictures), tuple(missing), files)
 
 
-def _picture(drawing: Drawing, svg: bytes) -> Picture:
-    name = drawing.name if svg else None
-    return Picture(drawing.title, drawing.caption, drawing.alt, name, svg, drawing.table)
+def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:
+    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+    return Picture(*words, svg.decode(), drawing.table, narrow.decode())

@@ -27,12 +27,12 @@ class Panels:
     def arm_legend(self, arms: Iterable[str]) -> None:
         """The key of the arms, above the panels."""
         lines = [Line2D([], [], color=style.colour(a), lw=2.5, label=style.clean(a)) for a in style.ordered_arms(arms)]
-        self.figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
+        self.figure.legend(handles=lines, loc="outside upper center", ncols=style.key_columns(len(lines)))
 
 
 def grid(cells: Sequence[Cell], columns: int, height: float) -> Panels:
     """Panels for `cells`, row by row, each `height` inches high."""
-    columns = min(columns, len(cells))
+    columns = min(style.columns(columns), len(cells))
     rows = math.ceil(len(cells) / columns)
-    figure = style.figure(0.8 + height * rows, width=max(5.0, style.WIDTH * columns / 3))
+    figure = style.figure(0.8 + height * rows, wide=max(5.0, style.WIDTH * columns / 3))
     return Panels(figure, {cell: figure.add_subplot(rows, columns, at + 1) for at, cell in enumerate(cells)})

@@ -4,7 +4,9 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -16,10 +18,14 @@ from PIL import Image
 from compare.report import text
 from compare.stats import Interval
 
-WIDTH = 10.0  # inches
+WIDTH, NARROW = 10.0, 4.4  # inches: on a screen or a sheet of paper, and on a phone
 DPI = 150
 INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
+TINT, EDGE = "#e3eef8", "#5a5a5a"  # of a box and an arrow in a drawing of a graph
+ON_DARK, ON_PALE = "#fffffe", "#1a1a1a"  # on a filled cell, whose colour is the same in every theme
 ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
+
+_width: ContextVar[float] = ContextVar("width", default=WIDTH)
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -31,14 +37,15 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9.5,
     "grid.color": "#e2e2e2",
     "grid.linewidth": 0.7,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
     "savefig.dpi": DPI,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "svg.hashsalt": "graphduel",
     "text.color": INK,
     "text.parse_math": False,  # a name from the results is text, whatever dollar signs it holds
@@ -111,12 +118,37 @@ def class_patch(name: str) -> dict[str, Any]:
 def class_legend(figure: Figure, names: Iterable[str]) -> None:
     """The key of the memory classes, above the panels."""
     patches = [Patch(label=clean(name), **class_patch(name)) for name in names]
-    figure.legend(handles=patches, loc="outside upper center", ncols=max(1, len(patches)), handlelength=1.6)
+    figure.legend(handles=patches, loc="outside upper center", ncols=key_columns(len(patches)), handlelength=1.6)
 
 
-def figure(height: float, width: float = WIDTH) -> Figure:
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Inside, figures are as narrow as a phone: one panel beside another becomes one below another."""
+    before = _width.set(NARROW)
+    try:
+        yield
+    finally:
+        _width.reset(before)
+
+
+def width() -> float:
+    """The width of a figure in inches."""
+    return _width.get()
+
+
+def columns(most: int) -> int:
+    """How many panels or entries of a key stand side by side: `most`, or one where there is little room."""
+    return most if width() == WIDTH else 1
+
+
+def key_columns(entries: int) -> int:
+    """How many entries of a key with short names stand side by side."""
+    return max(1, entries if width() == WIDTH else min(entries, 3))
+
+
+def figure(height: float, wide: float = WIDTH) -> Figure:
     """An empty figure, with inches as its units; no state is shared with other figures."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(min(wide, width()), height), layout="constrained")
 
 
 def seconds_axis(axes: Axes) -> None:

@@ -1,0 +1,27 @@
+const form = document.getElementById("my-step");
+const seconds = (value) => {
+  const [unit, name] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]].find(([size]) => value >= size) || [1e-9, "ns"];
+  return `${Number((value / unit).toPrecision(3))} ${name}`;
+};
+const answered = () => {
+  const given = (name) => Math.max(1, Number(form.elements[name].value) || 1);
+  const model = models[Number(form.elements.kind.value)];
+  const [ops, runs] = [given("ops"), given("runs")];
+  const shapes = Math.min(given("shapes"), runs);
+  const step = ([a, b, c]) => a + ops * (b + c * given("floats"));
+  const [dynamic, static_] = [step(model.dynamic), step(model.static)];
+  const compiling = shapes * (model.build[0] + model.build[1] * ops);
+  const [slow, fast] = [runs * dynamic, compiling + runs * static_];
+  const ratio = `${Number((fast / slow).toPrecision(2))}×`;
+  const gain = dynamic - static_;
+  const paid = gain > 0 ? `It is paid back after ${Math.ceil(compiling / gain).toLocaleString("en")} runs.` : "It is never paid back.";
+  const close = Math.max(fast / slow, slow / fast) < model.error;
+  const verdict = close ? "Too close for this formula" : fast < slow ? "Compile" : "Stay dynamic";
+  form.elements.answer.value =
+    `${verdict}: static takes ${ratio} of dynamic's time, ${seconds(fast)} against ${seconds(slow)} for all runs, ` +
+    `${seconds(compiling)} of it to compile. ${paid}`;
+};
+form.addEventListener("input", answered);
+form.addEventListener("submit", (event) => event.preventDefault());
+form.hidden = false;
+answered();
