@@ -23,7 +23,7 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 	$(BIN)/graphduel run --quick --out $(OUT)
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
-	$(SUITE) -m 'not slow'
+	$(SUITE) -m 'not slow and not browser'
 
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
 	$(SUITE) tests/static/native tests/compare/test_ladder.py
@@ -49,9 +49,9 @@ bench: $(VENV)/installed-test  ## run the benchmarks
 	$(BIN)/python -m pytest benchmarks --benchmark-json .benchmarks/latest.json
 
 docs: $(VENV)/installed-docs  ## build the site in build/site, and check its links
-	$(BIN)/python -m website.stage
+	$(BIN)/python -m docs.website.stage
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python -m website.check
+	$(BIN)/python -m docs.website.check
 
 clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)

@@ -24,6 +24,13 @@ def __getattr__(name: str) -> "Any":
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: "Any") -> None:
+    """`%load_ext compare`: the notebook has the cell magic `%%graphduel`."""
+    from compare.notebook import magic
+
+    shell.register_magic_function(magic(shell), "cell", "graphduel")
+
+
 def __dir__() -> list[str]:
     """The public names, loaded or not, for completion."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from math import ceil, log
 from statistics import NormalDist
 from textwrap import fill
@@ -54,6 +55,10 @@ class Advice:
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in (*self.reasons, self._looked)]
         return "\n".join(fill(line, 79, subsequent_indent="  ") for line in (self._sentence(), *reasons))
+
+    def _repr_html_(self) -> str:
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in (*self.reasons, self._looked))
+        return f"<p><strong>{escape(self._sentence())}</strong></p><ul>{reasons}</ul>"
 
     @property
     def _looked(self) -> str:

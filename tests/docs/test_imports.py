@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "compare": set(PACKAGES),
     "benchmarks": EVERYTHING - {"tests"},
     "examples": set(PACKAGES),
-    "website": {"compare"},
+    "docs": {"compare"},
 }
 # optree is written on top of typing_extensions, and loads nothing else.
 LIGHT = {"numpy", "optree", "typing_extensions"}

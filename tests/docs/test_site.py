@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compare.claims import CLAIMS
-from website import answer, api, check, claims, stage
+from docs.website import answer, api, check, claims, stage
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,7 +78,9 @@ def test_a_link_in_code_stays_and_one_to_nothing_is_an_error():
 
 def test_the_picture_is_that_of_the_reference():
     drawn = answer.svg(answer.cells())
-    assert (ROOT / "docs" / "answer.svg").read_text("utf-8") == drawn, "run: python -m website.answer > docs/answer.svg"
+    assert (ROOT / "docs" / "answer.svg").read_text("utf-8") == drawn, (
+        "run: python -m docs.website.answer > docs/answer.svg"
+    )
 
 
 def test_the_answer_of_the_readme_counts_the_cells_of_the_reference():

@@ -1,6 +1,6 @@
 """The picture of the README: static ÷ dynamic for each workload of the reference run, in the first run and once warm.
 
-`python -m website.answer > docs/answer.svg` draws it again.
+`python -m docs.website.answer > docs/answer.svg` draws it again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 
-VERDICTS = Path(__file__).resolve().parents[1] / "reports" / "reference" / "verdicts.json"
+VERDICTS = Path(__file__).resolve().parents[2] / "reports" / "reference" / "verdicts.json"
 NAME = re.compile(r"(\w+) \((\w+)\): (steady state|one-off run), against [\w-]+")
 WIDTH, LEFT, RIGHT, ROW, TOP = 530, 222, 518, 26, 142
 TICKS = (0.2, 0.5, 1, 2, 5, 10, 50)

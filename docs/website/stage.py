@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from website import api, claims
+from docs.website import api, claims
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "pages"
-FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "reports/*/*.md", "website/extra.css")
+FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "reports/*/*.md", "docs/website/extra.css")
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^(```python) file=(\S+)$", re.MULTILINE)
 """Code that the page asks to save under a name, which the site shows as its title."""

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-SITE = Path(__file__).resolve().parents[1] / "build" / "site"
+SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 """What a browser fetches by itself. A link that a reader clicks may lead to another host."""
 
