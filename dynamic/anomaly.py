@@ -90,6 +90,10 @@ class Lines:
         if ref(node) not in self._lines:
             self._lines[ref(node, self._lines.pop)] = line
 
+    def of(self, node: Node) -> str:
+        """The line that recorded a node; empty where it was recorded elsewhere."""
+        return self._lines.get(ref(node), "")
+
     def place(self, start: FrameType) -> tuple[str, str]:
         """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
         frame: FrameType | None = start

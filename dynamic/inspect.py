@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic.anomaly import Lines
 from dynamic.inplace import owner_of
 from dynamic.node import Leaf, Node
 from dynamic.tapes import history
@@ -51,15 +52,17 @@ def _structure_bytes(node: Node) -> int:
 class Tape:
     """What led to a tensor: its leaves, then the recorded ops in the order they ran. Prints as a list.
 
-    It holds the nodes, and so what they have saved, as long as it lives itself.
+    It holds the nodes, and so what they have saved, as long as it lives itself. `lines` are those of a block
+    `forward_lines()` in which the tensor was computed.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, lines: Lines | None = None) -> None:
         self.nodes = history([tensor._edge]).nodes
         read = [edge for node in self.nodes for edge in node.edges] or [tensor._edge]
         self.leaves = list(dict.fromkeys([edge for edge in read if type(edge) is Leaf]))
         self.stats: TapeStats = tape_stats(tensor)
         self.spec = spec_of(tensor)
+        self._lines = {node: line for node in self.nodes if lines and (line := lines.of(node))}
         self._number: dict[Any, int] = {edge: number for number, edge in enumerate([*self.leaves, *self.nodes])}
 
     def __len__(self) -> int:
@@ -107,7 +110,8 @@ class Tape:
     def draw(self, path: str | Path | None = None, unfold: bool = False) -> GraphDrawing:
         """A drawing, the leaves on top, with the bytes that each node saves for backward; saved where `path` says.
 
-        It shows itself in a notebook, and has `save(path)`. A large tape is folded by op.
+        It shows itself in a notebook, and has `save(path)`. A large tape is folded by line where the lines are known,
+        else by op. Memory that several nodes save counts at the first of them, and that of leaves nowhere.
         """
         drawing = GraphDrawing(self._diagram(), unfold)
         if path is not None:
@@ -120,19 +124,25 @@ class Tape:
     def _diagram(self) -> Diagram:
         items, links = [], []
         last = len(self._number) - 1
+        counted = {id(owner_of(tensor._data)) for leaf in self.leaves if (tensor := leaf.tensor()) is not None}
         for edge, number in self._number.items():
             is_leaf = type(edge) is Leaf
             options = "" if is_leaf else ", ".join(f"{key}={value!r}" for key, value in edge.attrs.items())
-            saved = sum(value.nbytes for value in edge.saved or () if isinstance(value, np.ndarray))
+            new = {} if is_leaf else {id(one): one.nbytes for one in _saved(edge) if id(one) not in counted}
+            counted.update(new)
+            lines = (self._lines[edge],) if edge in self._lines else ()
             label, kind = ("leaf", "input") if is_leaf else (edge.op.name, "forward")
             spec = str(TensorSpec(edge.shape, edge.dtype))
-            item = Item(f"%{number}", label, spec, kind, (), saved, 1, options, "", number == last)  # type: ignore[arg-type]
+            item = Item(f"%{number}", label, spec, kind, lines, sum(new.values()), 1, options, "", number == last)  # type: ignore[arg-type]
             items.append(item)
             sources = () if is_leaf else dict.fromkeys(edge.edges)
             links += [Link(f"%{self._number[source]}", item.key) for source in sources if source in self._number]
         return Diagram(f"tape of {self.spec}", tuple(items), tuple(links))
 
 
-def tape_of(tensor: Tensor) -> Tape:
-    """What is recorded of how a tensor was computed."""
-    return Tape(tensor)
+def tape_of(tensor: Tensor, lines: Lines | None = None) -> Tape:
+    """What is recorded of how a tensor was computed; with the user's lines, if it was in a block that gave `lines`.
+
+    Such a block is `with dynamic.anomaly.forward_lines() as lines:`.
+    """
+    return Tape(tensor, lines)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from dynamic.anomaly import Lines, forward_lines
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, tree
 from graphs.builder import Builder
-from graphs.errors import user_line
-from graphs.ir import Graph, Node
+from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, Op
 from graphs.spec import spec_of
 
@@ -19,13 +20,14 @@ from graphs.spec import spec_of
 def record(f: Callable[..., Any], *args: Any) -> Graph:
     """Run `f(*args)` and return the graph of all the ops that ran, with the user's lines.
 
-    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs.
+    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs. The line of a gradient
+    is that of the forward op.
     """
     recorder = _Recorder(getattr(f, "__name__", "f"))
     leaves, structure = tree.flatten(args)
     paths = tree.paths(args)
     called = [recorder.input(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
-    with dispatch.observed(recorder):
+    with forward_lines() as recorder.lines, dispatch.observed(recorder):
         result = f(*tree.unflatten(structure, called))
     return recorder.builder.finish([recorder.node_of(_array(leaf), ()) for leaf in tree.leaves(result)])
 
@@ -39,6 +41,7 @@ class _Recorder:
 
     def __init__(self, name: str) -> None:
         self.builder = Builder(name)
+        self.lines = Lines()
         self.nodes: dict[int, Node] = {}
         self.kept: list[Any] = []
 
@@ -52,7 +55,8 @@ class _Recorder:
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         sources = [self.node_of(a, arrays) for a in arrays]
-        self._know(out, self.builder.append(op, sources, attrs, user_line()))
+        gradient, line = self.lines.place(sys._getframe(1))
+        self._know(out, self.builder.append(op, sources, attrs, GradientLine(line) if gradient else line))
 
     def node_of(self, value: Any, others: Sequence[Any]) -> Node:
         if promotion.is_scalar(value):  # one object, but another constant beside another dtype

@@ -58,6 +58,12 @@ CONSTANT = Op(
 )
 
 
+class GradientLine(str):
+    """The user's line of a node that a gradient rule has made: that of the forward op."""
+
+    __slots__ = ()
+
+
 class Node:
     """The result of one op: its inputs are other nodes, `source` is the user's line (`model.py:12`).
 
@@ -128,6 +134,11 @@ class Node:
         """The graphs among its attributes: the branches, condition or body of a control-flow op."""
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
         return tuple(value for value in values if isinstance(value, Graph))
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether a gradient rule has made it."""
+        return isinstance(self.source, GradientLine)
 
     @property
     def has_effect(self) -> bool:

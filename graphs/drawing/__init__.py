@@ -5,9 +5,12 @@
 """
 
 from graphs.drawing.adapt import of_graph
+from graphs.drawing.beside import beside
 from graphs.drawing.difference import difference
 from graphs.drawing.drawing import GraphDrawing
 from graphs.drawing.memory_map import MappedBuffer, MemoryMap
 from graphs.drawing.model import Body, Diagram, Item, Link
 
-__all__ = ["Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "difference", "of_graph"]
+__all__ = [
+    "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference", "of_graph",
+]  # fmt: skip

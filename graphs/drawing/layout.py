@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,7 +57,8 @@ def size_of(item: Item) -> tuple[float, float]:
     """The width and height of an item with its two or three lines of text."""
     lines = [item.label, item.detail, saved_text(item)]
     longest = max(map(len, lines))
-    return max(46.0, longest * CHARACTER + 2 * PADDING), sum(map(bool, lines)) * LINE + 1.2 * PADDING
+    room = 2 * CHARACTER + 8 if item.kind in ("backward", "added", "removed") else 0.0  # for a sign and slanted sides
+    return max(46.0, longest * CHARACTER + 2 * PADDING + room), sum(map(bool, lines)) * LINE + 1.2 * PADDING
 
 
 def saved_text(item: Item) -> str:
@@ -108,7 +109,7 @@ Links = Sequence[tuple[str, str]]
 Placed = tuple[dict[str, Rectangle], dict[tuple[str, str], list[Point]]]
 
 
-MOST = 300
+MOST = 2500
 """Nodes that grandalf lays out in some seconds; its time grows with the square of them."""
 
 
@@ -145,6 +146,10 @@ class _View:
         self.w, self.h = width, height
         self.xy = (0.0, 0.0)
 
+    def corner(self) -> Point:
+        """Its upper left."""
+        return self.xy[0] - self.w / 2, self.xy[1] - self.h / 2
+
 
 class _Route:
     """The points of an edge, which grandalf sets."""
@@ -155,37 +160,54 @@ class _Route:
     def setpath(self, points: list[Point]) -> None:
         self.points = points
 
+    def past(self, heights: dict[float, float]) -> Iterator[Point]:
+        """The points between the ends: straight down past each layer, however high what else is in it."""
+        for x, y in self.points[1:-1]:
+            half = heights.get(y, 0.0) / 2
+            yield from ((x, y - half), (x, y + half)) if half else ((x, y),)
+
 
 def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
-    from grandalf.graphs import Edge, Graph, Vertex  # here, so that who draws nothing does not wait for it
-    from grandalf.layouts import SugiyamaLayout
+    """The layers of grandalf, each connected part beside the one before.
 
-    vertices: dict[str, Any] = {}
+    A link upwards, which only a folded loop has, takes part in the other direction: so there are no cycles.
+    """
+    from grandalf.graphs import Edge, Graph, Vertex  # here, so that who draws nothing does not wait for it
+
+    order = {key: i for i, key in enumerate(sizes)}
+    vertices = {key: Vertex(key) for key in sizes}
     for key, size in sizes.items():
-        vertices[key] = Vertex(key)
         vertices[key].view = _View(*size)
-    edges = [Edge(vertices[source], vertices[target]) for source, target in links]
+    pairs = dict.fromkeys((one, other) if order[one] < order[other] else (other, one) for one, other in links)
+    edges = [Edge(vertices[source], vertices[target]) for source, target in pairs]
     for edge in edges:
         edge.view = _Route()
-    found: dict[str, Rectangle] = {}
+    places: dict[str, Rectangle] = {}
     routes: dict[tuple[str, str], list[Point]] = {}
     left = 0.0
-    for component in Graph(list(vertices.values()), edges).C:
-        layout = SugiyamaLayout(component)
-        layout.xspace, layout.yspace = GAP, GAP
-        layout.init_all()
-        layout.route_edge = lambda edge, points: None  # the points are wanted as they are
-        layout.draw(3)
-        layout.draw_edges()
-        corners = {v.data: (v.view.xy[0] - v.view.w / 2, v.view.xy[1] - v.view.h / 2, v.view) for v in component.sV}
-        x, y = left - min(one[0] for one in corners.values()), -min(one[1] for one in corners.values())
-        placed = {key: Rectangle(a + x, b + y, view.w, view.h) for key, (a, b, view) in corners.items()}
-        for edge in component.sE:
+    for part in Graph(list(vertices.values()), edges).C:
+        heights = _laid_part(part)
+        corners = {vertex.data: vertex.view.corner() for vertex in part.sV}
+        x, y = left - min(a for a, _ in corners.values()), -min(b for _, b in corners.values())
+        placed = {key: Rectangle(a + x, b + y, *sizes[key]) for key, (a, b) in corners.items()}
+        for edge in part.sE:
             ends = edge.v[0].data, edge.v[1].data
-            routes[ends] = [(a + x, b + y) for a, b in edge.view.points[1:-1]]
-        found |= placed
+            routes[ends] = [(a + x, b + y) for a, b in edge.view.past(heights)]
+        places |= placed
         left = max(place.x + place.width for place in placed.values()) + GAP
-    return found, routes
+    return places, {(a, b): routes[a, b] if (a, b) in routes else routes[b, a][::-1] for a, b in links}
+
+
+def _laid_part(part: Any) -> dict[float, float]:
+    """Place the nodes and edges of a connected part; the height of the layer at each y."""
+    from grandalf.layouts import SugiyamaLayout
+
+    layout = SugiyamaLayout(part)
+    layout.xspace, layout.yspace = GAP, 1.6 * GAP
+    layout.init_all(inverted_edges=[], optimize=True)  # the graph has no cycle; inputs go next to their readers
+    layout.route_edge = lambda edge, points: None  # the points are wanted as they are
+    layout.draw(3)
+    return {layer[0].view.xy[1]: max(vertex.view.h for vertex in layer) for layer in layout.layers if layer}
 
 
 _INCH = 72.0

@@ -8,8 +8,9 @@ _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title>
 <style>:root{{color-scheme:light dark}}body{{margin:0;padding:12px;font:15px system-ui,sans-serif;background:Canvas;
-color:CanvasText}}h1{{font-size:18px;margin:0 0 8px}}h2{{font-size:15px;margin:16px 0 6px}}</style>
-<h1>{title}</h1><main>{body}</main></html>
+color:CanvasText}}h1{{font-size:18px;margin:0 0 8px}}h2{{font-size:15px;margin:16px 0 6px}}
+main{{overflow-x:auto}}@media (max-width:700px){{main>svg{{max-width:none!important}}}}</style>
+<h1>{title}</h1><main tabindex="0" aria-label="{title}">{body}</main></html>
 """
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.path import Path as PathOfPoints
 
 from graphs.drawing.layout import laid_out, saved_text
 from graphs.drawing.model import Diagram
+from graphs.drawing.svg import ends, signed
 
 _DOTS = 96.0  # pixels of the layout in an inch
 _EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7"}
@@ -29,20 +31,21 @@ def paint(diagram: Diagram, path: Path) -> None:
         axes.text(x + 8, y + 16, box.title, fontsize=8, color="0.35", family="monospace")
     for link in diagram.links:
         source, target = layout.places[link.source], layout.places[link.target]
-        ends = (source.centre, source.y + source.height), (target.centre, target.y)
+        points = ends(source, target, layout.routes.get((link.source, link.target), ()))
         style = ":" if link.inside else "-"
-        axes.add_patch(FancyArrowPatch(*ends, arrowstyle="->", mutation_scale=9, color="0.55", linestyle=style))
+        line = PathOfPoints(points)
+        axes.add_patch(FancyArrowPatch(path=line, arrowstyle="->", mutation_scale=9, color="0.55", linestyle=style))
     for item in diagram.items:
         x, y, w, h = layout.places[item.key]
         fill = "#e8f1f8" if item.kind == "input" else "white"
-        line = "--" if item.kind in ("backward", "constant", "removed") else "-"
+        dashes = "--" if item.kind in ("backward", "constant", "removed") else "-"
         look: dict[str, Any] = {
             "facecolor": fill,
             "edgecolor": _EDGES.get(item.kind, "0.5"),
-            "linestyle": line,
+            "linestyle": dashes,
             "zorder": 2,
         }
         axes.add_patch(FancyBboxPatch((x + 3, y + 3), w - 6, h - 6, boxstyle="round,pad=3,rounding_size=4", **look))
-        words = "\n".join(part for part in (item.label, item.detail, saved_text(item)) if part)
+        words = "\n".join(part for part in (signed(item), item.detail, saved_text(item)) if part)
         axes.text(x + w / 2, y + h / 2, words, ha="center", va="center", fontsize=8, family="monospace", zorder=3)
     figure.savefig(path, dpi=_DOTS * 1.5)

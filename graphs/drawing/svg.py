@@ -18,19 +18,23 @@ WORDS: dict[Kind, str] = {
     "added": "added",
     "removed": "removed",
 }
-"""Each kind, told apart by its colour and its outline."""
+"""Each kind, told apart by its colour, its outline and its sign."""
+
+SIGNS: dict[Kind, str] = {"backward": "∇", "added": "+", "removed": "−"}
+"""What stands before the label of these."""
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 STYLE = """
-.gd{--paper:#fff;--ink:#1c1c1c;--soft:#5c5c5c;--edge:#8a8a8a;--input:#e8f1f8;--forward:#0072b2;--backward:#b8500a;
+.gd{--paper:#fff;--ink:#1c1c1c;--soft:#5c5c5c;--edge:#8a8a8a;--input:#e8f1f8;--forward:#0072b2;--backward:#b8500a;--fill:#f5f9fd;--warm:#fdf1e8;
 --saved:#00694e;--box:#f5f5f2;--added:#00694e;--removed:#a3407a}
 @media (prefers-color-scheme:dark){.gd{--paper:#16181b;--ink:#eceae4;--soft:#b3b0a8;--edge:#8d8d8d;--input:#1d3242;
---forward:#56b4e9;--backward:#e69f00;--saved:#3fd0a5;--box:#1f2226;--added:#3fd0a5;--removed:#e79ac4}}
+--forward:#56b4e9;--backward:#e69f00;--fill:#16242f;--warm:#2f2412;--saved:#3fd0a5;--box:#1f2226;--added:#3fd0a5;--removed:#e79ac4}}
 .gd text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink);text-anchor:middle}
 .gd .d{font-size:11px;fill:var(--soft)}.gd .s{font-size:11px;fill:var(--saved);font-weight:600}
 .gd .t,.gd .k{text-anchor:start;font-size:12px;fill:var(--soft)}
-.gd .n{fill:var(--paper);stroke-width:1.6}.gd .forward{stroke:var(--forward)}
-.gd .backward{stroke:var(--backward);stroke-dasharray:6 3}.gd .input{stroke:var(--edge);fill:var(--input)}
+.gd .n{fill:var(--paper);stroke-width:1.6}.gd .forward{stroke:var(--forward);fill:var(--fill)}
+.gd .backward{stroke:var(--backward);fill:var(--warm);stroke-dasharray:6 3}
+.gd .input{stroke:var(--edge);fill:var(--input)}
 .gd .constant{stroke:var(--edge);stroke-dasharray:2 3}.gd .added{stroke:var(--added);stroke-width:3}
 .gd .removed{stroke:var(--removed);stroke-dasharray:3 4;stroke-width:3}.gd .r{stroke-width:3.4}
 .gd .b{fill:var(--box);stroke:var(--edge)}.gd path{fill:none;stroke:var(--edge);stroke-width:1.2}
@@ -62,10 +66,12 @@ def svg(diagram: Diagram) -> str:
     )
 
 
-def _entries(kinds: list[Kind], diagram: Diagram) -> list[tuple[str, str]]:
-    """Words of the legend, each with the class of its sample."""
-    entries = [(WORDS[kind], f"n {kind}") for kind in kinds]
-    return [*entries, ("result", "n r")] if any(item.is_result for item in diagram.items) else entries
+def _entries(kinds: list[Kind], diagram: Diagram) -> list[tuple[str, Kind | None]]:
+    """Words of the legend, each with the kind of its sample."""
+    entries: list[tuple[str, Kind | None]] = [(f"{SIGNS.get(kind, '')} {WORDS[kind]}".strip(), kind) for kind in kinds]
+    if any(item.is_result for item in diagram.items):
+        entries.append(("result", None))
+    return entries
 
 
 def _legend_width(kinds: list[Kind], diagram: Diagram) -> float:
@@ -78,9 +84,10 @@ def _entry_width(word: str) -> float:
 
 def _legend(kinds: list[Kind], diagram: Diagram) -> str:
     x, found = MARGIN, []
-    for word, style in _entries(kinds, diagram):
-        stroke = ' style="stroke:var(--ink)"' if style == "n r" else ""
-        found.append(f'<rect class="{style}" x="{x:.0f}" y="{MARGIN - 6:.0f}" width="20" height="13" rx="2"{stroke}/>')
+    for word, kind in _entries(kinds, diagram):
+        place = Rectangle(x, MARGIN - 6, 20, 13)
+        heavy = f'<rect class="n r" x="{x:.0f}" y="{MARGIN - 6:.0f}" width="20" height="13" style="stroke:var(--ink)"/>'
+        found.append(heavy if kind is None else _outline(Item("", "", "", kind), place))
         found.append(f'<text class="k" x="{x + 26:.0f}" y="{MARGIN + 5:.0f}">{word}</text>')
         x += _entry_width(word)
     return "".join(found)
@@ -99,37 +106,56 @@ def _links(diagram: Diagram, layout: Layout) -> Iterator[str]:
     for link in diagram.links:
         source, target = layout.places[link.source], layout.places[link.target]
         kind = ' class="i"' if link.inside else ""
-        points = [(source.centre, source.y + source.height), *layout.routes.get((link.source, link.target), ())]
-        yield f'<path{kind} d="{_curve([*points, (target.centre, target.y)])}" marker-end="url(#gd-a)"/>'
+        between = layout.routes.get((link.source, link.target), ())
+        yield f'<path{kind} d="{_curve([*ends(source, target, between)])}" marker-end="url(#gd-a)"/>'
+
+
+def ends(source: Rectangle, target: Rectangle, between: Sequence[Point]) -> list[Point]:
+    """The points of a link with its ends: from bottom to top, or from top to bottom where the target is higher."""
+    if source.y < target.y:
+        return [(source.centre, source.y + source.height), *between, (target.centre, target.y)]
+    shift = min(source.width, target.width) / 4  # beside the link downwards
+    return [(source.centre + shift, source.y), *between, (target.centre + shift, target.y + target.height)]
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """Through these points, upright at each."""
+    """Through these points, upright at each of them: downwards, or upwards as a folded loop does."""
     (x, y), *rest = points
-    if rest[-1][1] <= y and len(rest) == 1:  # upwards, which only a folded loop does: around the right side
-        a, b = rest[0]
-        side = max(x, a) + 60
-        return f"M{x:.1f} {y:.1f}C{side:.1f} {y + 30:.1f} {side:.1f} {b - 30:.1f} {a:.1f} {b:.1f}"
     path = f"M{x:.1f} {y:.1f}"
     for a, b in rest:
-        bend = max(8.0, abs(b - y) / 2)
+        bend = (b - y) / 2
         path += f"C{x:.1f} {y + bend:.1f} {a:.1f} {b - bend:.1f} {a:.1f} {b:.1f}"
         x, y = a, b
     return path
 
 
 def _item(item: Item, place: Rectangle) -> str:
-    x, y, w, h = place
-    radius = h / 2 if item.kind == "input" else 3
-    result = " r" if item.is_result else ""
-    where = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
-    shape = f'<rect class="n {item.kind}{result}" {where} rx="{radius:.0f}"/>'
-    lines = [("", item.label), (' class="d"', item.detail), (' class="s"', saved_text(item))]
+    y = place.y
+    lines = [("", signed(item)), (' class="d"', item.detail), (' class="s"', saved_text(item))]
     texts = [
         f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escape(words)}</text>'
         for i, (style, words) in enumerate((style, words) for style, words in lines if words)
     ]
-    return f"<g><title>{escape(tooltip(item))}</title>{shape}{''.join(texts)}</g>"
+    return f"<g><title>{escape(tooltip(item))}</title>{_outline(item, place)}{''.join(texts)}</g>"
+
+
+def signed(item: Item) -> str:
+    """The label, with a sign where the colour says more: backward, added or removed."""
+    return f"{SIGNS[item.kind]} {item.label}" if item.kind in SIGNS else item.label
+
+
+def _outline(item: Item, place: Rectangle) -> str:
+    """A pill for an input, six sides for what is backward, and else a box."""
+    x, y, w, h = place
+    style = f"n {item.kind}{' r' if item.is_result else ''}"
+    if item.kind == "backward":
+        left, right, c = x, x + w, 8
+        points = [(left + c, y), (right - c, y), (right, y + h / 2), (right - c, y + h), (left + c, y + h)]
+        text = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*points, (left, y + h / 2)])
+        return f'<polygon class="{style}" points="{text}"/>'
+    radius = h / 2 if item.kind == "input" else 3
+    where = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
+    return f'<rect class="{style}" {where} rx="{radius:.0f}"/>'
 
 
 def tooltip(item: Item) -> str:

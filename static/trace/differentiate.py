@@ -12,7 +12,7 @@ import numpy as np
 from graphs import reverse, tree
 from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, located
-from graphs.ir import Node
+from graphs.ir import GradientLine, Node
 from graphs.op import Attrs, Op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
@@ -155,7 +155,7 @@ def _has_rule(node: Node, index: int) -> bool:
 
 
 def _pull(builder: Builder, active: set[Node], known: Known, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
-    _builder().line = node.source  # the gradient of a line is put down to that line
+    _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
     *inputs, out = [Symbol(builder, known.get(one, one)) for one in (*node.inputs, node)]
     if node.op in joint_rules:
         call = OpCall(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])

@@ -46,8 +46,8 @@ def test_what_measures_a_kind_is_there(kind):
 
 
 def test_every_figure_can_be_drawn_from_nothing():
-    assert len(figures()) == 11
-    assert set(figures().values()) <= {"", "answer", *CLAIMS}
+    assert len(figures()) == 12
+    assert set(figures().values()) <= {"", "answer", "parity", *CLAIMS}
     assert all(callable(import_module(module).draw) for module in figures())
 
 

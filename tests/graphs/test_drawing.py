@@ -12,8 +12,21 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap, difference, layout, of_graph
+from dynamic.anomaly import forward_lines
+from graphs.drawing import (
+    Diagram,
+    GraphDrawing,
+    Item,
+    Link,
+    MappedBuffer,
+    MemoryMap,
+    beside,
+    difference,
+    layout,
+    of_graph,
+)
 from graphs.drawing.folding import MOST, folded
+from graphs.drawing.svg import ends, signed
 from graphs.ops.control import scan
 
 W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
@@ -50,6 +63,36 @@ def test_a_value_with_its_gradient_has_a_forward_and_a_backward_pass():
     assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
     assert [item.label for item in diagram.items if item.kind == "input"] == ["w", "x"]
     assert sum(item.is_result for item in diagram.items) == 2
+
+
+def test_gradients_alone_have_a_backward_pass_too():
+    diagram = of_graph(static.trace(static.grad(loss), W, X))
+    assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
+    assert by_label(diagram, "tanh")[0].kind == "forward"
+
+
+def test_passes_leave_the_backward_pass_told_apart():
+    diagram = of_graph(static.compile(static.value_and_grad(loss), W, X).graph)
+    assert {"forward", "backward"} <= {item.kind for item in diagram.items}
+    assert [item.saved for item in by_label(diagram, "tanh")] == [32]
+
+
+def test_a_run_of_the_dynamic_engine_has_a_backward_pass_with_the_forward_lines():
+    diagram = of_graph(dynamic.record(dynamic.value_and_grad(loss), W, X))
+    line = f"test_drawing.py:{loss.__code__.co_firstlineno + 1}"
+    assert {item.lines for item in by_label(diagram, "matmul")} == {(line,)}
+    assert {item.kind for item in by_label(diagram, "matmul")} == {"forward", "backward"}
+    assert by_label(diagram, "tanh")[0].saved == 32
+
+
+def test_the_gradient_of_a_loop_is_backward_in_its_body_too():
+    diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
+    forward, backward = (
+        {item.kind for item in diagram.items if item.box == box.key and item.kind in ("forward", "backward")}
+        for box in diagram.boxes
+    )
+    assert forward == {"forward"}
+    assert "backward" in backward
 
 
 def test_two_values_are_no_backward_pass():
@@ -185,6 +228,17 @@ def test_a_tape_shows_what_each_node_saves(tmp_path):
     assert [item.label for item in drawing.whole.items if item.is_result] == ["mean"]
 
 
+def test_a_tape_knows_the_lines_of_a_block_that_notes_them():
+    with forward_lines() as lines:
+        result = loss(dynamic.tensor(W, requires_grad=True), X)
+    tape = dynamic.tape_of(result, lines)
+    items = tape.draw().whole.items
+    line = f"test_drawing.py:{loss.__code__.co_firstlineno + 1}"
+    assert {item.lines for item in items if item.kind == "forward"} == {(line,)}
+    assert {item.lines for item in dynamic.tape_of(result).draw().whole.items} == {()}
+    assert sum(item.saved for item in items) == tape.stats.saved_bytes > 0
+
+
 def test_an_executable_shows_its_graph_its_memory_and_its_passes():
     exe = static.compile(static.value_and_grad(loss), W, X)
     assert exe._repr_html_() == exe.graph.draw().svg()
@@ -203,3 +257,68 @@ def test_a_map_of_memory_places_a_buffer_by_its_life_and_offset(tmp_path):
     assert repr(found) == "MemoryMap(m: 2 buffers, 1,024 bytes)"
     with pytest.raises(ValueError, match=r"not written as \.png; use \.svg or \.html"):
         found.save(tmp_path / "m.png")
+
+
+def chain(count):
+    sizes = {f"%{i}": (60.0, 40.0) for i in range(count)}
+    return sizes, [(f"%{i}", f"%{i + 1}") for i in range(count - 1)]
+
+
+def test_a_loop_of_folded_lines_has_an_arrow_upwards_beside_the_one_downwards():
+    items = tuple(Item(key, key, "", "forward") for key in ("a", "b"))
+    diagram = Diagram("loop", items, (Link("a", "b"), Link("b", "a")))
+    places = layout.laid_out(diagram).places
+    down, up = ends(places["a"], places["b"], ()), ends(places["b"], places["a"], ())
+    assert down[0][1] < down[1][1]
+    assert up[0][1] > up[1][1]
+    assert up[0][0] > down[0][0]
+
+
+def test_a_long_link_keeps_clear_of_what_is_high():
+    diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
+    found = layout.laid_out(diagram)
+    boxes = [found.places[box.key] for box in diagram.boxes]
+    inner = {item.key for item in diagram.items if item.box}
+    points = [point for (source, _), route in found.routes.items() if source not in inner for point in route]
+    assert points
+    for x, y in points:
+        assert not any(b.x < x < b.x + b.width and b.y < y < b.y + b.height for b in boxes)
+
+
+def test_inputs_stand_just_above_what_reads_them():
+    sizes, links = chain(5)
+    places, _ = layout._by_grandalf({"late": (60.0, 40.0), **sizes}, [*links, ("late", "%4")])
+    assert places["late"].y == places["%3"].y
+
+
+@pytest.mark.slow
+def test_two_thousand_nodes_are_laid_out_in_layers():
+    sizes, links = chain(2000)
+    places, _ = layout._by_grandalf(sizes, links)
+    assert [places[f"%{i}"].y for i in range(2000)] == sorted(place.y for place in places.values())
+
+
+def test_backward_added_and_removed_have_a_sign_beside_their_colour():
+    texts = [signed(Item("%0", "mul", "", kind)) for kind in ("forward", "backward", "added", "removed")]
+    assert texts == ["mul", "∇ mul", "+ mul", "− mul"]
+    assert GraphDrawing(step()).svg().count("<polygon") == 1 + sum(item.kind == "backward" for item in step().items)
+
+
+def test_a_tape_stands_beside_the_traced_graph():
+    tape = dynamic.tape_of(loss(dynamic.tensor(W, requires_grad=True), X)).draw().whole
+    traced = of_graph(static.trace(rnn, np.ones((3, 3)), np.ones((5, 3))))
+    both = beside(tape, traced)
+    assert [box.title for box in both.boxes] == ["tape of f32[]", "rnn", "body of scan %3"]
+    assert [box.around for box in both.boxes] == ["", "", "1:"]
+    assert len(both.items) == len(tape.items) + len(traced.items)
+    assert len({item.key for item in both.items}) == len(both.items)
+    places = layout.laid_out(both).places
+    one, other = places["0:"], places["1:"]
+    assert one.x + one.width <= other.x
+    ET.fromstring(GraphDrawing(both).svg())
+
+
+def test_on_a_phone_the_picture_scrolls_and_not_the_page():
+    page = GraphDrawing(step()).html()
+    assert "main{overflow-x:auto}" in page
+    assert '<main tabindex="0" aria-label="loss">' in page
