@@ -23,7 +23,7 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 	$(BIN)/graphduel run --quick --out $(OUT)
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
-	$(SUITE) -m 'not slow'
+	$(SUITE) -m 'not slow and not browser'
 
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
 	$(SUITE) tests/static/native tests/compare/test_ladder.py

@@ -22,7 +22,7 @@ def no_jobs(_settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[Cell
 class Instrument:
     """What serves several claims: the kinds of its records, its jobs in a run, and the modules of its figures.
 
-    `claim` is the claim beside which the page shows them; figures of none belong to what all claims rest on.
+    `claim` is the claim beside which the page shows them, or `parity`; figures of none stand after the claims.
     """
 
     kinds: tuple[Kind, ...]

@@ -47,7 +47,7 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
     low, mean, high = _spread(inside)
     yield (
         f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its ops work on up to "
-        f"{reach:,} floats: once compiled it takes {mean} of dynamic's time ({low} to {high})."
+        f"{reach:,} floats: once compiled, it takes {mean} the time of dynamic ({low} to {high})."
     )
     yield f"So {_RUNS:,} runs of a step pay for up to {text.counted(max(1, _RUNS // paid), 'shape')}."
     yield from _beyond([place for place in places if place.at.elements > reach])
@@ -71,8 +71,8 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
         kinds = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
-        said = [f"{_spread(of)[1]} of dynamic's time for {ops} ops" for ops, of in kinds.items()]
-        yield f"With larger tensors the op decides: at {largest:,} floats static takes {text.listed(said)}."
+        said = [f"for {ops} ops {_spread(of)[1]}" for ops, of in kinds.items()]
+        yield f"With larger tensors the op decides: at {largest:,} floats static takes {text.listed(said)} the time of dynamic."
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:
@@ -121,7 +121,7 @@ def calculator(summary: Summary) -> Section | None:
         return None
     errors = (
         f"For {one.ops} ops it gives static ÷ dynamic of this run's own cells within a factor of {one.error:.3g} in "
-        f"the median, {one.worst:.3g} at worst."
+        f"the median cell and {one.worst:.3g} in the worst."
         for one in models
     )
     return section(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from compare.report.plots import Drawn
 
 _TITLE = "graphduel: static against dynamic computation graphs"
+_PARITY = "parity"
 _AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
 _GENERAL_LIMITS = (
     "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
@@ -50,7 +51,7 @@ def page(
     run = next(reversed(of(records, Run)), None)
     settled = [verdict for verdict in judged if verdicts.measured(verdict)]
     shown = {verdict.claim.id for verdict in settled}
-    beside = {*shown, first.NAME, ""}
+    beside = {*shown, first.NAME, _PARITY}
     bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
     found = (
         answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
@@ -60,7 +61,7 @@ def page(
         section("More figures", *bare),
         first.calculator(summary),
         section(
-            "Parity gate", *_parity_notes(records), *drawn.pictures.get("", ()), _parity_table(of(records, Parity))
+            "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), _parity_table(of(records, Parity))
         ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),

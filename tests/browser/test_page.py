@@ -87,9 +87,9 @@ def test_the_calculator_answers_what_it_is_asked(opened):
     answer = page.locator("output")
     page.fill("input[name=floats]", "16")
     page.fill("input[name=runs]", "1000000")
-    assert answer.inner_text().startswith("Compile: static takes 0.")
+    assert answer.inner_text().startswith("Compile: static ÷ dynamic is 0.")
     page.fill("input[name=runs]", "1")
-    assert answer.inner_text().startswith("Stay dynamic: static takes ")
+    assert answer.inner_text().startswith("Stay dynamic: static ÷ dynamic is ")
     assert "It is paid back after " in answer.inner_text()
 
 

@@ -47,7 +47,7 @@ def test_what_measures_a_kind_is_there(kind):
 
 def test_every_figure_can_be_drawn_from_nothing():
     assert len(figures()) == 12
-    assert set(figures().values()) <= {"", "answer", *CLAIMS}
+    assert set(figures().values()) <= {"", "answer", "parity", *CLAIMS}
     assert all(callable(import_module(module).draw) for module in figures())
 
 

@@ -143,7 +143,7 @@ def _best_costs(best: list[Regime]) -> Iterator[str]:
     found = [cost for cost in best if cost.value is not None]
     ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if found:
-        yield f"the fastest static arm takes {' and '.join(filter(None, ranges))} of dynamic's time"
+        yield f"static ÷ dynamic in time, with the fastest static arm: {' and '.join(filter(None, ranges))}"
         yield f"the same by cell: {'; '.join(f'{cost.value:.3g}× in {cost.name}' for cost in found)}"
 
 

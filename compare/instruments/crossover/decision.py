@@ -40,7 +40,7 @@ def draw(summary: Summary) -> Drawing:
         _panel(axes, {p.at.elements: p for p in shown if p.at.ops == ops and p.at.elements in sizes}, sizes)
         axes.set_title(f"{max(depths)} {style.clean(ops)} ops in a row")
     figure.supxlabel("runs of the step (log scale)", fontsize=9.5)
-    figure.supylabel("share of dynamic's time that static saves", fontsize=9.5)
+    figure.supylabel("time that static saves, as a share", fontsize=9.5)
     figure.legend(handles=_key(sizes), loc="outside upper center", ncols=style.columns(3), fontsize=8.5)
     table = Table.of("lrrrr", [_row(p, shapes) for p in shown for shapes, _ in _SHAPES])
     return Drawing("decision", _TITLE, _caption(max(depths)), _alt(shown), figure, table)
@@ -80,7 +80,7 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
 
 
 def saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
-    """The share of dynamic's time that static saves in so many runs, one compilation a shape."""
+    """The time that static saves, as a share in so many runs, one compilation a shape."""
     static, dynamic = place.static, place.dynamic
     spent = shapes * (static.build + static.head[0] - static.steady) + runs * static.steady
     return np.asarray(1 - spent / (dynamic.head[0] - dynamic.steady + runs * dynamic.steady))
@@ -121,7 +121,7 @@ def _row(place: CostPlace, shapes: int) -> dict[str, str]:
 def _alt(shown: Sequence[CostPlace]) -> str:
     parts = (f"{p.at.ops}, {p.at.elements:,} floats: {pays(p, 1)} runs for one shape" for p in shown)
     return (
-        "Share of dynamic's time that static saves, against the runs of a step. It pays after: "
+        "The time that static saves as a share of the time of dynamic, against the runs of a step. It pays after: "
         + "; ".join(parts)
         + "."
     )

@@ -14,7 +14,5 @@ from compare.instruments.lines.schema import SourceLines
 from compare.records.record import Kind
 
 LINES = Instrument(
-    (Kind(SourceLines, "compare.instruments.lines.measure:measure"),),
-    figures=("compare.instruments.lines.figure",),
-    claim="answer",
+    (Kind(SourceLines, "compare.instruments.lines.measure:measure"),), figures=("compare.instruments.lines.figure",)
 )

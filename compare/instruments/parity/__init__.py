@@ -7,4 +7,5 @@ from compare.records.record import Kind
 PARITY = Instrument(
     (Kind(Parity, "compare.instruments.parity.measure:measure", timed=False),),
     figures=("compare.instruments.parity.figure",),
+    claim="parity",
 )

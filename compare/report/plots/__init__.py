@@ -29,7 +29,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The pictures beside each claim, those of no claim under "", why others are missing, and the files written."""
+    """The pictures beside each claim, those of none under "", why others are missing, and the files written."""
 
     pictures: dict[str, list[Picture]]
     missing: tuple[str, ...]

@@ -18,7 +18,7 @@ const answered = () => {
   const close = Math.max(fast / slow, slow / fast) < model.error;
   const verdict = close ? "Too close for this formula" : fast < slow ? "Compile" : "Stay dynamic";
   form.elements.answer.value =
-    `${verdict}: static takes ${ratio} of dynamic's time, ${seconds(fast)} against ${seconds(slow)} for all runs, ` +
+    `${verdict}: static ÷ dynamic is ${ratio} in time, ${seconds(fast)} against ${seconds(slow)} for all runs, ` +
     `${seconds(compiling)} of it to compile. ${paid}`;
 };
 form.addEventListener("input", answered);
