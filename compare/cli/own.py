@@ -74,7 +74,9 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
         raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
     with options.stoppable(ctx, "nothing was written"):
         found = (
-            _in_framework(framework, function, limit, device, **asked) if framework else _measured(function, **asked)
+            _in_framework(framework, function, limit, device, **asked)
+            if framework
+            else _measured(function, apart=out is not None, **asked)
         )
     echo(str(found))
     if out is not None:

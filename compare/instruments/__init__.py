@@ -5,6 +5,7 @@ from compare.instruments.crossover import CROSSOVER
 from compare.instruments.ladder import LADDER
 from compare.instruments.ledger import LEDGER
 from compare.instruments.lengths import LENGTHS
+from compare.instruments.lines import LINES
 from compare.instruments.memory import MEMORY
 from compare.instruments.parity import PARITY
 from compare.instruments.parts import PARTS
@@ -12,5 +13,5 @@ from compare.instruments.time import TIME
 
 __all__ = ["INSTRUMENTS", "Instrument"]
 
-INSTRUMENTS = (TIME, LADDER, PARTS, CROSSOVER, LENGTHS, MEMORY, LEDGER, PARITY)
+INSTRUMENTS = (TIME, LADDER, PARTS, CROSSOVER, LENGTHS, LINES, MEMORY, LEDGER, PARITY)
 """Every instrument, in the order of their figures."""

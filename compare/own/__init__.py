@@ -29,6 +29,7 @@ def compare(
     name: str | None = None,
     command: str | None = None,
     allow_effects: bool = False,
+    apart: bool = False,
     reporter: Reporter | None = None,
 ) -> Any:
     """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
@@ -47,6 +48,9 @@ def compare(
 
     `processes` fresh workers measure, for at most about `seconds` of steady state each; 0 measures in this process.
     None takes workers where f can be imported by name and the inputs can be sent, and this process otherwise.
+
+    A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
+    `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
 
     First f is run once or twice to see what it does besides its result: prints, draws random numbers, changes globals
     or arguments. Raises EffectsError that says in which line, unless with `allow_effects`; the result tells it then.
@@ -69,5 +73,7 @@ def compare(
     said = {"command": command, "effects": list(map(str, found))}
     with measure.executor(f, inputs, case, dims, processes) as (source, execute):
         what = Job("parity", title, bundle.SIZE, source=source, seed=seed, arms=arms, budget=Budget(seconds=seconds))
-        records = measure.run(what, case, execute, reporter or Reporter(), processes or measure.REPEATS, **said)
+        records = measure.run(
+            what, case, execute, reporter or Reporter(), processes or measure.REPEATS, apart=apart, **said
+        )
     return Result(title, arms, tuple(records))

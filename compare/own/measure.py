@@ -11,12 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from compare.engines import arms
 from compare.engines.arms import PADDING, STATIC
 from compare.errors import InputsError, described
+from compare.instruments.ladder import measure as ladder
+from compare.instruments.ledger import ARMS as LEDGERS
+from compare.instruments.ledger import measure as ledger
+from compare.instruments.ledger.schema import Ledger
+from compare.instruments.lines import measure as lines
 from compare.instruments.memory import measure as memory
 from compare.instruments.memory.schema import Memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.parity.schema import Parity
+from compare.instruments.parts import measure as parts
 from compare.instruments.time import measure as timing
 from compare.instruments.time.schema import Time
 from compare.own import bundle
@@ -54,8 +61,12 @@ def executor(
         yield source, (_worker if source else _Here(case))
 
 
-def run(what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: int, **said: Setting) -> list[Record]:
-    """The records, as a run of the suite would write them: run, parity, time and memory.
+def run(
+    what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: int, *, apart: bool = False, **said: Setting
+) -> list[Record]:
+    """The records, as a run of the suite would write them: run, parity, time, memory and the lines of the step.
+
+    With `apart` a step is also taken apart: `closer_jobs`.
 
     `what` is the job of its gate, which names the function, its arms, their seed and budget. Each of the repeats builds
     everything anew. What is `said` of the run stands among its settings.
@@ -66,7 +77,8 @@ def run(what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: in
     if not admitted:
         return records
     jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
-    reporter.pace.total = len(jobs) + len(admitted)
+    closer = closer_jobs(replace(what, arms=admitted), case) if apart else [replace(what, kind="lines", arms=admitted)]
+    reporter.pace.total = len(jobs) + len(admitted) + len(closer)
     memories = replace(what, kind="memory")
     with reporter:
         for job in jobs:
@@ -75,11 +87,33 @@ def run(what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: in
                 record.add(refused)
             records.append(record)
         found = [_done(replace(memories, arms=(arm,)), execute, reporter) for arm in admitted]
+        looked = [_done(job, execute, reporter) for job in closer]
     failed = [record for record in found if isinstance(record, Failure)]
     measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
     merged = Memory(**memories.head, arms=measured)
     merged.add(refused)
-    return [*records, *failed, merged] if measured else [*records, *failed]
+    return [*records, *failed, *_together(looked), *([merged] if measured else [])]
+
+
+def closer_jobs(what: Job, case: Case) -> list[Job]:
+    """What takes a step apart, of the engines that were admitted: lines, bytes over time, ladder and parts of time.
+
+    The ladder and the parts of time compare both engines, so that neither is asked for where static refused.
+    """
+    both = {"dynamic", "static-exact"} <= set(what.arms)
+    ledgers = [replace(what, kind="ledger", arms=(arm,)) for arm in what.arms if arm in LEDGERS]
+    timed = [*(["ladder"] if both else []), *(["parts"] if both and case.argnum is not None else [])]
+    return [replace(what, kind="lines"), *ledgers, *(replace(what, kind=kind, process=0) for kind in timed)]
+
+
+def _together(records: Sequence[Record]) -> list[Record]:
+    """The records, those of the arms of one ledger as one."""
+    ledgers = [record for record in records if isinstance(record, Ledger)]
+    others = [record for record in records if not isinstance(record, Ledger)]
+    if not ledgers:
+        return others
+    arms = {arm: row for record in ledgers for arm, row in record.arms.items()}
+    return [*others, Ledger(ledgers[0].workload, ledgers[0].size, arms=arms)]
 
 
 def gate(what: Job, case: Case) -> Parity:
@@ -98,6 +132,15 @@ class _Here:
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        alone = arms.alone(case)
+        self._made: dict[str, Execute] = {
+            "time": self._time,
+            "memory": self._memory,
+            "lines": lambda job: lines.measure_lines(job, case),
+            "ledger": lambda job: Ledger(**job.head, arms={arm: ledger.measure_arm(arm, alone) for arm in job.arms}),
+            "ladder": lambda job: ladder.measure_rungs(job, alone),
+            "parts": lambda job: parts.measure_parts(job, alone),
+        }
 
     def __call__(self, job: Job) -> Record:
         """The record of the job, or a failure record."""
@@ -106,7 +149,7 @@ class _Here:
         try:
             layout.moved(job)
             with pinned():
-                return self._time(job) if job.kind == "time" else self._memory(job)
+                return self._made[job.kind](job)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, described(error))
 

@@ -8,14 +8,17 @@ from html import escape
 from typing import Any
 
 from compare.claims import tape
+from compare.instruments.lines.schema import SourceLines, SourceLinesArm, ranked
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.record import of
 from compare.records.runs import Failure, Run
 from compare.report import text
 
-COLUMNS = ("mode", "a call, warm", "÷ dynamic", "one run from nothing", "compiles", "memory")
-WIDTH = 100
+COLUMNS = ("mode", "a call", "÷ dynamic", "first run", "compiles", "memory")
+WIDTH = 80
+MOST_LINES = 8
+"""SourceLines of source that are shown: the dearest. The page has all of them."""
 ONE_PROCESS = (
     "intervals: they cover this one process and no other, in which memory may lie otherwise; a function that a file "
     "has by name can be measured in fresh ones"
@@ -51,14 +54,41 @@ def heading(result: Measured) -> str:
 
 
 def plain(result: Measured) -> str:
-    """The heading, an aligned table and the verdict, as wide as a page."""
-    lines = [heading(result), "", *aligned((COLUMNS, *rows(result))), ""]
+    """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
+    said = textwrap.wrap(result.verdict.sentence, WIDTH, break_on_hyphens=False)
+    lines = [*said, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned((COLUMNS, *rows(result)))]
     notes = [
         line
         for note in notes_of(result)
         for line in textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     ]
-    return "\n".join([*lines, *textwrap.wrap(result.verdict.sentence, WIDTH, break_on_hyphens=False), *notes])
+    return "\n".join([*lines, *_listing(result), *([""] if notes else []), *notes])
+
+
+def by_line(result: Measured) -> list[tuple[str, ...]]:
+    """A header and a row for each of the dearest lines: seconds and share of the step in each mode, and the source."""
+    for record in of(result.records, SourceLines):
+        arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
+        shown = ranked(list(arms.values()))[:MOST_LINES]
+        body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
+        elsewhere = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
+        return [("line", *arms, "source"), *body, elsewhere] if body else []
+    return []
+
+
+def _of_step(row: SourceLinesArm, line: str) -> str:
+    found = row.lines.get(line)
+    return f"{text.seconds(found.seconds)} {found.seconds / row.step:4.0%}" if found and row.step else ""
+
+
+def _listing(result: Measured) -> list[str]:
+    """The dearest lines as text: the source last, cut where the page ends."""
+    table = by_line(result)
+    if not table:
+        return []
+    costs = aligned(row[:-1] for row in table)
+    width = max(map(len, costs))
+    return ["", *(f"{cost.ljust(width)}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, table, strict=True))]
 
 
 def notes_of(result: Measured) -> list[str]:
@@ -90,15 +120,23 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
 
 def html(result: Measured) -> str:
     """The same as an HTML fragment; every text in it is escaped."""
-    head = "".join(_cell("th", name, place) for place, name in enumerate(COLUMNS))
-    body = "".join(f"<tr>{''.join(_cell('td', c, i) for i, c in enumerate(row))}</tr>" for row in rows(result))
     notes = "".join(f"<p>{escape(note)}</p>" for note in notes_of(result))
     return (
         '<div style="max-width:60em">'
-        f"<p><strong>{escape(heading(result))}</strong></p>"
+        f"<p><strong>{escape(result.verdict.sentence)}</strong></p>"
+        f"<p>{escape(heading(result))}</p>{_table((COLUMNS, *rows(result)))}{_table(by_line(result))}{notes}</div>"
+    )
+
+
+def _table(table: Sequence[Sequence[str]]) -> str:
+    """A table whose first row is its header; nothing of no rows."""
+    if not table:
+        return ""
+    head, *body = ["".join(_cell("td" if n else "th", c, i) for i, c in enumerate(row)) for n, row in enumerate(table)]
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    return (
         '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{escape(result.verdict.sentence)}</p>{notes}</div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
     )
 
 

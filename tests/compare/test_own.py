@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import textwrap
 from html.parser import HTMLParser
 
 import numpy as np
@@ -221,7 +222,7 @@ def test_workers_that_are_asked_for_and_cannot_be_had():
 def test_fresh_workers_measure_a_function_of_a_module():
     found = compare.compare(own.masked, MASKS, ["dynamic", "static"], seconds=0.01, processes=1)
     assert found.records[0].settings["where"] == "fresh workers"
-    assert [record.job.kind for record in found.records] == ["run", "parity", "time", "memory"]
+    assert [record.job.kind for record in found.records] == ["run", "parity", "time", "lines", "memory"]
     assert found.records[-1].arms["dynamic"].resident_growth
 
 
@@ -246,7 +247,7 @@ def test_every_mode_that_agrees_is_measured(found):
 
 def test_records_are_those_of_a_run(found):
     kinds = [record.job.kind for record in found.records]
-    assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "memory"]
+    assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "lines", "memory"]
     assert typed(json_of(found.records))
     assert found.records[-1].arms["dynamic"].resident_growth == 0
 
@@ -260,12 +261,15 @@ def test_to_dict_is_json_with_a_version(found):
 
 def test_repr_is_a_table_and_the_sentence(found):
     lines = repr(found).splitlines()
-    assert lines[0] == "mine <b>: value and gradients over 4 inputs; 5 × one process, built anew each time"
-    assert lines[2].split()[:3] == ["mode", "a", "call,"]
-    assert [line.split()[0] for line in lines[3:8]] == list(MODES)
+    assert repr(found).startswith("\n".join(textwrap.wrap(found.verdict.sentence, 80, break_on_hyphens=False)))
+    heading = "mine <b>: value and gradients over 4 inputs; 5 × one process, built anew each time"
+    assert heading in " ".join(repr(found).split())
+    (table,) = [number for number, line in enumerate(lines) if line.startswith("mode ")]
+    assert lines[table].split()[:3] == ["mode", "a", "call"]
+    assert [line.split()[0] for line in lines[table + 1 : table + 6]] == list(MODES)
     assert " ".join(found.verdict.sentence.split()) in " ".join(repr(found).split())
     assert "intervals: they cover this one process and no other" in repr(found)
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_notebook_shows_the_same_and_escapes_it(found):

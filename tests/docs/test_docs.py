@@ -108,7 +108,7 @@ def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp
     options = ["--processes", "0", "--seconds", "0.05"]
     done = CliRunner().invoke(graphduel, ["compare", str(tmp_path / "mine.py:loss"), *options])
     assert done.exit_code in (0, 3), done.output
-    assert done.stdout.startswith("loss: value and gradients over 3 inputs")
+    assert "\n\nloss: value and gradients over 3 inputs" in done.stdout
     assert "static-exact" in done.stdout
 
 

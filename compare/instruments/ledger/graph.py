@@ -74,7 +74,7 @@ def _moments(
 ) -> Iterator[Moment]:
     """A moment for each line, on top of what is `held` between calls; the line of a node is a step of the plan."""
     program = executable._program
-    forward = _forward(executable, case)
+    forward = forward_of(executable, case)
     step = {node: i for i, node in enumerate(program.schedule.order)}
     living = _living(executable, forward, case)
     before = sum(held.values())
@@ -98,7 +98,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
     program, binding = executable._program, executable._last()
     plan, steps = program.schedule, len(program.schedule.order)
     handed_out = {plan.owner[node] for node in program.graph.outputs}
-    sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in _owners(executable)}
+    sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in owners(executable)}
     spans = _spans(executable, sizes)
     found: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
     for node, (lower, upper) in spans.items():
@@ -111,7 +111,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
     return found
 
 
-def _owners(executable: Executable) -> list[Node]:
+def owners(executable: Executable) -> list[Node]:
     """The nodes that own memory which a kernel writes."""
     plan = executable._program.schedule
     nodes = [node for node in plan.order if plan.owner[node] is node and node.op.family != "source"]
@@ -146,7 +146,7 @@ def _class(node: Node, executable: Executable, forward: set[Node], case: Case) -
     return "saved" if read_late and case.argnum is not None else "activations"
 
 
-def _forward(executable: Executable, case: Case) -> set[Node]:
+def forward_of(executable: Executable, case: Case) -> set[Node]:
     """The nodes that the value of the loss is computed from; every node where a step takes no gradients."""
     if case.argnum is None:
         return set(executable.nodes())

@@ -48,7 +48,7 @@ class _Watch:
         self.mark: int | None = None
         self.saved: set[_Array] = set()
         self.structure = self.nodes = 0
-        self._known: dict[int, Any] = {id(_owner(array)): None for array in given}
+        self._known: dict[int, Any] = {id(owner(array)): None for array in given}
 
     def __call__(self, out: Any) -> None:
         self._know(out)
@@ -61,11 +61,11 @@ class _Watch:
         self._read()
 
     def _know(self, out: Any) -> None:
-        owner = _owner(out)
-        held = self._known.get(id(owner), 0)
-        if held is not None and (held == 0 or held.alive() is not owner):
-            made = _Array(owner, len(self.readings), lambda: len(self.readings))
-            self._known[id(owner)] = made
+        made_by = owner(out)
+        held = self._known.get(id(made_by), 0)
+        if held is not None and (held == 0 or held.alive() is not made_by):
+            made = _Array(made_by, len(self.readings), lambda: len(self.readings))
+            self._known[id(made_by)] = made
             self.arrays.append(made)
 
     def _read(self) -> None:
@@ -138,11 +138,12 @@ def timeline(case: Case) -> Timeline:
             result = transformed(dynamic, loss, case.argnum)(*arguments)
         leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
         watch.finish(leaves)
-        moments = list(watch.moments({id(_owner(leaf)) for leaf in leaves}))
+        moments = list(watch.moments({id(owner(leaf)) for leaf in leaves}))
     return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
 
 
-def _owner(array: Any) -> Any:
+def owner(array: Any) -> Any:
+    """The array whose memory it is a view of, which may be itself."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

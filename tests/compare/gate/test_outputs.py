@@ -54,7 +54,7 @@ def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     assert found[1][0].text.startswith("output error ")
     page = (tmp_path / "s.md").read_text("utf-8")
     assert page.startswith("## loss\n\n")
-    assert "| mode | a call, warm | ÷ dynamic |" in page
+    assert "| mode | a call | ÷ dynamic |" in page
     assert "\n| `static > 1000` | does not hold | static-exact / dynamic is " in page
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix not in ("", ".pyc")) == ["gated.py", "s.md"]
 

@@ -1,0 +1,18 @@
+"""A step line by line of its source: the time, the bytes and the tensors kept for backward of each, in both engines.
+
+In the dynamic engine a kernel of the forward pass is of the line that runs, and one of the backward pass of the line
+whose gradient it computes (`compare.instruments.lines.tape`). In the static engine a kernel is of the line that its
+node came from; inside a fused group each kernel has its own (`compare.instruments.lines.graph`).
+
+All is read in a step that is watched, apart from the steps that are timed. What no line has is `elsewhere`.
+"""
+
+from __future__ import annotations
+
+from compare.instruments.base import Instrument
+from compare.instruments.lines.schema import SourceLines
+from compare.records.record import Kind
+
+LINES = Instrument(
+    (Kind(SourceLines, "compare.instruments.lines.measure:measure"),), figures=("compare.instruments.lines.figure",)
+)

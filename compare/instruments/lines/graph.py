@@ -1,0 +1,108 @@
+"""The lines of a static step: every line of generated code belongs to a node, and a node to a line of source."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+import static
+from compare.engines.arms import traced, transformed
+from compare.instruments.ledger import graph as ledger
+from compare.instruments.lines import ticks
+from compare.instruments.lines.schema import SourceLinesArm
+from compare.workloads.base import Case
+from graphs import dims
+from graphs.ir import Node
+from static.call.executable import Executable
+from static.passes.iteration_space import result
+
+
+def lines(case: Case) -> SourceLinesArm:
+    """The row of the static engine, over the first example of a case. Raises what tracing raises."""
+    arguments = (case.params, *case.examples[0])
+    executable = static.compile(transformed(static, traced(case), case.argnum), *arguments)
+    executable(*arguments)
+    counted = counts(executable, case)
+    return ticks.timed(counted, lambda: executable(*arguments), lambda: _watched(executable, arguments))
+
+
+def counts(executable: Executable, case: Case) -> ticks.Counted:
+    """Kernels, bytes and what is saved of each line.
+
+    A fused group counts as the kernels inside it. Its bytes are those of its results: what lives in a block alone is
+    written to no memory of the step.
+    """
+    counted = ticks.Counted({})
+    for program in executable._program.nested():
+        for node in dict.fromkeys(program.lines):
+            if node is not None and not node.subgraphs:
+                counted.at(line_of(node)).kernels += 1
+    saved = saved_nodes(executable, case)
+    for node in ledger.owners(executable):
+        size = dims.evaluate(node.spec.nbytes, executable.sizes)
+        line = counted.at(line_of(node))
+        line.made += size
+        line.saved += node in saved
+        line.saved_bytes += size * (node in saved)
+    counted.lines.pop("", None)
+    return counted
+
+
+def saved_nodes(executable: Executable, case: Case) -> set[Node]:
+    """The nodes of the forward pass whose memory the backward pass reads; none where a step takes no gradients."""
+    if case.argnum is None:
+        return set()
+    forward, owner = ledger.forward_of(executable, case), executable._program.schedule.owner
+    late = [node for node in executable.nodes() if node not in forward]
+    return {owner[source] for node in late for source in node.inputs if owner[source] in forward}
+
+
+def line_of(node: Node) -> str:
+    """The line that a node came from: of a group that of its last result, of one of its results that of its own."""
+    if node.op is result:
+        return line_of(node.inputs[0].subgraphs[0].outputs[node.attrs["number"]])
+    if not node.source and node.subgraphs:
+        return line_of(node.subgraphs[-1].outputs[-1])
+    return node.source
+
+
+class _Follower:
+    """Follows the generated code, its loops and groups included, and reads the clock at each line of it."""
+
+    def __init__(self, executable: Executable) -> None:
+        self.programs = {id(program.code): program for program in executable._program.nested()}
+        self.spans: ticks.Spans = []
+        self.stack: list[str] = []
+        self.last = perf_counter()
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Called by Python; the clock stands still meanwhile."""
+        now = perf_counter()
+        program = self.programs.get(id(frame.f_code))
+        if program is None:
+            self.last += perf_counter() - now
+            return None
+        if self.stack:
+            self.spans.append((self.stack[-1], now - self.last))
+        if event == "call":
+            self.stack.append(self.stack[-1] if self.stack else "")
+        elif event == "return":
+            self.stack.pop()
+        elif event == "line":
+            node = program.lines[frame.f_lineno - 2]
+            self.stack[-1] = line_of(node) if node is not None else self.stack[-2] if len(self.stack) > 1 else ""
+        self.last = perf_counter()
+        return self
+
+
+def _watched(executable: Executable, arguments: tuple[Any, ...]) -> ticks.Spans:
+    follower = _Follower(executable)
+    before = sys.gettrace()
+    sys.settrace(follower)
+    try:
+        executable(*arguments)
+    finally:
+        sys.settrace(before)
+    return follower.spans

@@ -1,0 +1,63 @@
+"""The lines of a cell, each arm in turn in one process."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from compare import workloads
+from compare.engines import arms
+from compare.errors import described
+from compare.instruments.lines import graph, tape
+from compare.instruments.lines.schema import SourceLines, SourceLinesArm
+from compare.run.job import Job
+from compare.workloads.base import Case
+
+
+def _converted(case: Case) -> SourceLinesArm:
+    return graph.lines(replace(case, branches=True))
+
+
+ENGINES: dict[str, Callable[[Case], SourceLinesArm]] = {
+    "dynamic": tape.lines,
+    "static-exact": graph.lines,
+    "static-converted": _converted,
+}
+"""What can be read line by line: one graph each, over one example."""
+
+
+def measure(job: Job) -> SourceLines:
+    """The record of the arms of a job, over the example of the median length."""
+    return measure_lines(job, workloads.load(job.source).case(str(job.size)))
+
+
+def measure_lines(job: Job, case: Case) -> SourceLines:
+    """The same of a case that is there."""
+    case = arms.alone(case)
+    rows = {arm: _row(arm, case) for arm in job.arms if arm in ENGINES}
+    found = dict.fromkeys(line for row in rows.values() for line in row.lines)
+    return SourceLines(**job.head, arms=rows, code=texts(case.loss, found))
+
+
+def _row(arm: str, case: Case) -> SourceLinesArm:
+    try:
+        return ENGINES[arm](case)
+    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
+        return SourceLinesArm("unsupported" if arms.refuses(arm, error) else "failed", described(error))
+
+
+def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:
+    """The text of those lines, `model.py:12`, that stand in the file of `f`, where it can be read."""
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    if code is None:
+        return {}
+    found = {}
+    for line in lines:
+        name, _, number = line.rpartition(":")
+        if name == Path(code.co_filename).name:
+            found[line] = linecache.getline(code.co_filename, int(number)).strip()
+    return {line: text for line, text in found.items() if text}

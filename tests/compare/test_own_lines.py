@@ -1,0 +1,176 @@
+"""A step line by line: bytes, kernels and saved tensors as counted by hand, in both engines."""
+
+import inspect
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import graphs as g
+import static
+from compare import own
+from compare.instruments.lines import figure, graph, ticks
+from compare.instruments.lines.measure import measure_lines
+from compare.instruments.lines.tape import LineKernel, aligned
+from compare.own.case import case_of
+from compare.own.measure import closer_jobs
+from compare.report.summary import summarise
+from compare.run.job import Job
+
+ARMS = ("dynamic", "static-exact")
+FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first
+
+
+def mlp(params, x, y):
+    h = g.tanh(x @ params["w1"])
+    out = h @ params["w2"]
+    return g.mean((out - y) ** 2)
+
+
+def branch(x):
+    if g.sum(x) > 0:
+        return g.sum(g.tanh(x))
+    return g.sum(x)
+
+
+def arrays(*shapes):
+    return [np.ones(shape, np.float32) for shape in shapes]
+
+
+def inputs():
+    w1, w2, x, y = arrays((32, 64), (64, 8), (128, 32), (128, 8))
+    return [({"w1": w1, "w2": w2}, x, y)]
+
+
+def line(f, below):
+    return f"test_own_lines.py:{f.__code__.co_firstlineno + below}"
+
+
+def read(f, calls, arms=ARMS, gradient=None):
+    return measure_lines(Job("lines", "f", "given", arms=arms), case_of(f, calls, gradient, None))
+
+
+@pytest.fixture(scope="module")
+def record():
+    return read(mlp, inputs())
+
+
+def test_the_tape_makes_and_saves_what_can_be_counted_by_hand(record):
+    lines = record.arms["dynamic"].lines
+    hidden, out, weights, last = 128 * 64 * 4, 128 * 8 * 4, 32 * 64 * 4, 64 * 8 * 4
+    first, second, loss = (lines[line(mlp, below)] for below in (FIRST, SECOND, LOSS))
+    # x @ w1 and tanh; square, subtract, multiply of tanh's gradient, and the gradient of w1
+    assert (first.made, first.saved, first.saved_bytes) == (5 * hidden + weights, 1, hidden)
+    # h @ w2; the gradients of h and of w2
+    assert (second.made, second.saved) == (out + hidden + last, 0)
+    # the difference is what `square` keeps; its square, the mean; back: one number, its broadcast a view, two products
+    assert (loss.saved, loss.saved_bytes) == (1, out)
+    assert [each.kernels for each in (first, second, loss)] == [7, 5, 7]
+
+
+def test_both_engines_save_the_same_tensors_here(record):
+    saved = [{name: (one.saved, one.saved_bytes) for name, one in row.lines.items()} for row in record.arms.values()]
+    assert saved[0] == saved[1]
+
+
+def test_a_backward_kernel_is_of_the_line_whose_gradient_it_computes(record):
+    known = {line(mlp, below) for below in (FIRST, SECOND, LOSS)}
+    for row in record.arms.values():
+        assert set(row.lines) == known
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_times_of_lines_and_elsewhere_come_to_the_step(record, arm):
+    row = record.arms[arm]
+    assert sum(one.seconds for one in row.lines.values()) + row.elsewhere == pytest.approx(row.step)
+    assert all(one.seconds > 0 for one in row.lines.values())
+
+
+def test_the_text_of_each_line_is_recorded(record):
+    assert record.code[line(mlp, SECOND)] == 'out = h @ params["w2"]'
+
+
+def test_cotangents_that_are_added_up_are_of_the_line_before():
+    def twice(x):
+        y = g.tanh(x)
+        return g.sum(y * y + y)
+
+    row = read(twice, [(np.ones(5),)]).arms["dynamic"]
+    start = inspect.getsourcelines(twice)[1]
+    assert set(row.lines) == {f"test_own_lines.py:{start + 1}", f"test_own_lines.py:{start + 2}"}
+
+
+def test_without_gradients_nothing_is_saved():
+    row = read(mlp, inputs(), gradient=False).arms
+    assert [one.saved for arm in ARMS for one in row[arm].lines.values()] == [0] * 6
+
+
+def test_a_fused_group_gives_each_line_its_own_kernels():
+    def chain(x):
+        a = g.exp(x)
+        b = g.tanh(a)
+        return b * 2
+
+    row = read(chain, [(np.ones(1 << 19),)], arms=("static-exact",)).arms["static-exact"]
+    start = inspect.getsourcelines(chain)[1]
+    assert {name: one.kernels for name, one in row.lines.items()} == {
+        f"test_own_lines.py:{start + below}": 1 for below in (1, 2, 3)
+    }
+    assert sum(one.made for one in row.lines.values()) == 8 << 19
+
+
+def test_an_arm_that_refuses_says_why_and_one_that_converts_is_read():
+    rows = read(branch, [(np.ones(3),)], arms=(*ARMS, "static-converted")).arms
+    assert (rows["static-exact"].status, rows["static-converted"].status) == ("unsupported", "ok")
+    assert "test_own_lines.py" in rows["static-exact"].reason
+    assert line(branch, 2) in rows["static-converted"].lines
+
+
+def test_what_was_watched_longer_is_scaled_to_the_step():
+    counted = ticks.Counted({})
+    counted.at("a.py:1").kernels = 1
+    row = ticks.timed(counted, lambda: None, lambda: [("a.py:1", 3.0), ("", 1.0), ("a.py:2", 4.0)])
+    assert row.lines["a.py:1"].seconds == pytest.approx(row.step * 3 / 8)
+    assert row.lines["a.py:2"].seconds == pytest.approx(row.step / 2)
+    assert row.elsewhere == pytest.approx(row.step / 8, abs=1e-12)
+    assert row.lines["a.py:1"].kernels == 1
+
+
+def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
+    kernels = [LineKernel("a:1", (1,), 8, True), LineKernel("a:2", (2,), 8, True)]
+    assert aligned(kernels, [(1,), (2,)]) == ["a:1", "a:2"]
+    assert aligned(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
+
+
+def test_saved_nodes_of_a_step_without_backward_are_none():
+    case = case_of(mlp, inputs(), False, None)
+    executable = static.compile(mlp, *inputs()[0])
+    assert graph.saved_nodes(executable, case) == set()
+
+
+def test_the_table_has_the_dearest_line_first_and_says_what_has_no_line(record):
+    table = figure.draw(summarise([record])).table
+    dearest = [max(row.lines[r[0]].seconds for row in record.arms.values()) for r in table.rows[:-2]]
+    assert all(a >= b for a, b in pairwise(dearest))
+    assert [row[0] for row in table.rows[-2:]] == ["elsewhere"] * 2
+
+
+def test_nothing_is_drawn_of_a_run_that_read_no_lines():
+    assert figure.draw(summarise([])).table is None
+
+
+def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
+    found = own.compare(mlp, inputs(), processes=0, seconds=0.01)
+    shown = repr(found).splitlines()
+    assert "".join(shown).startswith(found.verdict.sentence[:40])
+    assert max(map(len, shown)) <= 80
+    assert any(row.startswith(line(mlp, FIRST)) and "h = g.tanh(" in row for row in shown)
+    assert line(mlp, FIRST) in found._repr_html_()
+
+
+def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
+    kinds = lambda arms, case: [job.kind for job in closer_jobs(Job("parity", "f", "given", arms=arms), case)]  # noqa: E731
+    case = case_of(mlp, inputs(), None, None)
+    assert kinds(ARMS, case) == ["lines", "ledger", "ledger", "ladder", "parts"]
+    assert kinds(("dynamic",), case) == ["lines", "ledger"]
+    assert kinds(ARMS, case_of(mlp, inputs(), False, None)) == ["lines", "ledger", "ledger", "ladder"]
