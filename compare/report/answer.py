@@ -72,7 +72,8 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
         largest = max(place.at.elements for place in places)
         kinds = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
         said = [f"for {ops} ops {_spread(of)[1]}" for ops, of in kinds.items()]
-        yield f"With larger tensors the op decides: at {largest:,} floats static takes {text.listed(said)} the time of dynamic."
+        takes = f"static takes {text.listed(said)} the time of dynamic"
+        yield f"With larger tensors the op decides: at {largest:,} floats {takes}."
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:
