@@ -47,7 +47,7 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
     low, mean, high = _spread(inside)
     yield (
         f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its ops work on up to "
-        f"{reach:,} floats: once compiled, static ÷ dynamic is {mean} in time ({low} to {high})."
+        f"{reach:,} floats: once compiled, it takes {mean} the time of dynamic ({low} to {high})."
     )
     yield f"So {_RUNS:,} runs of a step pay for up to {text.counted(max(1, _RUNS // paid), 'shape')}."
     yield from _beyond([place for place in places if place.at.elements > reach])
@@ -71,8 +71,9 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
         kinds = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
-        said = [f"{_spread(of)[1]} for {ops} ops" for ops, of in kinds.items()]
-        yield f"With larger tensors the op decides: at {largest:,} floats static ÷ dynamic is {text.listed(said)}."
+        said = [f"for {ops} ops {_spread(of)[1]}" for ops, of in kinds.items()]
+        takes = f"static takes {text.listed(said)} the time of dynamic"
+        yield f"With larger tensors the op decides: at {largest:,} floats {takes}."
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:

@@ -172,20 +172,31 @@ def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
 
     A link upwards, which only a folded loop has, takes part in the other direction: so there are no cycles.
     """
-    from grandalf.graphs import Edge, Graph, Vertex  # here, so that who draws nothing does not wait for it
+    import networkx as nx  # here, so that who draws nothing does not wait for it
+    from grandalf.graphs import Edge, Vertex, graph_core
 
     order = {key: i for i, key in enumerate(sizes)}
     vertices = {key: Vertex(key) for key in sizes}
     for key, size in sizes.items():
         vertices[key].view = _View(*size)
     pairs = dict.fromkeys((one, other) if order[one] < order[other] else (other, one) for one, other in links)
-    edges = [Edge(vertices[source], vertices[target]) for source, target in pairs]
-    for edge in edges:
+    found = nx.Graph()
+    found.add_nodes_from(sizes)
+    found.add_edges_from(pairs)
+    parts = [sorted(part, key=order.__getitem__) for part in nx.connected_components(found)]
+    part_of = {key: number for number, part in enumerate(parts) for key in part}
+    edges: list[list[Any]] = [
+        [] for _ in parts
+    ]  # in order, where grandalf's own split has none: the same picture again
+    for source, target in pairs:
+        edge = Edge(vertices[source], vertices[target])
         edge.view = _Route()
+        edges[part_of[source]].append(edge)
     places: dict[str, Rectangle] = {}
     routes: dict[tuple[str, str], list[Point]] = {}
     left = 0.0
-    for part in Graph(list(vertices.values()), edges).C:
+    for keys, joined in zip(parts, edges, strict=True):
+        part = graph_core([vertices[key] for key in keys], joined)
         heights = _laid_part(part)
         corners = {vertex.data: vertex.view.corner() for vertex in part.sV}
         x, y = left - min(a for a, _ in corners.values()), -min(b for _, b in corners.values())

@@ -322,3 +322,8 @@ def test_on_a_phone_the_picture_scrolls_and_not_the_page():
     page = GraphDrawing(step()).html()
     assert "main{overflow-x:auto}" in page
     assert '<main tabindex="0" aria-label="loss">' in page
+
+
+def test_a_picture_is_the_same_each_time():
+    diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
+    assert len({GraphDrawing(diagram).svg() for _ in range(8)}) == 1
