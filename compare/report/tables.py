@@ -62,7 +62,7 @@ def narrowed(records: Records) -> None:
     from compare.report import text
     from compare.report.summary import summarise
 
-    columns = ("cell", "arm", "steady state, arm / dynamic", "")
+    columns = ("cell", "arm", "steady state, static ÷ dynamic", "")
     rows = [
         (
             ratio.cell.title,

@@ -149,14 +149,17 @@ def reporter() -> Reporter:
 
 def _progress(console: Console) -> Progress:
     from rich import progress
+    from rich.table import Column
 
     return progress.Progress(
         progress.SpinnerColumn(),
-        progress.BarColumn(bar_width=24),
+        progress.BarColumn(bar_width=12),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.fields[left]}"),
-        progress.TextColumn("{task.description}", markup=False),
+        progress.TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+        progress.TextColumn(
+            "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", max_width=26)
+        ),
         console=console,
         transient=True,
     )

@@ -8,6 +8,7 @@ from rich.console import Console
 from compare.claims import Effect, Finding
 from compare.report import tables, verdicts
 from compare.run import progress
+from compare.run.progress import Bar
 from compare.stats import Interval
 
 ESCAPE = "\x1b"
@@ -69,3 +70,18 @@ def test_an_effect_in_words(unit, interval, verdict, text):
     effect = Effect("static / dynamic", value, unit)
     assert verdicts.effect(Finding(verdict, (), effect, interval and Interval(value, *interval))) == text
     assert verdicts.effect(Finding("not measured yet", ())) == ""
+
+
+def test_the_bar_fits_eighty_columns_and_keeps_its_estimate():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    bar = Bar(console)
+    bar.pace.total, bar.pace.done, bar.pace.timed, bar.pace.seconds = 536, 123, 50, 400.0
+    bar.label = "lengths encoder_text/sentences, process 11, of a long name that goes on"
+    bar.refresh()
+    with console.capture() as shown:
+        console.print(bar.progress.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert len(line) <= 80
+    assert "123/536" in line
+    assert "about 3304 s left" in line
+    assert "lengths encoder_text" in line
