@@ -29,7 +29,7 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 	$(SUITE) tests/static/native tests/compare/test_ladder.py
 
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the page of a small run
-	$(SUITE) -m browser tests/browser
+	$(BIN)/python -m pytest -m browser tests/browser
 
 test-slow: $(VENV)/installed-test  ## run the others, and those of the tape once more with the tape in Python
 	$(SUITE) -m slow

@@ -41,7 +41,12 @@ def draw(summary: Summary) -> Drawing:
     names = ordered(tables)
     for place, cell in enumerate(tables):
         _panel(figure.add_subplot(high, columns, place + 1), cell, names)
-    figure.supxlabel("time an example ÷ dynamic, one example at a time (log scale; 95% interval)", fontsize=9.5)
+    words = (
+        "time an example ÷ dynamic, one example at a time (log scale; 95% interval)"
+        if style.columns(2) > 1
+        else "time ÷ dynamic, one by one (log scale)"
+    )
+    figure.supxlabel(words, fontsize=9.5)
     return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, table(tables))
 
 

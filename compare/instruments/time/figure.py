@@ -81,7 +81,11 @@ def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
     sizes = {ratio.cell.size for ratio in rows}
     drawing.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
-    axes.set_xlabel("seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)")
+    axes.set_xlabel(
+        "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
+        if style.columns(2) > 1
+        else "static ÷ dynamic (log scale)"
+    )
     above: dict[str, Any] = {
         "xycoords": axes.get_xaxis_transform(),
         "textcoords": "offset points",

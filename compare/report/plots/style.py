@@ -161,7 +161,7 @@ def ratio_axis(axes: Axes, low: float, high: float, label: float = 0.09) -> None
     """Make the x axis one of ratios, on a log scale; a label, with room around it, takes that share of it."""
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.set_xticks(_ticks(low, high, label))
+    axes.set_xticks(_ticks(low, high, label if width() == WIDTH else 2.5 * label))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.xaxis.set_minor_locator(NullLocator())
 
