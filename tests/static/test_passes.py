@@ -7,7 +7,7 @@ import pytest
 import graphs as g
 import static
 from compare import workloads
-from compare.engines import arms
+from compare.engines.arms import traced
 from static.passes import pipeline
 from static.passes.algebra import simplify_algebra
 from static.passes.common_subexpressions import merge_common_subexpressions
@@ -153,7 +153,7 @@ def test_a_result_returned_twice_is_two_arrays():
 def test_every_exact_rung_gives_the_same_bits(name):
     workload = workloads.get(name)
     case = workload.case("small")
-    step = static.value_and_grad(arms.traced(case))
+    step = static.value_and_grad(traced(case))
     example = case.examples[0]
     rungs = [((), False), (pipeline.REPLAY, False), (pipeline.REPLAY, True), (pipeline.SIMPLIFY, False)]
     rungs += [(pipeline.SIMPLIFY, True), (pipeline.SIMPLIFY * 2, True)]
