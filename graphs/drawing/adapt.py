@@ -70,4 +70,4 @@ def _item(node: Node, key: str, box: str, saved: int, is_result: bool) -> Item:
 
 def _constant(node: Node) -> str:
     value = node.attrs["value"]
-    return f"{value}" if getattr(value, "ndim", 1) == 0 else "constant"
+    return str(value) if getattr(value, "ndim", 1) == 0 else "constant"

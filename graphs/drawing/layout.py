@@ -160,11 +160,19 @@ class _Route:
     def setpath(self, points: list[Point]) -> None:
         self.points = points
 
-    def past(self, heights: dict[float, float]) -> Iterator[Point]:
-        """The points between the ends: straight down past each layer, however high what else is in it."""
-        for x, y in self.points[1:-1]:
+    def past(self, heights: dict[float, float], above: float, below: float) -> Iterator[Point]:
+        """The points between the ends: straight down past each layer, however high what else is in it.
+
+        `above` and `below` are the heights of the two nodes, which may be less than those of their layers.
+        """
+        (x0, y0), *between, (x1, y1) = self.points
+        if heights[y0] > above:
+            yield x0, y0 + heights[y0] / 2
+        for x, y in between:
             half = heights.get(y, 0.0) / 2
             yield from ((x, y - half), (x, y + half)) if half else ((x, y),)
+        if heights[y1] > below:
+            yield x1, y1 - heights[y1] / 2
 
 
 def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
@@ -203,7 +211,7 @@ def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
         placed = {key: Rectangle(a + x, b + y, *sizes[key]) for key, (a, b) in corners.items()}
         for edge in part.sE:
             ends = edge.v[0].data, edge.v[1].data
-            routes[ends] = [(a + x, b + y) for a, b in edge.view.past(heights)]
+            routes[ends] = [(a + x, b + y) for a, b in edge.view.past(heights, *(end.view.h for end in edge.v))]
         places |= placed
         left = max(place.x + place.width for place in placed.values()) + GAP
     return places, {(a, b): routes[a, b] if (a, b) in routes else routes[b, a][::-1] for a, b in links}

@@ -327,3 +327,16 @@ def test_on_a_phone_the_picture_scrolls_and_not_the_page():
 def test_a_picture_is_the_same_each_time():
     diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
     assert len({GraphDrawing(diagram).svg() for _ in range(8)}) == 1
+
+
+def test_a_link_leaves_a_layer_before_it_bends():
+    sizes = {"low": (60.0, 40.0), "high": (60.0, 400.0), "next": (60.0, 40.0)}
+    places, routes = layout._by_grandalf(sizes, [("low", "next"), ("high", "next")])
+    bottom = places["high"].y + 400.0
+    assert routes["low", "next"] == [(pytest.approx(places["low"].centre), pytest.approx(bottom))]
+    assert routes["high", "next"] == []
+
+
+def test_a_constant_is_written_as_short_as_it_is():
+    diagram = of_graph(static.trace(lambda x: x * 0.1, X))
+    assert [item.label for item in diagram.items if item.kind == "constant"] == ["0.1"]
