@@ -9,6 +9,7 @@ from typing import Any
 
 from compare.claims import tape
 from compare.instruments.lines.schema import SourceLines, SourceLinesArm, ranked
+from compare.own import policies
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.record import of
@@ -53,15 +54,20 @@ def heading(result: Measured) -> str:
     return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{python}"
 
 
+def answer(result: Measured) -> list[str]:
+    """The verdict, and which shape policy compiles least where that is a question."""
+    return list(filter(None, (result.verdict.sentence, policies.sentence(result.records))))
+
+
+def _wrapped(words: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(words, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def plain(result: Measured) -> str:
     """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
-    said = textwrap.wrap(result.verdict.sentence, WIDTH, break_on_hyphens=False)
+    said = [line for words in answer(result) for line in _wrapped(words)]
     lines = [*said, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned((COLUMNS, *rows(result)))]
-    notes = [
-        line
-        for note in notes_of(result)
-        for line in textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    ]
+    notes = [line for note in notes_of(result) for line in _wrapped(note, "  ")]
     return "\n".join([*lines, *_listing(result), *([""] if notes else []), *notes])
 
 
@@ -123,7 +129,7 @@ def html(result: Measured) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in notes_of(result))
     return (
         '<div style="max-width:60em">'
-        f"<p><strong>{escape(result.verdict.sentence)}</strong></p>"
+        f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"
         f"<p>{escape(heading(result))}</p>{_table((COLUMNS, *rows(result)))}{_table(by_line(result))}{notes}</div>"
     )
 

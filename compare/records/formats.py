@@ -55,7 +55,8 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of one line of a results file, by its kind; made of the types of the kinds."""
     types = [kind.type for kind in KINDS.values()]
-    kinds, definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    kinds, definitions = msgspec.json.decode(msgspec.json.encode(components))  # a default that is a tuple is a list
     other = {"properties": {"kind": {"not": {"enum": list(KINDS)}}}}
     return {
         "$schema": DRAFT,

@@ -9,6 +9,7 @@ from compare.frameworks.advice.schema import FrameworkWork
 from compare.frameworks.outside.schema import FrameworkCell
 from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime
 from compare.instruments import INSTRUMENTS
+from compare.records.own import EngineGraphs, RewriteHints, ShapePolicies
 from compare.records.record import Kind
 from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
 from compare.records.trials import Selftest, TrialMemory, TrialTime
@@ -22,6 +23,9 @@ OTHERS = (
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),
+    Kind(ShapePolicies),
+    Kind(RewriteHints),
+    Kind(EngineGraphs),
     Kind(FrameworkFault),
     Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
     Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),

@@ -32,7 +32,7 @@ def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Pictu
         *pictures,
         verdicts.headline(judged),
         speed(summary.ratios, regimes.places(summary.records)),
-        Claims(tuple(map(_row, judged))),
+        claims(judged),
     )
     return Section("The answer", blocks, NAME)
 
@@ -99,6 +99,11 @@ def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> 
 def _won(ratios: Iterable[Ratio]) -> str:
     found = Counter(ratio.words for ratio in ratios)
     return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
+
+
+def claims(judged: Sequence[Verdict]) -> Claims:
+    """The claims, a row each."""
+    return Claims(tuple(map(_row, judged)))
 
 
 def _row(judged: Verdict) -> ClaimRow:

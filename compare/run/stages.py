@@ -113,7 +113,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
         results.write_json(directory / results.VERDICTS, [verdict.to_dict() for verdict in verdicts])
         if beside:
             results.write_json(directory / results.FRAMEWORKS, [found.to_dict() for found in beside])
-        report.write(directory, own, verdicts, beside)
+        report.write(directory, own, verdicts, beside, *_own_words(own, verdicts))
     except OSError as error:
         again = f"graphduel report {shlex.quote(str(directory))}"
         raise ResultsError(
@@ -123,8 +123,21 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     return verdicts
 
 
+def _is_own(records: list[Record]) -> bool:
+    return any(run.settings.get("preset") == OWN for run in of(records, Run))
+
+
+def _own_words(records: list[Record], verdicts: list[Verdict]) -> tuple[Any, ...]:
+    """The answer and the sections of a report on a function of the user's; none for other runs."""
+    if not _is_own(records):
+        return ()
+    from compare.own import page
+
+    return page.answer(records, verdicts), page.sections(records)
+
+
 def _judge(records: list[Record], python_tape: bool) -> list[Verdict]:
-    if any(run.settings.get("preset") == OWN for run in of(records, Run)):
+    if _is_own(records):
         from compare.own import claims as own
 
         return own.judge(records)

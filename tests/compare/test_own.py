@@ -222,7 +222,14 @@ def test_workers_that_are_asked_for_and_cannot_be_had():
 def test_fresh_workers_measure_a_function_of_a_module():
     found = compare.compare(own.masked, MASKS, ["dynamic", "static"], seconds=0.01, processes=1)
     assert found.records[0].settings["where"] == "fresh workers"
-    assert [record.job.kind for record in found.records] == ["run", "parity", "time", "lines", "memory"]
+    assert [record.job.kind for record in found.records] == [
+        "run",
+        "parity",
+        "shape policies",
+        "time",
+        "lines",
+        "memory",
+    ]
     assert found.records[-1].arms["dynamic"].resident_growth
 
 
@@ -247,7 +254,7 @@ def test_every_mode_that_agrees_is_measured(found):
 
 def test_records_are_those_of_a_run(found):
     kinds = [record.job.kind for record in found.records]
-    assert kinds == ["run", "parity", *["time"] * measure.REPEATS, "lines", "memory"]
+    assert kinds == ["run", "parity", "shape policies", *["time"] * measure.REPEATS, "lines", "memory"]
     assert typed(json_of(found.records))
     assert found.records[-1].arms["dynamic"].resident_growth == 0
 

@@ -1,0 +1,75 @@
+"""The report of one function: its answer, and the sections that no report of the suite has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compare.instruments.parity.schema import Parity
+from compare.own import policies, show
+from compare.own.verdict import Measured
+from compare.records.own import PolicyCount, ShapePolicies
+from compare.records.record import Records, of
+from compare.records.runs import Run
+from compare.report import answer as suite
+from compare.report import direction, text
+from compare.report.page import Bullets, Section, Table, section
+
+if TYPE_CHECKING:
+    from compare.claims.base import Verdict
+
+_POLICIES = (
+    "A static graph is compiled for the shapes that it has seen. A shape policy says when a new shape needs a new "
+    "graph. These are counts over the calls that you gave: no clock is read, and they are the same in every run."
+)
+_NUMBERS = ("compiles", "elements", "a call ÷ exact")
+
+
+def answer(records: Records, judged: Sequence[Verdict]) -> Section:
+    """What to do, a row for each mode, and the claims."""
+    measured = _measured(records)
+    rows = tuple(show.rows(measured))
+    table = Table(show.COLUMNS, rows, "lrrrrr") if rows else None
+    notes = tuple(show.notes_of(measured))
+    said = (*show.answer(measured), show.heading(measured), table, Bullets(notes) if notes else None)
+    return Section("The answer", tuple(filter(None, (*said, direction.EXPLAINED, suite.claims(judged)))), suite.NAME)
+
+
+def _measured(records: Records) -> Measured:
+    name = str(next((run.settings.get("function") for run in of(records, Run)), ""))
+    modes = dict.fromkeys(arm for record in of(records, Parity) for arm in record.arms)
+    return Measured(name, tuple(modes), tuple(records))
+
+
+def sections(records: Records) -> tuple[Section, ...]:
+    """What was found in the function without a clock; nothing of what there is nothing to say about."""
+    return tuple(filter(None, (recompiles(records),)))
+
+
+def recompiles(records: Records) -> Section | None:
+    """How often each shape policy compiles, and why."""
+    for record in of(records, ShapePolicies):
+        usual = record.policies[policies.DEFAULT]
+        calls = tuple((f"{one.call:,}", one.reason) for one in usual.compiles)
+        each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
+        return section("Recompiles", policies.sentence(records), _POLICIES, _table(records, record), each)
+    return None
+
+
+def _table(records: Records, record: ShapePolicies) -> Table | None:
+    """A row for each policy; of padding and of times only if there are some."""
+    rows = [_row(records, name, row) for name, row in record.policies.items()]
+    shown = [header for header in rows[0] if any(row[header] for row in rows)]
+    align = "".join("r" if header in _NUMBERS else "l" for header in shown)
+    return Table.of(align, ({header: row[header] for header in shown} for row in rows))
+
+
+def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
+    found = policies.beside_exact(records, name, row)
+    return {
+        "policy": row.options,
+        "compiles": f"{len(row.compiles):,}" if row.status == "ok" else "not possible",
+        "elements": text.ratio(row.padding) if row.padding > 1 else "",
+        "a call ÷ exact": text.ratio(found.estimate) if found and name != policies.EXACT else "",
+        "why": policies.why(row),
+    }
