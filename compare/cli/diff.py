@@ -12,25 +12,40 @@ from compare.report.terminal import echo
 
 @click.command()
 @click.argument("directories", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=options.FILE, help="Write the table and the conditions of each run to this Markdown file.")
+@click.option("--out", type=options.FILE, help="Write all tables and the conditions of each run to this Markdown file.")
+@click.option("--all", "whole", is_flag=True, help="Show what did not change too.")
+@click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
 @click.pass_context
-def diff(ctx: click.Context, *, directories: tuple[Path, ...], out: Path | None) -> None:
+def diff(
+    ctx: click.Context, *, directories: tuple[Path, ...], out: Path | None, whole: bool, unlike_machines: bool
+) -> None:
     """Judge the runs in DIRECTORIES by the same rules, and show their verdicts side by side.
 
-    Compare a quick run and a full one, or runs of two machines. The exit code is 1 if two runs settle a claim
-    differently.
+    Of two runs also show what changed from the first to the second: time and bytes of each cell, beyond 5% with 95%
+    confidence. The exit code is 1 if two runs settle a claim differently.
     """
     from compare.records.files import write_atomic
-    from compare.report import beside, tables
+    from compare.report import beside, changes, tables
 
     if len(directories) < 2:
         raise click.UsageError("give two runs or more")
-    columns = [beside.column(str(path), options.results_in(path)) for path in directories]
-    found = beside.table(columns)
-    tables.show(found.headers, found.rows)
+    runs = [options.results_in(path) for path in directories]
+    columns = [beside.column(str(path), run) for path, run in zip(directories, runs, strict=True)]
+    if beside.judged(columns):
+        found = beside.table(columns)
+        tables.show(found.headers, found.rows)
     for one in columns:
         options.say(f"{one.name}: {one.measured}")
-    echo(f"\n{beside.sentence(columns)}")
+    if beside.judged(columns):
+        echo(f"\n{beside.sentence(columns)}")
+    compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
+    if compared:
+        echo()
+        for sentence in compared.sentences:
+            options.say(sentence)
+        shown = compared.changes if whole else changes.significant(compared.changes)
+        if shown:
+            tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
     if out:
-        write_atomic(out, beside.page(columns).encode())
+        write_atomic(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
     ctx.exit(int(bool(beside.differing(columns))))
