@@ -26,7 +26,7 @@ from compare.instruments.parity.schema import Parity
 from compare.instruments.parts import measure as parts
 from compare.instruments.time import measure as timing
 from compare.instruments.time.schema import Time
-from compare.own import bundle, policies
+from compare.own import bundle, hints, policies
 from compare.own.origin import origin_of
 from compare.records.record import OfArms, Record
 from compare.records.runs import Bare, Failure, Setting, error_of
@@ -97,10 +97,10 @@ def run(
 
 
 def counts(what: Job, case: Case) -> list[Record]:
-    """What needs no clock, if a static mode is asked for: the shape policies, where the calls are not all alike."""
+    """What needs no clock, if a static mode is asked for: shape policies where calls differ, and hints where any."""
     if not any(arm.startswith(STATIC) for arm in what.arms):
         return []
-    found = [policies.look(what, case)]
+    found = [policies.look(what, case), hints.look(what, case)]
     return [record for record in found if record is not None]
 
 
