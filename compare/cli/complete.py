@@ -37,8 +37,8 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     from compare.records import results
     from compare.records.record import of
 
-    path = Path(ctx.params.get("directory") or "") / results.RESULTS
-    if path.exists():
+    path = results.found_in(Path(ctx.params.get("directory") or ""))
+    if path:
         with suppress(CompareError):
             return _starting(typed, {arm for record in of(results.read(path), Time) for arm in record.arms})
     return _starting(typed, {arm for name in workloads.names() for arm in workloads.get(name).arms})

@@ -154,8 +154,8 @@ def results_in(directory: Path) -> list[Any]:
     """The records of a run. Raises UsageError for a folder that holds none."""
     from compare.records import results
 
-    path = directory / results.RESULTS
-    if not path.exists():
+    path = results.found_in(directory)
+    if path is None:
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
     return results.read(path, lambda text: echo(text, err=True))
 

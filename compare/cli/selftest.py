@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from compare.records.trials import Selftest
 
 QUICK = 20
-CHOSEN = {"comparisons": ["comparisons", "quick"], "leaks": [], "seed": ["seed"]}
+CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"]}
 """The parameters of a selftest by the setting that they choose."""
 WHOLE = ("found", "of", "target")
 """The columns of its table that are never wrapped; the others fold on a narrow terminal."""
@@ -50,7 +50,7 @@ def selftest(
 
     directory = options.folder(out, resume, "selftest", "selftest")
     wanted = comparisons or (QUICK if quick else Trials.comparisons)
-    asked = {"comparisons": wanted, "leaks": max(2, wanted // 4), "seed": seed}
+    asked = {"comparisons": wanted, "own": max(1, wanted // 5), "leaks": max(2, wanted // 4), "seed": seed}
     trials = Trials(**(options.resumed(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
     opened = executors.opened("thread", trials.at_once, None, reporter.notice)

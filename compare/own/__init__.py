@@ -24,7 +24,7 @@ def compare(
     gradient: bool | None = None,
     dims: Sequence[Any] | None = None,
     processes: int | None = None,
-    seconds: float = 2.5,
+    seconds: float = measure.SECONDS,
     seed: int = 0,
     name: str | None = None,
     command: str | None = None,

@@ -41,6 +41,8 @@ from compare.run.worker import failure
 from compare.workloads.base import Case
 
 TIMEOUT = 900.0
+SECONDS = 2.5
+"""What the rounds of one process may take, unless a user says otherwise."""
 HERE = "one process, built anew each time"
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""

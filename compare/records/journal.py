@@ -81,6 +81,8 @@ def settings(directory: Path) -> Mapping[str, Setting]:
 def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journal:
     if not resume and any(entry.name != lock.NAME for entry in directory.iterdir()):
         raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
+    if (directory / results.PACKED).exists():
+        raise CompareError(f"{directory / results.PACKED} is packed; unpack it with gunzip to go on with that run")
     path = directory / results.RESULTS
     results.create(path)
     journal = Journal(path, results.read(path, notice))

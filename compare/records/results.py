@@ -5,12 +5,16 @@ A line is one JSON object with `schema`, the version, `kind`, and the fields of 
 
 A line counts once its newline is written. What a killed run left after the last newline is ignored when the
 file is read, and cut away when the run is resumed, so that the next line starts clean.
+
+A file that is kept may be packed by gzip: it is a sixth as long.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
@@ -25,6 +29,7 @@ from compare.records.record import JobName, Record
 from compare.records.runs import Failure, Run
 
 RESULTS = "results.jsonl"
+PACKED = f"{RESULTS}.gz"
 VERDICTS = "verdicts.json"
 FRAMEWORKS = "frameworks.json"
 VERSION = 1
@@ -105,6 +110,14 @@ def create(path: Path) -> None:
             os.close(folder)
 
 
+def found_in(directory: Path) -> Path | None:
+    """The results file of a folder, as it was written or packed by gzip; None where there is none.
+
+    A packed run can be read and judged again, and not be resumed.
+    """
+    return next((path for path in (directory / RESULTS, directory / PACKED) if path.exists()), None)
+
+
 def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
     """Every complete line of a known kind, in order; `notice` hears of others, and of a cut-off last line.
 
@@ -146,8 +159,17 @@ def _write_all(file: FileIO, data: bytes) -> None:
 
 def _split(path: Path) -> tuple[bytes, bytes]:
     data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = _unpacked(path, data)
     end = data.rfind(b"\n") + 1
     return data[:end], data[end:]
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ResultsError(f"{path}: not a whole file of gzip ({error}); pack the results again") from None
 
 
 def _parsed(path: Path, complete: bytes) -> Iterator[Record | None]:

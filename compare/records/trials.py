@@ -15,7 +15,7 @@ Outcome = Literal["met", "missed", "too noisy"]
 
 
 class TrialArm(TimeArm):
-    """An engine, as it is or slowed down: the calls that were made, and the runs of its work in them."""
+    """An engine, as it is or slowed down: the calls that were made, or the parts of work in them, and those done."""
 
     calls: int = 0
     runs: int = 0
@@ -52,7 +52,8 @@ class SpeedRate(Rate, kw_only=True):
     """Of a slowdown by a share, whose size by the calls made is `counted`.
 
     `slower` and `faster` say how many intervals of the ratio lie wholly above and below 1, `sides` where they lie by
-    the smallest effect of interest. `estimate` and `half_width` are medians.
+    the smallest effect of interest. `estimate` and `half_width` are medians. `subject` is the size of a function of a
+    user's own, and empty for the workloads.
     """
 
     counted: float
@@ -62,6 +63,7 @@ class SpeedRate(Rate, kw_only=True):
     estimate: float
     half_width: float
     sides: dict[str, int]
+    subject: str = ""
 
 
 class LeakRate(Rate, kw_only=True):

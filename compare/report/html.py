@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from compare.report.page import Block, Page, Picture
 from compare.report.plots import style
+from compare.report.plots.compact import with_classes
 
 _LONG = 8  # rows of a table or lines of a list beyond which it starts folded
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -59,6 +60,6 @@ def _inlined(picture: Picture, svg: str, which: str) -> Markup:
     points = float(_WIDE.findall(head)[0])
     sized = f'{_SIZE.sub("", head)} style="max-width: {points * _PIXELS:.0f}px"{opening}'
     bare = sized + _COLOUR.sub(lambda found: f"var(--{_THEMED[found[0]]})", body)
-    named = _NAME.sub(rf"\g<1>{picture.name}-{which}-", bare)
+    named = with_classes(_NAME.sub(rf"\g<1>{picture.name}-{which}-", bare), f"{picture.name}-{which}-s")
     label = str(Markup.escape(picture.alt))
     return Markup(named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))  # noqa: S704 (matplotlib escapes)

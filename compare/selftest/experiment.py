@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from compare import workloads
 from compare.errors import NothingMeasuredError
+from compare.own import measure
 from compare.records import journal, results
 from compare.records.files import write_atomic
 from compare.records.journal import Journal
@@ -20,11 +22,11 @@ from compare.records.record import Record
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
-from compare.run.job import Job
+from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
 from compare.run.settings import PRESETS
-from compare.selftest import page
+from compare.selftest import page, subjects
 from compare.selftest.inject import AGAIN
 from compare.selftest.rates import MEMORY, TIME, WHOLE, judge
 
@@ -34,6 +36,8 @@ PAGE = "selftest.md"
 """The same for people."""
 SHARES = (0.03, 0.05, 0.10)
 """The slowdowns that are injected."""
+OWN_SHARES = (0.05, 0.10)
+"""Those that have a target."""
 LEAKS = (64 * 1024, 1024 * 1024)
 """The bytes that are leaked with each epoch."""
 SUBJECTS = (
@@ -44,6 +48,8 @@ SUBJECTS = (
     ("branch_on_sum", "static-exact"),
 )
 """What is compared with itself, in turn: both engines, short steps and large arrays, one input and a stream."""
+ENGINES = ("static-exact", "dynamic")
+"""What a function of a user's own is compared in, in turn."""
 SECONDS = 0.8
 """What the rounds of one process may take; a run allows more, where blocks cannot be as short as here."""
 TIMEOUT = 120.0
@@ -52,9 +58,13 @@ PRESET = "selftest"
 
 @dataclass(frozen=True)
 class Trials:
-    """How many comparisons of speed and of memory, of how many processes each, and how many processes run at once."""
+    """How many comparisons of speed and of memory, of how many processes each, and how many processes run at once.
+
+    `own` are those of a function of a user's own, of each of its sizes.
+    """
 
     comparisons: int = 200
+    own: int = 40
     leaks: int = 50
     processes: int = PRESETS["full"].processes
     at_once: int = field(default_factory=lambda: min(2, len(affinity() or (0, 1))))  # two on one core would compete
@@ -106,7 +116,7 @@ def _judged(kept: Journal, trials: Trials, seconds: float) -> Selftest:
 
 
 def _measure(runner: Runner, trials: Trials) -> None:
-    asked = [*speed_jobs(trials), *leak_jobs(trials)]
+    asked = [*speed_jobs(trials), *own_jobs(trials), *leak_jobs(trials)]
     runner.reporter.pace.total = len(asked)
     runner.header(trials.to_dict())
     runner.jobs((job, {}) for job in asked)
@@ -117,12 +127,21 @@ def _measure(runner: Runner, trials: Trials) -> None:
 
 def speed_jobs(trials: Trials) -> Iterator[Job]:
     """The processes of each comparison: an engine, the same again, and the same with each slowdown."""
+    budget = replace(PRESETS["full"].budget, seconds=SECONDS)
     for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
-        changes = (AGAIN, *(f"+{share:.0%}" for share in SHARES))
-        arms = (engine, *(f"{engine}|{change}" for change in changes))
         for process in range(trials.processes):
-            yield _job(TIME, workload, trials, number, arms, process)
+            job = _job(TIME, workload, trials, number, _changed(engine, SHARES), process)
+            yield replace(job, budget=budget)
+
+
+def own_jobs(trials: Trials) -> Iterator[Job]:
+    """The same of functions of a user's own, with the processes and the budget of `graphduel compare`."""
+    for number, size in product(range(trials.own), subjects.SIZES):
+        arms = _changed(ENGINES[number % len(ENGINES)], OWN_SHARES)
+        for process in range(measure.REPEATS):
+            job = _job(TIME, subjects.NAME, trials, number, arms, process, subjects.SOURCE)
+            yield replace(job, size=size, budget=Budget(seconds=measure.SECONDS))
 
 
 def leak_jobs(trials: Trials) -> Iterator[Job]:
@@ -134,17 +153,22 @@ def leak_jobs(trials: Trials) -> Iterator[Job]:
             yield _job(MEMORY, workload, trials, number, (arm,), process)
 
 
-def _job(kind: str, workload: str, trials: Trials, number: int, arms: tuple[str, ...], process: int) -> Job:
+def _changed(engine: str, shares: Iterable[float]) -> tuple[str, ...]:
+    return (engine, *(f"{engine}|{change}" for change in (AGAIN, *(f"+{share:.0%}" for share in shares))))
+
+
+def _job(
+    kind: str, workload: str, trials: Trials, number: int, arms: tuple[str, ...], process: int, source: str = ""
+) -> Job:
     return Job(
         kind,
         workload,
         "small",
         process,
         comparison=number,
-        source=workloads.source(workload),
+        source=source or workloads.source(workload),
         seed=trials.seed + number * trials.processes,
         arms=arms,
-        budget=replace(PRESETS["full"].budget, seconds=SECONDS),
     )
 
 

@@ -1,18 +1,21 @@
 """An engine as it is, slowed down by a known share, or leaking known bytes: the arms of the selftest.
 
 An arm is called `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or
-`leak object 65536`. A slowed step runs the same work once more as often as its share says, every twentieth time for 5%,
-so the true size needs no calibration: it is counted, inside what is run. Every arm carries the same counters.
+`leak object 65536`. A slowed step runs once more as often as its share says, every twentieth time for 5%, with all that
+counts and checks around it, so that the true size needs no calibration: it is counted. A step whose work has parts is
+slowed inside each call instead (`compare.selftest.subjects`). Every arm carries the same counters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from compare.engines import arms
 from compare.engines.arms import Step
+from compare.selftest.subjects import Divided
 from compare.workloads.base import Case
 
 AGAIN = "again"
@@ -20,40 +23,66 @@ WHOLE = 10_000
 """Shares are counted in ten-thousandths: whole numbers add up exactly."""
 
 
-class Injected:
-    """What a step calls, once more every so often, keeping bytes at the end of every epoch of so many calls."""
+class Injected(Step):
+    """A step that runs once more every so often, or does more in each call, and may keep bytes after every epoch.
 
-    def __init__(self, function: Any, epoch: int = 1, share: float = 0.0, leak: str = "", kept: int = 0) -> None:
-        self.function, self.epoch = function, epoch
+    `parts` are those of one call of the engine as it is; each call of this step has so many `more`.
+    """
+
+    def __init__(
+        self, step: Step, *, share: float = 0.0, leak: str = "", kept: int = 0, parts: int = 1, more: int = 0
+    ) -> None:
+        super().__init__(step, step.params, step.examples, step.stats)
+        self.step, self.epoch = step, len(step.examples)
         self.share, self.leak, self.kept = round(share * WHOLE), leak, kept
-        self.calls = self.runs = self._due = 0
+        self.parts, self.more = parts, more
+        self._turns = self._again = 0
+        self._due = self.share  # at the twentieth call of 5%, and not after it
         self._keeps: list[Any] = []
 
-    def __call__(self, *args: Any) -> Any:
-        """What the function gives, computed twice where another run is due."""
-        self.calls += 1
+    @property
+    def calls(self) -> int:
+        """The calls from outside, or the parts of work in them where these are counted."""
+        return (self._turns - self._again) * self.parts
+
+    @property
+    def runs(self) -> int:
+        """What was done for them."""
+        return self._turns * (self.parts + self.more)
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """What the step gives, computed twice where another run is due."""
+        self._turns += 1
         self._due += self.share
-        if self._due >= WHOLE:
-            self._due -= WHOLE
-            self._run(args)
-        if self.leak and self.calls % self.epoch == 0:
+        if self._due >= WHOLE + self.share:  # the run that is due counts as one too
+            self._due -= WHOLE + self.share
+            self._again += 1
+            self(*example)  # with all that is around the work, or a short step would be slowed by less
+        if self.leak and self._turns % self.epoch == 0:
             self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
-        return self._run(args)
+        return self.step(*example)
 
-    def _run(self, args: tuple[Any, ...]) -> Any:
-        self.runs += 1
-        return self.function(*args)
+    def computed(self, lengths: Sequence[int]) -> int:
+        """As the step says."""
+        return self.step.computed(lengths)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.function, name)  # what an engine says of its function is so still
+    def executables(self) -> list[Any]:
+        """Those of the step."""
+        return self.step.executables()
+
+    def close(self) -> None:
+        """Release what the step has compiled."""
+        super().close()
+        self.step.close()
 
 
-def build(arm: str, data: Case) -> Step:
-    """The step of an arm. Raises ValueError for a change that there is not."""
-    changes = _changes(arm)
-    step = arms.build(arm.partition("|")[0], data)
-    step.function = Injected(step.function, len(step.examples), **changes)
-    return step
+def build(arm: str, data: Case, divided: Divided | None = None) -> Injected:
+    """The step of an arm, slowed inside each call if its work is divided. Raises ValueError for an unknown change."""
+    changes, engine = _changes(arm), arm.partition("|")[0]
+    if divided is None or "share" not in changes:
+        return Injected(arms.build(engine, data), **changes)
+    more = round(changes["share"] * divided.parts)
+    return Injected(arms.build(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
 
 
 def size_of(arm: str) -> float:

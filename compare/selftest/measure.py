@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 from msgspec.structs import asdict
 
@@ -12,22 +11,21 @@ from compare.instruments.memory import measure as memory
 from compare.instruments.time import measure as timing
 from compare.records.trials import TrialArm, TrialMemory, TrialTime
 from compare.run.job import Job
-from compare.selftest import inject
+from compare.selftest import inject, subjects
 from compare.workloads.base import Case
 
 
 def measure_time(job: Job) -> TrialTime:
     """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
-    steps: dict[str, Any] = {}
+    steps: dict[str, inject.Injected] = {}
 
-    def build(arm: str, case: Case) -> Any:
-        return steps.setdefault(arm, inject.build(arm, case))
+    def build(arm: str, case: Case) -> inject.Injected:
+        return steps.setdefault(arm, inject.build(arm, case, subjects.divided(job)))
 
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a run
     rows = timing.measure_arms(job, case, build)
-    counted = {arm: (steps[arm].function.calls, steps[arm].function.runs) for arm in rows}
-    arms = {arm: TrialArm(**asdict(row), calls=counted[arm][0], runs=counted[arm][1]) for arm, row in rows.items()}
+    arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
     return TrialTime(**job.head, arms=arms)
 
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Cell, Records, kind_of, of
 from compare.records.trials import Coverage, LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
 from compare.selftest.inject import size_of
+from compare.selftest.subjects import NAME, SIZES
 from compare.stats import LEAST, Interval, proportion_interval
 
 TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
@@ -46,6 +47,7 @@ class Target:
 SPEED = {0.0: Target(most=0.05, highest=0.09), 0.05: Target(least=0.95), 0.10: Target(least=0.99)}
 LEAKS = {0.0: Target(most=0.05, highest=0.09), 2.0**20: Target(least=1.0)}
 """The targets by injected share and by injected bytes; what has none is published all the same."""
+_ORDER = ("", *SIZES)
 COVERED = Target(least=0.93)
 """Of 95% intervals. More is no fault: where processes hardly differ an interval is wider than it need be."""
 
@@ -60,9 +62,9 @@ class Trial(NamedTuple):
 
 def judge(records: Records) -> dict[str, Any]:
     """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
-    compared: dict[int, list[TrialTime]] = defaultdict(list)
+    compared: dict[tuple[Cell, int], list[TrialTime]] = defaultdict(list)
     for record in of(records, TrialTime):
-        compared[record.comparison].append(record)
+        compared[record.cell, record.comparison].append(record)
     groups = [sorted(group, key=lambda record: record.process) for group in compared.values()]
     speed, leaks = _speed(groups), _leaks(of(records, TrialMemory))
     return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks, "coverage": coverage(groups)}
@@ -77,11 +79,13 @@ def outcome(speed: Sequence[SpeedRate], leaks: Sequence[LeakRate]) -> Outcome:
 
 
 def _speed(groups: Sequence[Sequence[TrialTime]]) -> list[SpeedRate]:
-    trials: dict[float, list[Trial]] = defaultdict(list)
+    trials: dict[tuple[str, float], list[Trial]] = defaultdict(list)
     for group in groups:
+        subject = group[0].cell.size if group[0].workload == NAME else ""
         for share, trial in _trials(group):
-            trials[share].append(trial)
-    return [_speed_row(share, trials[share]) for share in sorted(trials)]
+            trials[subject, share].append(trial)
+    ordered = sorted(trials, key=lambda key: (_ORDER.index(key[0]), key[1]))
+    return [_speed_row(subject, share, trials[subject, share]) for subject, share in ordered]
 
 
 def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
@@ -120,7 +124,7 @@ def _half_width(ratios: Sequence[Interval]) -> float:
     return median((ratio.high / ratio.low) ** 0.5 - 1 for ratio in ratios)
 
 
-def _speed_row(share: float, trials: Sequence[Trial]) -> SpeedRate:
+def _speed_row(subject: str, share: float, trials: Sequence[Trial]) -> SpeedRate:
     ratios = [trial.ratio for trial in trials]
     slower, faster = sum(ratio.low > 1 for ratio in ratios), sum(ratio.high < 1 for ratio in ratios)
     return SpeedRate(
@@ -132,6 +136,7 @@ def _speed_row(share: float, trials: Sequence[Trial]) -> SpeedRate:
         estimate=median(ratio.estimate for ratio in ratios),
         half_width=_half_width(ratios),
         sides=dict(Counter(ratio.side(SMALLEST_EFFECT) for ratio in ratios)),
+        subject=subject,
     )
 
 

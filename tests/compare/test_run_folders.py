@@ -1,6 +1,7 @@
 """The folder of a run: what will not do, two runs in one, runs that are ended."""
 
 import errno
+import gzip
 import os
 import signal
 import subprocess
@@ -50,6 +51,22 @@ def test_a_foreign_results_file_is_left_alone(tmp_path):
     with pytest.raises(ResultsError, match=r"results.jsonl:1: not a line of graphduel results"):
         go(tmp_path, resume=True)
     assert path.read_text() == "id,seconds\n1,2\n"
+
+
+def test_a_packed_run_is_read_and_not_resumed(tmp_path):
+    go(tmp_path)
+    path = tmp_path / results.RESULTS
+    packed = tmp_path / results.PACKED
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert results.found_in(tmp_path) == path
+    assert results.read(packed) == results.read(path)
+    path.unlink()
+    assert results.found_in(tmp_path) == packed
+    with pytest.raises(CompareError, match="is packed; unpack it with gunzip to go on"):
+        go(tmp_path, resume=True)
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(ResultsError, match=r"jsonl.gz: not a whole file of gzip"):
+        results.read(packed)
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path):

@@ -18,11 +18,11 @@ from compare.cli.command import graphduel
 from compare.engines import arms
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.records import results
-from compare.run.job import Budget
+from compare.run.job import Budget, Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.worker import failure
-from compare.selftest import experiment, inject, page, rates
+from compare.selftest import experiment, inject, page, rates, subjects
 from compare.stats import proportion_interval
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
@@ -52,17 +52,39 @@ def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change,
     step, counted = injected(f"dynamic|{change}", monkeypatch)
     for _ in range(1000):
         step()
-    assert counted["dynamic"] == step.function.runs == 1000 + more
-    assert step.function.calls == 1000
+    assert counted["dynamic"] == step.runs == 1000 + more
+    assert step.calls == 1000
     assert inject.size_of(f"dynamic|{change}") == pytest.approx(more / 1000)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_a_share_is_spread_evenly(share, calls):
-    step = inject.Injected(lambda *_: None, share=share / 10_000)
+    step = inject.Injected(arms.Step(lambda *_: None, (), ()), share=share / 10_000)
     for _ in range(calls):
         step()
+    assert step.calls == calls
     assert step.runs - calls == share * calls // 10_000
+
+
+def own_job(size):
+    return Job("selftest time", subjects.NAME, size, source=subjects.SOURCE)
+
+
+def test_a_longer_function_is_slowed_inside_each_call():
+    step = inject.build("static-exact|+5%", subjects.WORKLOAD.case("1 ms"), subjects.divided(own_job("1 ms")))
+    (slowed,), (plain_one,) = (
+        one.executables() for one in (step, inject.build("static-exact", subjects.WORKLOAD.case("1 ms")))
+    )
+    ops = [Counter(node.op.name for node in one.graph.nodes)["tanh"] for one in (slowed, plain_one)]
+    assert ops == [105, 100]
+    for _ in range(3):
+        step(*step.examples[0])
+    assert (step.calls, step.runs) == (300, 315)
+
+
+def test_a_short_function_and_the_workloads_are_slowed_by_further_calls():
+    assert subjects.divided(own_job("5 us")) is None
+    assert subjects.divided(job("selftest time", "TINY")) is None
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])
@@ -228,8 +250,10 @@ def answered(asked):
 
 @pytest.fixture
 def go(tmp_path):
-    def run(execute, resume=False, **plan):
-        return plain(selftest.run(tmp_path, selftest.Trials(**plan), Reporter(), resume=resume, execute=execute))
+    def run(execute, resume=False, own=0, **plan):
+        return plain(
+            selftest.run(tmp_path, selftest.Trials(own=own, **plan), Reporter(), resume=resume, execute=execute)
+        )
 
     return run
 
@@ -362,7 +386,7 @@ def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monk
     assert max(map(len, tables)) <= 80
     assert "…" not in shown
     last = [line.split()[-1] for line in tables if line.rstrip().endswith((" met", " missed", " none", " target"))]
-    assert last == ["target", "met", "none", "met", "met", "met", "none", "met", "target", *["none"] * 4]
+    assert last == ["target", "met", "none", *["met"] * 12, "none", "met", "target", *["none"] * 4]
 
 
 def test_the_page_of_a_system_that_tells_less(go):

@@ -26,7 +26,7 @@ _CAPTION = (
 )
 _LOOKS = {
     "kernel": ("#0072b2", ""),
-    "allocation": ("#56b4e9", "...."),
+    "allocation": ("#56b4e9", ".."),
     "dispatch": ("#e69f00", "////"),
     "recording": ("#d55e00", ""),
     "backward": ("#cc79a7", "\\\\\\\\"),

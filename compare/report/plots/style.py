@@ -3,7 +3,6 @@
 import io
 import itertools
 import math
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from PIL import Image
 
 from compare.report import text
+from compare.report.plots.compact import compact
 from compare.stats import Interval
 
 WIDTH, NARROW = 10.0, 4.4  # inches: on a screen or a sheet of paper, and on a phone
@@ -69,7 +69,7 @@ _CLASSES = {
     "gradients": ("#e69f00", "////"),
     "saved": ("#0072b2", ""),
     "activations": ("#f0e442", ""),
-    "workspace": ("#56b4e9", "...."),
+    "workspace": ("#56b4e9", ".."),
     "structure": ("#d55e00", "xxxx"),
     "plan": ("#009e73", "\\\\\\\\"),
     "caches": ("#cc79a7", "----"),
@@ -186,20 +186,13 @@ def clean(label: str, limit: int = 40) -> str:
 def rendered(drawing: Figure, kind: str) -> bytes:
     """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
 
-    Small enough to be kept: a hundredth of a point is never seen, nor the 129th colour.
+    Small enough to be kept: nobody sees the 129th colour, nor what `compact` leaves out.
     """
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
     drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
     if kind == "svg":
-        return _PATH.sub(lambda path: _LONG.sub(_rounded, path[0]), buffer.getvalue().decode()).encode()
+        return compact(buffer.getvalue().decode()).encode()
     small = io.BytesIO()
     Image.open(buffer).convert("RGB").quantize(128).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
     return small.getvalue()
-
-
-_PATH, _LONG = re.compile(r' d="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}"
