@@ -26,7 +26,7 @@ from compare.instruments.parity.schema import Parity
 from compare.instruments.parts import measure as parts
 from compare.instruments.time import measure as timing
 from compare.instruments.time.schema import Time
-from compare.own import bundle, policies
+from compare.own import bundle, drawn, hints, policies
 from compare.own.origin import origin_of
 from compare.records.record import OfArms, Record
 from compare.records.runs import Bare, Failure, Setting, error_of
@@ -78,7 +78,7 @@ def run(
     admitted, refused = sorted_out(parity.arms)
     if not admitted:
         return records
-    records += counts(what, case)
+    records += counts(what, case, apart=apart)
     jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
     closer = closer_jobs(replace(what, arms=admitted), case) if apart else [replace(what, kind="lines", arms=admitted)]
     reporter.pace.total = len(jobs) + len(admitted) + len(closer)
@@ -98,11 +98,14 @@ def run(
     return [*records, *failed, *_together(looked), *([merged] if measured else [])]
 
 
-def counts(what: Job, case: Case) -> list[Record]:
-    """What needs no clock, if a static mode is asked for: the shape policies, where the calls are not all alike."""
+def counts(what: Job, case: Case, *, apart: bool) -> list[Record]:
+    """What needs no clock, if a static mode is asked for: shape policies where calls differ, hints where there are any.
+
+    With `apart` also the graphs of the step, for the report.
+    """
     if not any(arm.startswith(STATIC) for arm in what.arms):
         return []
-    found = [policies.look(what, case)]
+    found = [policies.look(what, case), hints.look(what, case), drawn.look(what, case) if apart else None]
     return [record for record in found if record is not None]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compare.instruments.parity.schema import Parity
-from compare.own import policies, show
+from compare.own import drawn, policies, show
 from compare.own.verdict import Measured
-from compare.records.own import PolicyCount, ShapePolicies
+from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Records, of
 from compare.records.runs import Run
 from compare.report import answer as suite
@@ -43,7 +43,19 @@ def _measured(records: Records) -> Measured:
 
 def sections(records: Records) -> tuple[Section, ...]:
     """What was found in the function without a clock; nothing of what there is nothing to say about."""
-    return tuple(filter(None, (recompiles(records),)))
+    return tuple(filter(None, (rewrites(records), recompiles(records), drawn.drawing(records))))
+
+
+def rewrites(records: Records) -> Section | None:
+    """The lines that keep a fixed graph from helping, and what to write instead."""
+    rows = tuple(
+        (line, record.code.get(line, ""), f"{count:,}", *(("", "") if place else (hint.what, hint.remedy)))
+        for record in of(records, RewriteHints)
+        for hint in record.hints
+        for place, (line, count) in enumerate((hint.lines or {"": 0}).items())
+    )
+    headers = ("line", "source", "count", "what was found", "what to do")
+    return section("What to rewrite", Table(headers, rows, "llrll")) if rows else None
 
 
 def recompiles(records: Records) -> Section | None:

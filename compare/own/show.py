@@ -9,9 +9,10 @@ from typing import Any
 
 from compare.claims import tape
 from compare.instruments.lines.schema import SourceLines, SourceLinesArm, ranked
-from compare.own import policies
+from compare.own import hints, policies
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
+from compare.records.own import RewriteHints
 from compare.records.record import of
 from compare.records.runs import Failure, Run
 from compare.report import text
@@ -67,7 +68,7 @@ def plain(result: Measured) -> str:
     """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
     said = [line for words in answer(result) for line in _wrapped(words)]
     lines = [*said, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned((COLUMNS, *rows(result)))]
-    notes = [line for note in notes_of(result) for line in _wrapped(note, "  ")]
+    notes = [line for note in (*hints_of(result), *notes_of(result)) for line in _wrapped(note, "  ")]
     return "\n".join([*lines, *_listing(result), *([""] if notes else []), *notes])
 
 
@@ -95,6 +96,11 @@ def _listing(result: Measured) -> list[str]:
     costs = aligned(row[:-1] for row in table)
     width = max(map(len, costs))
     return ["", *(f"{cost.ljust(width)}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, table, strict=True))]
+
+
+def hints_of(result: Measured) -> list[str]:
+    """The rewrites that would help a fixed graph, each with its lines."""
+    return [words for record in of(result.records, RewriteHints) for words in hints.sentences(record)]
 
 
 def notes_of(result: Measured) -> list[str]:
@@ -126,7 +132,7 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
 
 def html(result: Measured) -> str:
     """The same as an HTML fragment; every text in it is escaped."""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in notes_of(result))
+    notes = "".join(f"<p>{escape(note)}</p>" for note in (*hints_of(result), *notes_of(result)))
     return (
         '<div style="max-width:60em">'
         f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"

@@ -57,7 +57,7 @@ def saved_of(graph: Graph) -> dict[Node, int]:
 
 
 def _item(node: Node, key: str, box: str, saved: int, is_result: bool) -> Item:
-    lines = (node.source,) if node.source else ()
+    lines = (str(node.source),) if node.source else ()  # a plain one, also of a gradient
     hidden = {name.partition("[")[0] for name, _ in bodies(node)}
     options = ", ".join(f"{name}={text}" for name, text in node.options.items() if name not in hidden)
     label = node.op.name

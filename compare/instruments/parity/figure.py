@@ -11,9 +11,12 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Route
 from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 
+from compare.records.record import of
+from compare.records.runs import Run
 from compare.report.plots import Drawing, style
 from compare.report.plots.layered import LayeredLayout, Point, layered
 from compare.report.summary import Summary
+from compare.run.settings import OWN
 from graphs.errors import GraphError
 
 _TITLE = "One function, two engines, one graph"
@@ -30,8 +33,10 @@ _BOX = "round,pad=0,rounding_size=0.06"
 _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between the operands that enter it
 
 
-def draw(_: Summary) -> Drawing:
-    """The figure for this installation's engines; it depends on no measurement."""
+def draw(summary: Summary) -> Drawing | None:
+    """The figure for this installation's engines; it depends on no measurement. None for a function of the user's."""
+    if any(run.settings.get("preset") == OWN for run in of(summary.records, Run)):
+        return None
     try:
         return drawing(engine_graphs())
     except GraphError as error:

@@ -53,6 +53,8 @@ def draw(summary: Summary, directory: Path) -> Drawn:
     with rc_context(style.STYLE):
         for module, claim in figures().items():
             drawing = import_module(module).draw(summary)
+            if drawing is None:  # the figure belongs to no run of this kind
+                continue
             if drawing.figure is None:
                 missing.append(f"{drawing.title}: {drawing.caption}")
                 continue

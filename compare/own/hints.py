@@ -1,0 +1,138 @@
+"""Rewrites that would help a fixed graph: a loop that was unrolled, a branch on a value, a static value that changes.
+
+All is read off a trace of the function over one call, and off the calls themselves; a hint stands for what was found.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import static
+from compare.engines import arms
+from compare.instruments.lines.measure import texts
+from compare.records.own import RewriteHint, RewriteHints
+from compare.report import text
+from compare.run.job import Job
+from compare.workloads.base import Case
+from graphs import tree
+from graphs.errors import ControlFlowError, GraphError
+from graphs.ir import Graph, Node
+from static.trace.tracing import is_traced
+
+ROWS = 4
+"""As many parts of one array, each read by itself in one line, are a loop over it."""
+ROUNDS = 8
+"""As many nodes of one op and one spec in one line are a loop, even if it reads no array part by part."""
+SCAN = "write the loop as graphs.scan: one node, whatever the number of rounds"
+_LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
+
+
+def look(what: Job, case: Case) -> RewriteHints | None:
+    """The record of the hints for a function; None where nothing was found."""
+    one = arms.alone(case)
+    graph, refusal = _traced(case.loss, one)
+    hints = [*(branches(refusal, one) if refusal else ()), *(loops(graph) if graph else ()), *static_values(case)]
+    if not hints:
+        return None
+    return RewriteHints(
+        **what.head, hints=hints, code=texts(case.loss, [line for hint in hints for line in hint.lines])
+    )
+
+
+def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, ControlFlowError | None]:
+    """The graph of the function alone, and why Python's own control flow blocks it; None for what there is not."""
+    try:
+        return static.trace(f, case.params, *case.examples[0]), None
+    except ControlFlowError as error:
+        return None, error
+    except Exception:  # noqa: BLE001  (the gate says what else a trace raises)
+        return None, None
+
+
+def loops(graph: Graph) -> Iterator[RewriteHint]:
+    """A hint for each file whose lines were unrolled: the nodes of each such line."""
+    nodes = [node for node in graph.nodes if node.source and node.op.family != "source"]
+    rounds = _most(Counter((node.source, node.op.name, _spec(node)) for node in nodes))
+    rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op.name == "getitem"))
+    read = max(rows.values(), default=0)
+    least = min(read - 1, ROUNDS) if read >= ROWS else ROUNDS
+    unrolled = [line for line, count in rounds.items() if count >= least]
+    if not unrolled:
+        return
+    lines = {line: sum(node.source == line for node in nodes) for line in unrolled}
+    what = f"a Python loop over the {read} rows of an array" if read >= ROWS else "a Python loop"
+    yield RewriteHint(f"{what} was unrolled into {text.counted(sum(lines.values()), 'node')}", lines, SCAN)
+
+
+def _spec(node: Node) -> Any:
+    return node.spec, *(source.spec for source in node.inputs)
+
+
+def _most(counted: Counter[Any]) -> dict[str, int]:
+    """For each line, which is the first part of a key, the largest count."""
+    found: dict[str, int] = {}
+    for (line, *_), count in counted.items():
+        found[line] = max(found.get(line, 0), count)
+    return found
+
+
+def branches(refusal: ControlFlowError, case: Case) -> Iterator[RewriteHint]:
+    """A hint for the lines at which Python decides on a value, which blocks the trace."""
+    try:
+        graph = static.trace(static.converted(case.loss), case.params, *case.examples[0])
+    except Exception as error:  # noqa: BLE001  (whatever keeps control flow from being converted is the reason)
+        lines = dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
+        why = str(error) if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
+        yield RewriteHint(
+            "a value that only the run knows blocks the trace", lines, f"convert=True does not help: {why}"
+        )
+        return
+    decided = Counter(node.source for node in graph.nodes if node.subgraphs and node.source)
+    lines = dict(decided) or dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
+    what = f"Python decides on a value in {text.counted(sum(lines.values()), 'place')}, which blocks the trace"
+    yield RewriteHint(what, lines, "compile with convert=True, or write graphs.where, graphs.cond or graphs.while_loop")
+
+
+def static_values(case: Case) -> Iterator[RewriteHint]:
+    """A hint for each argument that holds a value other than an array which changes from call to call."""
+    for place, name in enumerate(_arguments(case)):
+        values = {_values(example[place]) for example in case.examples}
+        if len(values) > 1:
+            what = f"{name} is not an array and takes {text.counted(len(values), 'value')}, and each compiles again"
+            remedy = f"pass {name} as an array, or take a size from the shape of one"
+            yield RewriteHint(what, dict.fromkeys(_definition(case), len(values)), remedy)
+
+
+def _arguments(case: Case) -> Sequence[str]:
+    """The names of the arguments that change from call to call."""
+    count = len(case.examples[0])
+    try:
+        names = list(inspect.signature(case.loss).parameters)[1 : count + 1]
+    except (TypeError, ValueError):
+        names = []
+    return names if len(names) == count else [f"argument {place}" for place in range(count)]
+
+
+def _values(argument: Any) -> tuple[Any, ...]:
+    return tuple(repr(leaf) for leaf in tree.leaves(argument) if not is_traced(leaf))
+
+
+def _definition(case: Case) -> Iterator[str]:
+    """The line of the function itself, if it has one."""
+    code = getattr(inspect.unwrap(case.loss), "__code__", None)
+    if code is not None:
+        yield f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+def sentences(record: RewriteHints) -> list[str]:
+    """`model.py:12 (20), 13 (5): a Python loop ...; remedy`, one for each hint."""
+    return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
+
+
+def _places(hint: RewriteHint) -> str:
+    return f"{', '.join(f'{line} ({count:,})' for line, count in hint.lines.items())}: " if hint.lines else ""
