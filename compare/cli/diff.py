@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compare.cli import options
 from compare.report.terminal import echo
+
+if TYPE_CHECKING:
+    from compare.records.record import Records
+    from compare.report.changes import Compared
 
 
 @click.command()
@@ -38,14 +43,23 @@ def diff(
         options.say(f"{one.name}: {one.measured}")
     if beside.judged(columns):
         echo(f"\n{beside.sentence(columns)}")
-    compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
-    if compared:
+    page = beside.page(columns)
+    if len(runs) == 2:
         echo()
-        for sentence in compared.sentences:
-            options.say(sentence)
-        shown = compared.changes if whole else changes.significant(compared.changes)
-        if shown:
-            tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
+        page += changes.markdown(show(*runs, whole=whole, unlike_machines=unlike_machines))
     if out:
-        write_atomic(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
+        write_atomic(out, page.encode())
     ctx.exit(int(bool(beside.differing(columns))))
+
+
+def show(before: Records, after: Records, *, whole: bool = False, unlike_machines: bool = False) -> Compared:
+    """What changed from one run to another: all of it, or what changed by more than 5%."""
+    from compare.report import changes, tables
+
+    found = changes.compared(before, after, unlike_machines=unlike_machines)
+    for sentence in found.sentences:
+        options.say(sentence)
+    shown = found.changes if whole else changes.significant(found.changes)
+    if shown:
+        tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
+    return found

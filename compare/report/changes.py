@@ -65,7 +65,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True)
-class Change:
+class CellChange:
     """One measure of one arm in two runs: the second divided by the first, with its interval."""
 
     cell: Cell
@@ -96,7 +96,7 @@ class Compared:
     """What changed from one run to the next, and what to know of it, in sentences."""
 
     sentences: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[CellChange, ...]
 
 
 def compared(before: Records, after: Records, *, unlike_machines: bool = False) -> Compared:
@@ -108,14 +108,14 @@ def compared(before: Records, after: Records, *, unlike_machines: bool = False) 
     return Compared(tuple(_sentences(before, after, found, alike)), found)
 
 
-def _of_measure(before: Records, after: Records, measure: Measure) -> Iterator[Change]:
+def _of_measure(before: Records, after: Records, measure: Measure) -> Iterator[CellChange]:
     first, second = ({cell.cell: cell for cell in cells(run, measure.kind)} for run in (before, after))
     for cell in first:
         if cell in second:
             yield from _of_cell(first[cell], second[cell], measure)
 
 
-def table(found: Sequence[Change]) -> Table:
+def table(found: Sequence[CellChange]) -> Table:
     """A row for each change: where, before, after and their ratio."""
     rows = tuple(
         (
@@ -132,7 +132,7 @@ def table(found: Sequence[Change]) -> Table:
     return Table(HEADERS, rows, "lllrrrl")
 
 
-def significant(found: Sequence[Change]) -> list[Change]:
+def significant(found: Sequence[CellChange]) -> list[CellChange]:
     """Those beyond 5%, the largest first."""
     beyond = [one for one in found if one.word in ("more", "less")]
     return sorted(beyond, key=lambda one: -max(one.ratio.estimate, 1 / one.ratio.estimate))
@@ -143,7 +143,7 @@ def markdown(found: Compared) -> str:
     return "\n\n".join(["\n## What changed", *found.sentences, tabled(table(found.changes))]) + "\n"
 
 
-def _sentences(before: Records, after: Records, found: Sequence[Change], alike: bool) -> Iterator[str]:
+def _sentences(before: Records, after: Records, found: Sequence[CellChange], alike: bool) -> Iterator[str]:
     """What differs around the runs, then for each measure how many values rose, fell, stayed or cannot be told."""
     differ = environments(before, after)
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
@@ -156,11 +156,11 @@ def _sentences(before: Records, after: Records, found: Sequence[Change], alike: 
             yield f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'cell')}: {counts}."
 
 
-def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[Change]:
+def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[CellChange]:
     for arm in before.arms:
         first, second = (measure.found(run, arm) for run in (before, after))
         if first and second:
-            yield Change(before.cell, arm, measure, _mean(first), _mean(second), _ratio(second, first, measure))
+            yield CellChange(before.cell, arm, measure, _mean(first), _mean(second), _ratio(second, first, measure))
 
 
 def _mean(processes: Sequence[Sequence[float]]) -> float:

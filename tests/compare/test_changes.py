@@ -113,3 +113,48 @@ def test_the_command_shows_what_changed_and_all_of_it_when_asked(tmp_path):
     CliRunner().invoke(graphduel, ["diff", *folders, "--out", str(page)])
     assert "## What changed\n\nThe environments are alike." in page.read_text("utf-8")
     assert "| w (small) | dynamic | a warm step |" in page.read_text("utf-8")
+
+
+# Baselines
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\nimport graphs as g\n\n\ndef f(x):\n    return g.tanh(x)\n\n\ninputs = [(np.ones(3),)]\n"
+    )
+
+    def call(*words):
+        asked = ["compare", "mine.py:f", "--processes", "0", "--seconds", "0.01", *words]
+        return CliRunner().invoke(graphduel, asked)
+
+    return call
+
+
+@pytest.mark.slow
+def test_a_function_is_compared_with_its_baseline(project, tmp_path):
+    first = project("--save-baseline", "main")
+    assert first.exit_code in (0, 3), first.output
+    assert "Baseline: reports/baselines/main" in first.stdout
+    kept = (tmp_path / "reports/baselines/main/results.jsonl").read_bytes()
+    second = project("--baseline", "main")
+    assert "Changes since the baseline main:" in second.stdout
+    assert "The environments are alike." in second.stdout
+    assert "Bytes at the peak, in 2 cells: more in 0, less in 0, the same in 2, unclear in 0." in second.stdout
+    assert (tmp_path / "reports/baselines/main/results.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize("name", ["../out", "", "-x", "a/b", ".hidden"])
+def test_a_name_that_leads_elsewhere_is_refused(project, tmp_path, name):
+    done = project(f"--save-baseline={name}")
+    assert done.exit_code == 2
+    assert "is no name; write letters" in " ".join(done.stderr.split())
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_baseline_that_there_is_not_is_refused_before_anything_is_measured(project, tmp_path):
+    assert "there is none: make it by --save-baseline" in " ".join(project("--baseline", "main").stderr.split())
+    (tmp_path / "reports/baselines/other").mkdir(parents=True)
+    assert "there are other: make it" in " ".join(project("--baseline", "main").stderr.split())
+    assert "not with a --framework" in project("--baseline", "other", "--framework", "torch").stderr
