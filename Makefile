@@ -13,7 +13,7 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help report test test-native test-browser test-slow lint format bench docs clean
+.PHONY: help report test test-native test-browser test-slow lint format bench docs notebooks clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -31,7 +31,7 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the page of a small run
 	$(BIN)/python -m pytest -m browser tests/browser
 
-test-slow: $(VENV)/installed-test  ## run the others, and those of the tape once more with the tape in Python
+test-slow: $(VENV)/installed-slow  ## run the others, and those of the tape once more with the tape in Python
 	$(SUITE) -m slow
 	GRAPHDUEL_TAPE=python $(SUITE) -m 'not slow' tests/dynamic tests/engines tests/graphs/test_operands.py
 
@@ -53,6 +53,9 @@ docs: $(VENV)/installed-docs  ## build the site in build/site, and check its lin
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m docs.website.check
 
+notebooks: $(VENV)/installed-slow  ## run the notebooks of examples/ and write their outputs into them
+	$(BIN)/python -m docs.website.notebooks
+
 clean:  ## remove the environment, caches and the quick report
 	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -64,8 +67,9 @@ $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
 $(VENV)/installed-native: EXTRAS := [test,native]
 $(VENV)/installed-docs: EXTRAS := [docs]
+$(VENV)/installed-slow: EXTRAS := [test,notebook]
 $(VENV)/installed-browser: EXTRAS := [test,browser]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-slow $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@touch $@
 

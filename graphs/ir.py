@@ -223,6 +223,9 @@ class Graph:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __repr__(self) -> str:
+        return f"<graph {self.name}, {len(self)} nodes>"
+
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the graph node by node on input arrays: the reference that compiled code is checked against."""
         values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
