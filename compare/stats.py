@@ -96,6 +96,28 @@ def ratio_interval(
     return _mean_interval(_paired(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
 
+def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
+    """The ratio of two geometric means whose processes have nothing to do with each other: those of two runs.
+
+    Each process counts once, by the mean of its Winsorised logarithms, and the interval is Welch's (Biometrika 34,
+    1947). It knows how processes of one run differ, and not how a machine differs from day to day. Fewer than `LEAST`
+    processes on a side, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises
+    ValueError for data that are empty or not positive.
+    """
+    sides = [np.array([np.mean(_winsorised(one)) for one in _logs(side)]) for side in (numerator, denominator)]
+    estimate = float(sides[0].mean() - sides[1].mean())
+    if min(map(len, sides)) < LEAST:
+        return Interval(exp(estimate))
+    shares = [float(side.var(ddof=1)) / len(side) for side in sides]
+    if not any(shares):
+        return Interval(exp(estimate), exp(estimate), exp(estimate))
+    freedom = sum(shares) ** 2 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
+    half = _student(int(freedom), _TAIL) * sqrt(sum(shares))
+    if 2 * half > log(WIDEST):
+        return Interval(exp(estimate))
+    return Interval(exp(estimate), exp(estimate - half), exp(estimate + half))
+
+
 def geometric_mean_interval(
     ratios: Nested, *, seed: int = 0, resamples: int = RESAMPLES, comparisons: int = 1
 ) -> Interval:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import complete, options
+from compare.cli import baseline, complete, options
 from compare.cli.advise import advise
 from compare.cli.diff import diff
 from compare.cli.export import export, schema
@@ -87,6 +87,7 @@ DEVICE = options.default(
 @FRAMEWORKS
 @DEVICE
 @options.executor
+@baseline.both
 @click.pass_context
 def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
     """Measure the workloads and write results, verdicts and a report."""
@@ -96,6 +97,7 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     from compare.run.stages import run as measure
     from dynamic import tapes
 
+    kept = asked.pop("save_baseline"), asked.pop("baseline")
     where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
@@ -116,6 +118,7 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     _list_problems("failed", outcome.failures)
     if not outcome.measured:
         echo("Nothing was measured.", err=True)
+    baseline.ended(outcome.records, *kept)
     ctx.exit(outcome.exit_code)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import complete, options
+from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
 from compare.errors import explained
 from compare.report.terminal import echo
@@ -55,6 +55,7 @@ MODES = "dynamic,static"
 )
 @click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a Markdown summary here.")
+@baseline.both
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
     """Compare a function of yours in both engines, or in the modes of a framework.
@@ -70,10 +71,13 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
         empty(out)
     framework, limit, device = (asked.pop(name) for name in ("framework", "limit", "device"))
     gate = _gate(framework, asked)
+    kept = asked.pop("save_baseline"), asked.pop("baseline")
+    if framework and any(kept):
+        raise click.UsageError("--baseline and --save-baseline work with graphduel's engines, not with a --framework")
     if device != "cpu" and not framework:
         raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
     with options.stoppable(ctx, "nothing was written"):
-        found = (
+        found: Any = (
             _in_framework(framework, function, limit, device, **asked)
             if framework
             else _measured(function, apart=out is not None, **asked)
@@ -81,6 +85,8 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
+    if any(kept):
+        baseline.ended(found.records, *kept)
     ctx.exit(found.exit_code if gate is None else _gated(gate, found))
 
 

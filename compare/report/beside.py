@@ -32,6 +32,11 @@ def column(name: str, records: Records) -> RunColumn:
     return RunColumn(name, said, {verdict.claim.id: verdict for verdict in judge(roles.inside(records))})
 
 
+def judged(columns: Sequence[RunColumn]) -> bool:
+    """Whether some run settles some claim: runs of a function of one's own do not."""
+    return any(word not in OPEN for id in CLAIMS for word in _words(columns, id))
+
+
 def differing(columns: Sequence[RunColumn]) -> tuple[str, ...]:
     """The claims whose verdicts differ among the runs that have one."""
     return tuple(id for id in CLAIMS if len({word for word in _words(columns, id) if word not in OPEN}) > 1)
