@@ -21,14 +21,14 @@ from graphs.drawing.svg import svg
 
 WIDE, NARROW = 60, 16
 """Items of one graph that a page draws before it folds them by line; fewer on a phone."""
-LEGIBLE = 0.75
+LEGIBLE = 0.6
 """The share of its own width below which no picture is made smaller."""
 TITLES = {"dynamic": "the tape of one run", "static": "the traced graph"}
 _WIDTH = re.compile(r' width="(\d+)"')
 _CAPTION = (
     "The step over the input of median length: dynamic records its tape on every run, static traces its graph once, "
     "before all passes. Data flows downwards. A large graph is folded by source line; an item says more when you "
-    "point at it. `graphduel graph` draws every node."
+    "point at it. The command graphduel graph draws every node with --unfold."
 )
 
 

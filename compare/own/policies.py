@@ -30,6 +30,8 @@ DEFAULT = "auto"
 EXACT = "exact"
 """`auto` is exact for as many shapes as it keeps, and no more are looked at: its row is that of both."""
 
+FIRST = "first call"
+"""The reason of `static.jit` for the compile that every function needs."""
 MOST_SIZES = 12
 """Sizes of one axis that a row names."""
 
@@ -132,7 +134,7 @@ def why(row: PolicyCount) -> str:
         label, _, change = one.reason.partition(" was ")
         values = seen.setdefault(label.replace(": ", ", "), [])
         values += [value for value in change.split(", now ") if value not in values]
-    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items())
+    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
 
 
 def _few(values: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from compare.own import hints, policies
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.own import RewriteHints
-from compare.records.record import of
+from compare.records.record import grouped, of
 from compare.records.runs import Failure, Run
 from compare.report import text
 
@@ -104,8 +104,9 @@ def hints_of(result: Measured) -> list[str]:
 
 
 def notes_of(result: Measured) -> list[str]:
-    """That all ran in one process or in Python, effects allowed, why modes were not timed, and what failed."""
-    refused = [f"{mode}: {reason}" for mode, reason in result.verdict.refused.items()]
+    """One process, the tape in Python, effects allowed, why modes were not timed, and what failed; each reason once."""
+    why = grouped(result.verdict.refused.items(), lambda pair: pair[1])
+    refused = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
     where = tape.in_python(result.records)
     slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
     effects = [f"besides its result, {result.name} {effect}" for effect in _settings(result).get("effects", ())]

@@ -134,5 +134,13 @@ def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path):
     assert markdown.index("## What to rewrite") < markdown.index("graphs.scan") < markdown.index("## F1")
 
 
+def test_a_reason_that_several_modes_have_is_said_once():
+    found = compare.compare(decides, [(W, X)], ["dynamic", "static", "static-symbolic"], **QUICK)
+    assert set(found.verdict.refused) == {"static-exact", "static-symbolic"}
+    shown = " ".join(repr(found).split())
+    assert shown.count("needs the value of bool[]") == 1
+    assert "static-exact, static-symbolic: unsupported: ControlFlowError" in shown
+
+
 def test_without_hints_there_is_no_such_section():
     assert page.rewrites(compare.compare(own.loss, own.inputs, **QUICK).records) is None
