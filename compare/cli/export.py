@@ -1,4 +1,4 @@
-"""The commands that write for other tools: results as pyperf reads them, and the schema of a results file."""
+"""The commands that write for other tools: for pyperf and viewers of profiles, and the schema of a results file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import click
 
 from compare.cli import complete, options
 
+KINDS = ("pyperf", "speedscope", "perfetto")
 OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 
 
 @click.command()
 @options.DIRECTORY
-@click.option("--format", "kind", type=click.Choice(["pyperf"]), default="pyperf", show_default=True)
+@click.option("--format", "kind", type=click.Choice(KINDS), default="pyperf", show_default=True)
 @click.option(
     "--arm",
     shell_complete=complete.arms,
@@ -22,10 +23,15 @@ OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 )
 @OUT
 def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
-    """Write the steady times in DIRECTORY for `python -m pyperf compare_to`."""
-    from compare.records import formats
+    """Write what was measured in DIRECTORY for another tool.
 
-    _write({"pyperf": formats.pyperf}[kind](options.results_in(directory), arm), out)
+    `pyperf` has the steady times, for `python -m pyperf compare_to`. `speedscope` and `perfetto` have the step of a
+    function of yours line by line, for https://www.speedscope.app and https://ui.perfetto.dev.
+    """
+    from compare.records import formats, profiles
+
+    made = {"pyperf": formats.pyperf, "speedscope": profiles.speedscope, "perfetto": profiles.perfetto}[kind]
+    _write(made(options.results_in(directory), arm), out)
 
 
 @click.command()
