@@ -378,7 +378,7 @@ def test_a_verdict_names_what_failed_and_tells_the_times():
     assert said(found, "traced: if a change of 50% of the tokens still counted as easy, 33% would be hard")
     for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same result: lost"):
         assert said(found, words)
-    assert said(found, "time of dynamic ÷ time of static, once compiled, where both run: 4")
+    assert said(found, "static ÷ dynamic in time, once compiled, where both run: 0.25")
     assert regime(found, "state")["value"] == 0
 
 

@@ -108,8 +108,8 @@ def _details(programs: list[ProgramRow]) -> Iterator[str]:
         "traced without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
     )
     yield from _named("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
-    if ratios := [p.dynamic_seconds / p.static_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
-        yield f"time of dynamic ÷ time of static, once compiled, where both run: {geometric_mean(ratios):.2g}"
+    if ratios := [p.static_seconds / p.dynamic_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
+        yield f"static ÷ dynamic in time, once compiled, where both run: {geometric_mean(ratios):.2g}"
 
 
 def _converted(programs: list[ProgramRow]) -> Iterator[str]:

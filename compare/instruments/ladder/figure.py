@@ -75,7 +75,7 @@ def _words(landing: Landing) -> str:
 
 def _alt(found: Sequence[Waterfall]) -> str:
     parts = (
-        f"{w.cell.title}: {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} of the tape's time"
+        f"{w.cell.title}: {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} the time of the tape"
         for w in found
         if w.fastest.total
     )
