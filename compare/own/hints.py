@@ -64,7 +64,8 @@ def loops(graph: Graph) -> Iterator[RewriteHint]:
     unrolled = [line for line, count in rounds.items() if count >= least]
     if not unrolled:
         return
-    lines = {line: sum(node.source == line for node in nodes) for line in unrolled}
+    of_line = Counter(node.source for node in nodes)
+    lines = {line: of_line[line] for line in unrolled}
     what = f"a Python loop over the {read} rows of an array" if read >= ROWS else "a Python loop"
     yield RewriteHint(f"{what} was unrolled into {text.counted(sum(lines.values()), 'node')}", lines, SCAN)
 
