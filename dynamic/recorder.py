@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from graphs import dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, Op
+from graphs.reverse import total
 from graphs.spec import spec_of
 
 
@@ -36,6 +38,13 @@ def _array(value: Any) -> Any:
     return value._data if isinstance(value, Tensor) else value
 
 
+def _sums_cotangents(start: FrameType) -> bool:
+    frame: FrameType | None = start
+    while frame is not None and frame.f_code is not total.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 class _Recorder:
     """Turns each kernel call into a node; arrays are known by identity, and kept so that no identity is reused."""
 
@@ -44,6 +53,7 @@ class _Recorder:
         self.lines = Lines()
         self.nodes: dict[int, Node] = {}
         self.kept: list[Any] = []
+        self.last = GradientLine()
 
     def input(self, leaf: Any, path: str) -> Any:
         if not isinstance(leaf, (np.ndarray, Tensor)):
@@ -55,8 +65,14 @@ class _Recorder:
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         sources = [self.node_of(a, arrays) for a in arrays]
-        gradient, line = self.lines.place(sys._getframe(1))
-        self._know(out, self.builder.append(op, sources, attrs, GradientLine(line) if gradient else line))
+        self._know(out, self.builder.append(op, sources, attrs, self._line(sys._getframe(1))))
+
+    def _line(self, start: FrameType) -> str:
+        """The line of an op; a sum of cotangents is of the line whose gradient came last."""
+        gradient, line = self.lines.place(start)
+        if gradient:
+            self.last = GradientLine(line)
+        return self.last if gradient or _sums_cotangents(start) else line
 
     def node_of(self, value: Any, others: Sequence[Any]) -> Node:
         if promotion.is_scalar(value):  # one object, but another constant beside another dtype

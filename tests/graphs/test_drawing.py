@@ -340,3 +340,18 @@ def test_a_link_leaves_a_layer_before_it_bends():
 def test_a_constant_is_written_as_short_as_it_is():
     diagram = of_graph(static.trace(lambda x: x * 0.1, X))
     assert [item.label for item in diagram.items if item.kind == "constant"] == ["0.1"]
+
+
+def test_a_sum_of_cotangents_is_of_the_line_whose_gradient_came_last():
+    def loss(w, x):
+        hidden = g.tanh(x @ w)
+        return g.mean(hidden * hidden + g.sum(w))
+
+    line = loss.__code__.co_firstlineno + 1
+    graph = dynamic.record(dynamic.value_and_grad(loss), np.ones((3, 2)), np.ones((4, 3)))
+    sums = [node for node in graph.nodes if node.op.name == "add"]
+    assert [(node.is_backward, node.source.rpartition(":")[2]) for node in sums] == [
+        (False, str(line + 1)),  # the user's own
+        (True, str(line + 1)),  # of the two factors of the square
+        (True, str(line)),  # of both uses of w
+    ]
