@@ -152,7 +152,7 @@ def _sentences(before: Records, after: Records, found: Sequence[CellChange], ali
     for measure in MEASURES:
         words = [one.word for one in found if one.measure is measure]
         if words:
-            counts = ", ".join(f"{word} in {words.count(word)}" for word in _WORDS.values())
+            counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
             yield f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'cell')}: {counts}."
 
 
