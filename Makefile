@@ -28,7 +28,7 @@ test: $(VENV)/installed-test  ## run the tests that take a moment, which is near
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
 	$(SUITE) tests/static/native tests/compare/test_ladder.py
 
-test-browser: $(VENV)/installed-browser  ## drive a Chromium over the page of a small run
+test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser
 
 test-slow: $(VENV)/installed-slow  ## run the others, and those of the tape once more with the tape in Python

@@ -1,5 +1,6 @@
 """The errors of the harness. Each carries the exit code the command ends with."""
 
+import os
 import re
 import traceback
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.py\b)""")
+_HARNESS = f"{Path(__file__).resolve().parent}{os.sep}"
+_MEASURED = {"workloads", "corpus"}
 
 
 class CompareError(Exception):
@@ -67,10 +70,14 @@ def without_folders(text: str) -> str:
 def described(error: BaseException, function: str = "") -> str:
     """`ValueError: what went wrong (model.py:12)`, the place without its folder.
 
-    It is the last line that ran, of the user's file where `function` is `FILE.py:FUNCTION` and a line of it ran.
+    It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran. Lines of
+    the engines and of the harness are none of these; an error that comes from nowhere else has the last of them.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    places = _within(frames, function) or [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-1:]]
+    outside = [frame for frame in frames if not _is_ours(frame.filename)]
+    places = _within(frames, function) or [
+        f"{Path(one.filename).name}:{one.lineno}" for one in (outside or frames)[-1:]
+    ]
     return f"{type(error).__name__}: {error}" + (f" ({places[-1]})" if places else "")
 
 
@@ -85,6 +92,13 @@ def explained(function: str) -> Iterator[None]:
         places = _within(traceback.extract_tb(error.__traceback__), function)
         line = f"{places[-1]}: " if places else ""
         raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a file is the engines' or the harness's, which measures what lies in `workloads` and `corpus`."""
+    from graphs.errors import is_internal  # with NumPy, for which `--help` must not wait
+
+    return is_internal(file) or (file.startswith(_HARNESS) and not _MEASURED & set(Path(file).parts))
 
 
 def _within(frames: traceback.StackSummary, function: str) -> list[str]:

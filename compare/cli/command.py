@@ -20,6 +20,7 @@ from compare.cli.graph import graph
 from compare.cli.own import compare, plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
+from compare.cli.trend import trend
 from compare.errors import CompareError
 from compare.report.terminal import echo
 from compare.run import ending
@@ -168,7 +169,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
 
-for command in (diff, advise, compare, export, graph, plan, schema, selftest, shapes):
+for command in (diff, advise, compare, export, graph, plan, schema, selftest, shapes, trend):
     graphduel.add_command(command)
 
 

@@ -75,7 +75,7 @@ GRADIENT = click.option(
 )
 INPUTS = click.option(
     "--inputs",
-    metavar="FILE.py:NAME",
+    metavar="[FILE.py:]NAME",
     help="Read the calls here: a list of tuples of arguments, or a function that returns one.",
 )
 DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))

@@ -81,19 +81,19 @@ def run(
     records += counts(what, case, apart=apart)
     jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
     closer = closer_jobs(replace(what, arms=admitted), case) if apart else [replace(what, kind="lines", arms=admitted)]
-    reporter.pace.total = len(jobs) + len(admitted) + len(closer)
-    memories = replace(what, kind="memory")
+    memories = [replace(what, kind="memory", arms=(arm,)) for arm in admitted]
+    reporter.pace.expect([*jobs, *memories, *closer])
     with reporter:
         for job in jobs:
             record = _done(job, execute, reporter)
             if isinstance(record, OfArms):
                 record.add(refused)
             records.append(record)
-        found = [_done(replace(memories, arms=(arm,)), execute, reporter) for arm in admitted]
+        found = [_done(job, execute, reporter) for job in memories]
         looked = [_done(job, execute, reporter) for job in closer]
     failed = [record for record in found if isinstance(record, Failure)]
     measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
-    merged = Memory(**memories.head, arms=measured)
+    merged = Memory(**replace(what, kind="memory").head, arms=measured)
     merged.add(refused)
     return [*records, *failed, *_together(looked), *([merged] if measured else [])]
 
@@ -216,7 +216,7 @@ def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) ->
 def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:
     reporter.start(job.label)
     record = execute(job)
-    reporter.finish(error_of(record))
+    reporter.finish(error_of(record), job)
     return record
 
 

@@ -76,12 +76,17 @@ def named(place: str, *, function: bool = False) -> Any:
 def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
 
-    Calls are a list, or what a function makes. Raises InputsError, and whatever the file or that function raises.
+    Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file.
+    Raises InputsError, and whatever the file or that function raises.
     """
     f = named(function, function=True)
     if not callable(f):
         raise InputsError(f"{function} is no function but of type {type(f).__name__}")
-    calls = named(inputs) if inputs else _beside(function)
+    file = function.rpartition(":")[0]
+    if inputs:
+        calls = named(inputs if ":" in inputs else f"{file}:{inputs}")
+    else:
+        calls = _beside(function)
     return f, list(calls() if callable(calls) else calls)
 
 
@@ -90,7 +95,7 @@ def _beside(function: str) -> Any:
     for name in INPUTS:
         if hasattr(module, name):
             return getattr(module, name)
-    how = f"{INPUTS[0]} = [(params, x), ...], a tuple of arguments for each call; or name one by --inputs FILE.py:NAME"
+    how = f"{INPUTS[0]} = [(params, x), ...], a tuple of arguments for each call; or name them by --inputs NAME"
     raise InputsError(f"{function} needs inputs to be called with: write {how}")
 
 

@@ -30,7 +30,7 @@ OTHERS = (
     Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
     Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
     Kind(FrameworkWork, "compare.frameworks.advice.measure:measure"),
-    Kind(FrameworkCell, "compare.frameworks.outside.measure:measure"),
+    Kind(FrameworkCell, "compare.frameworks.outside.measure:measure", typical={"": 8.0}),
 )
 """What a run writes of itself, what the advice asks a worker for, the selftest, and functions in frameworks."""
 

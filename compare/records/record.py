@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
+from compare.records import shown
+
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
@@ -117,6 +119,9 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
         named = {name: getattr(self, name, None) for name in JobName.__struct_fields__[1:]}
         return JobName(kind_of(type(self)), **named)
 
+    def _repr_html_(self) -> str:
+        return shown.html(self, str(self.job))
+
 
 class Arm(Struct, omit_defaults=True):
     """An arm: how it came out, and why where that is not well."""
@@ -176,13 +181,15 @@ class Kind(NamedTuple):
 
     `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
     `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs may run side by side on the cores that
-    there are.
+    there are. `typical` are the seconds of a job in runs on one machine, by size, and under "" of other sizes. Only
+    their proportions matter.
     """
 
     type: type[Record]
     measure: str = ""
     by_arm: bool = False
     timed: bool = True
+    typical: Mapping[str, float] = {"": 2.0}
 
     @property
     def name(self) -> str:

@@ -88,10 +88,14 @@ class Coverage(Struct, kw_only=True):
 
 
 class Selftest(Record, tag="selftest", kw_only=True):
-    """What `graphduel selftest --json` writes, as the one value of its file. `whole` is false of few comparisons."""
+    """What `graphduel selftest --json` writes, as the one value of its file. `whole` is false of few comparisons.
+
+    `at` is the end; `seconds` are those of the last of its `starts`, and `environment` is that of the first.
+    """
 
     at: str
     seconds: float
+    starts: int = 1
     settings: dict[str, Setting]
     whole: bool
     outcome: Outcome

@@ -16,7 +16,7 @@ from compare.instruments.time.schema import Time
 from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
 from compare.report import answer as first
-from compare.report import frameworks, text, verdicts
+from compare.report import frameworks, text, verdicts, words
 from compare.report.page import Block, Bullets, Code, Page, Section, Table, section
 from compare.report.summary import Summary
 from compare.run.settings import OWN
@@ -68,7 +68,8 @@ def page(
         section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
     )
     subtitle = " ".join((_subtitle(name, run), *conditions.sentences(records)))
-    return Page(_TITLE, subtitle, tuple(filter(None, found)))
+    held = [one for one in found if one]
+    return Page(_TITLE, subtitle, tuple(one for one in (*held, words.section(held)) if one))
 
 
 def _subtitle(name: str, run: Run | None) -> str:

@@ -21,6 +21,8 @@ from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
 MACHINE = ("cpu", "machine", "gpu")
 """The parts of an environment that make two machines unlike: times of these are no change of the code."""
 HEADERS = ("cell", "arm", "what", "before", "after", "after ÷ before", "change")
+Values = Sequence[Sequence[float]]
+"""What each process of a run found."""
 _WORDS = {"above": "more", "below": "less", "tie": "the same", "unclear": "unclear"}
 
 
@@ -37,7 +39,7 @@ class Measure:
     written: Callable[[float], str]
     relative: bool = False
 
-    def found(self, cell: Evidence, arm: str) -> list[Sequence[float]]:
+    def found(self, cell: Evidence, arm: str) -> Values:
         """What the processes of a cell found of an arm; nothing where one has no usable number."""
         if self.relative:
             both = [process for process in cell.processes if arm in process and DYNAMIC in process]
@@ -124,7 +126,7 @@ def table(found: Sequence[CellChange]) -> Table:
             one.measure.name,
             one.measure.written(one.before),
             one.measure.written(one.after),
-            _written(one.ratio),
+            written(one.ratio),
             one.word,
         )
         for one in found
@@ -152,29 +154,42 @@ def _sentences(before: Records, after: Records, found: Sequence[CellChange], ali
     for measure in MEASURES:
         words = [one.word for one in found if one.measure is measure]
         if words:
-            counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
-            yield f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'cell')}: {counts}."
+            yield tally(measure, words)
+
+
+def tally(measure: Measure, words: Sequence[str]) -> str:
+    """How many rows rose, fell or stayed, as a sentence."""
+    counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
+    return f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'row')}: {counts}."
 
 
 def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[CellChange]:
     for arm in before.arms:
         first, second = (measure.found(run, arm) for run in (before, after))
         if first and second:
-            yield CellChange(before.cell, arm, measure, _mean(first), _mean(second), _ratio(second, first, measure))
+            yield change(before.cell, arm, measure, first, second)
 
 
-def _mean(processes: Sequence[Sequence[float]]) -> float:
+def change(cell: Cell, arm: str, measure: Measure, before: Values, after: Values) -> CellChange:
+    """The change from one run's values to another's."""
+    return CellChange(cell, arm, measure, mean_of(before), mean_of(after), ratio_of(after, before, measure))
+
+
+def mean_of(processes: Values) -> float:
+    """The geometric mean of what the processes found."""
     return geometric_mean(value for process in processes for value in process)
 
 
-def _ratio(after: Sequence[Sequence[float]], before: Sequence[Sequence[float]], measure: Measure) -> Interval:
+def ratio_of(after: Values, before: Values, measure: Measure) -> Interval:
+    """`after ÷ before`: of times with Welch's interval, of bytes without any width."""
     found = unpaired_ratio_interval(after, before)
     if measure.kind is Memory:  # counted and not sampled: the same code holds the same bytes
         return Interval(found.estimate, found.estimate, found.estimate)
     return found
 
 
-def _written(ratio: Interval) -> str:
+def written(ratio: Interval) -> str:
+    """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
     exact = ratio.low == ratio.high or not ratio.known
     return (
         text.ratio(ratio.estimate) if exact else f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"

@@ -1,12 +1,15 @@
 """The page as one HTML file: styles and figures are inside it, so it opens from a disk with no network."""
 
 import re
+from collections.abc import Iterator
+from functools import partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import to_builtins
 
-from compare.report.page import Block, Page, Picture
+from compare.report import words
+from compare.report.page import Block, Page, Picture, Section, Terms
 from compare.report.plots import style
 from compare.report.plots.compact import with_classes
 
@@ -34,10 +37,17 @@ _NAME = re.compile(r'(\bid="|\bhref="#|url\(#)')
 
 def render(page: Page) -> str:
     """The HTML of `page`; every text of it is escaped."""
-    return _environment().get_template("report.html.j2").render(page=page, long=_LONG)
+    defined = {word for section in page.sections for word in _defined(section)}
+    return _environment(defined).get_template("report.html.j2").render(page=page, long=_LONG)
 
 
-def _environment() -> Environment:
+def _defined(section: Section) -> Iterator[str]:
+    for block in section.blocks:
+        if isinstance(block, Terms) and block.defines:
+            yield from (name for name, _ in block.rows)
+
+
+def _environment(unused: set[str]) -> Environment:
     environment = Environment(
         loader=PackageLoader("compare.report"),
         autoescape=True,
@@ -47,7 +57,24 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {"kind": _kind, "plain": to_builtins, "inlined": _inlined, "trusted": Markup}
+    environment.filters |= {"anchor": words.anchor, "linked": partial(_linked, unused)}
     return environment
+
+
+def _linked(unused: set[str], said: str) -> Markup:
+    """The text, in which the first use of each word on the page links to its meaning; `unused` are those to come."""
+    pieces = []
+    for piece, word in words.found(said):
+        if word in unused:
+            unused.remove(word)
+            pieces.append(
+                Markup('<a class="word" href="#{}" title="{}">{}</a>').format(
+                    words.anchor(word), words.WORDS[word], piece
+                )
+            )
+        else:
+            pieces.append(Markup("{}").format(piece))
+    return Markup("").join(pieces)
 
 
 def _kind(block: Block) -> str:

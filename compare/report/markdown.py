@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import singledispatch
 
 from compare.report.page import (
@@ -14,6 +15,7 @@ from compare.report.page import (
     Inline,
     Page,
     Picture,
+    PicturedTable,
     Section,
     Table,
     Terms,
@@ -74,6 +76,12 @@ def _(block: VerdictMark, _level: int) -> Iterator[str]:
 def _(block: Table, _level: int) -> Iterator[str]:
     yield f"**{_text(block.title)}**" if block.title else ""
     yield table(block)
+
+
+@_printed.register
+def _(block: PicturedTable, level: int) -> Iterator[str]:
+    rows = tuple((*row, picture.words) for row, picture in zip(block.table.rows, block.pictures, strict=True))
+    yield from _printed(replace(block.table, rows=rows), level)
 
 
 @_printed.register

@@ -57,6 +57,18 @@ class Inline:
 
 
 @dataclass(frozen=True)
+class PicturedTable:
+    """A table whose rows each end with a small picture, under the last header; Markdown prints its words."""
+
+    table: Table
+    pictures: tuple[Inline, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.pictures) != len(self.table.rows):
+            raise ValueError(f"{len(self.pictures)} pictures for {len(self.table.rows)} rows")
+
+
+@dataclass(frozen=True)
 class Bullets:
     """A list of sentences, with a title or without."""
 
@@ -66,9 +78,10 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Terms:
-    """Names, each with what is said about it."""
+    """Names, each with what is said about it. With `defines` they are words, and each has an anchor below this one."""
 
     rows: tuple[tuple[str, str], ...]
+    defines: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,7 +148,20 @@ class Section:
         return self.name or re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-Block = str | Table | Picture | Inline | Bullets | Terms | Code | VerdictMark | Claims | Calculator | Section
+Block = (
+    str
+    | Table
+    | PicturedTable
+    | Picture
+    | Inline
+    | Bullets
+    | Terms
+    | Code
+    | VerdictMark
+    | Claims
+    | Calculator
+    | Section
+)
 """What a section holds; a str is a paragraph."""
 
 

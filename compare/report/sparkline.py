@@ -1,17 +1,24 @@
-"""A claim's effect in each regime as a small picture: a dot with its interval, and the line of no difference."""
+"""Small pictures in a row of a table: dots with their intervals, and the line of no difference.
+
+A dot is a claim's effect in a regime, or a value's ratio to that of the first run.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from compare.claims.base import Finding, Regime
+from compare.claims.base import SMALLEST_EFFECT, Finding, Regime
 from compare.report import text
+from compare.stats import Interval
 
 _WIDTH, _HEIGHT, _EDGE = 160, 34, 4
 _MOST = 40
 _WIDEST = 4.0  # doublings that the scale shows on each side of a tie; what lies beyond stands at the edge
+_LEAST_REACH = math.log(1.1)
+_SIDES = {"above": "no", "below": "yes", "tie": "open", "unclear": "open"}
 _TONES = {"supported": "yes", "refuted": "no", "depends": "mixed", "proxy only": "mixed"}
 
 
@@ -52,4 +59,52 @@ def _height(value: float, ratio: bool) -> float:
         share = (max(-_WIDEST, min(_WIDEST, doublings)) + _WIDEST) / (2 * _WIDEST)
     else:
         share = max(0.0, min(1.0, value))
+    return round(_HEIGHT - _EDGE - share * (_HEIGHT - 2 * _EDGE), 1)
+
+
+@dataclass(frozen=True)
+class RunPoint:
+    """A run's value divided by that of the first run on its machine."""
+
+    run: str
+    ratio: Interval
+
+    @property
+    def far(self) -> float:
+        """How far it is from 1, up or down, on a log scale."""
+        return abs(math.log(self.ratio.estimate))
+
+
+def over_runs(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
+    """The SVG of a value over runs, None where a run has it not, and its words.
+
+    The scale reaches as far as the farthest dot, and by 10% each way at least.
+    """
+    words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
+    reach = max([_LEAST_REACH, *(point.far for point in points if point)])
+    step = (_WIDTH - 2 * _EDGE) / max(len(points), 1)
+    marks = "".join(
+        _run_mark(round(_EDGE + (place + 0.5) * step, 1), point, reach) for place, point in enumerate(points) if point
+    )
+    middle = _log_height(1.0, reach)
+    tie = f'<line class="tie" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>'
+    said = escape(f"{label}, each run divided by the first: {words}")
+    head = f'<svg class="spark" role="img" aria-label="{said}" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
+    return f"{head}{tie}{marks}</svg>", words
+
+
+def _run_mark(x: float, point: RunPoint, reach: float) -> str:
+    ratio = point.ratio
+    tone = _SIDES[ratio.side(SMALLEST_EFFECT)]
+    bar = ""
+    if ratio.known and ratio.high > ratio.low:
+        top, bottom = _log_height(ratio.high, reach), _log_height(ratio.low, reach)
+        bar = f'<line class="{tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
+    said = escape(f"{point.run}: {text.ratio(ratio.estimate)}")
+    dot = f'<circle class="{tone}" cx="{x}" cy="{_log_height(ratio.estimate, reach)}" r="2.5"/>'
+    return f"<g><title>{said}</title>{bar}{dot}</g>"
+
+
+def _log_height(ratio: float, reach: float) -> float:
+    share = (max(-1.0, min(1.0, math.log(ratio) / reach)) + 1) / 2
     return round(_HEIGHT - _EDGE - share * (_HEIGHT - 2 * _EDGE), 1)

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from compare.report.terminal import plain
+from compare.run.job import Job
+from compare.run.pace import Pace
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
 
-class Pace:
-    """How far a run is, and the seconds left if the other jobs take as long on average."""
-
-    def __init__(self) -> None:
-        self.total = self.done = self.timed = 0
-        self.seconds = self._started = 0.0
-
-    def start(self) -> None:
-        """A job begins now."""
-        self._started = time.monotonic()
-
-    def finish(self) -> float:
-        """The job has ended. Returns its seconds."""
-        seconds = time.monotonic() - self._started
-        self.done += 1
-        self.timed += 1
-        self.seconds += seconds
-        return seconds
-
-    def skip(self) -> None:
-        """A job is done without having run."""
-        self.done += 1
-
-    @property
-    def left(self) -> str:
-        """`about 80 s left`; empty before anything was timed."""
-        if not self.timed:
-            return ""
-        return f"about {max(0, self.total - self.done) * self.seconds / self.timed:.0f} s left"
-
-
 class Reporter:
-    """Hears of each job and says nothing; others say it. `pace.total` is set before the first job."""
+    """Hears of each job and says nothing; others say it. `pace` is told the jobs, or their number, before the first."""
 
     def __init__(self) -> None:
         self.pace = Pace()
@@ -65,14 +35,14 @@ class Reporter:
         self.pace.start()
         self.refresh()
 
-    def finish(self, error: str | None = None) -> None:
+    def finish(self, error: str | None = None, job: Job | None = None) -> None:
         """The job has ended, well or with an error."""
-        self.ended(self.pace.finish(), error)
+        self.ended(self.pace.finish(job), error)
         self.refresh()
 
-    def skip(self) -> None:
+    def skip(self, job: Job | None = None) -> None:
         """A job need not run."""
-        self.pace.skip()
+        self.pace.skip(job)
         self.refresh()
 
     def refresh(self) -> None:

@@ -41,7 +41,7 @@ class Runner:
         flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
         for one in wanted:
             if one is None or one[0].name in self.journal.done:
-                self.reporter.skip()
+                self.reporter.skip(one and one[0])
                 continue
             lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
             self.reporter.start(one[0].label)
@@ -72,7 +72,7 @@ class Runner:
                     record.add(refused)
                 self.journal.keep(record)
                 self.reporter.label = job.label  # another job may have started since
-                self.reporter.finish(error_of(record))
+                self.reporter.finish(error_of(record), job)
 
     def header(self, settings: Mapping[str, Setting]) -> None:
         """The run's own line, with the environment as a worker sees it; a resumed run gets one for each start.

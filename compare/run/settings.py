@@ -39,7 +39,8 @@ class Closer:
     """Cells of one size that are looked at closer: where none is named, all workloads but those it leaves out.
 
     Of each the ladder (`compare.instruments.ladder`) in so many processes; of those that are `apart` also time part by
-    part (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`).
+    part (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`). Parts are small differences, and
+    differ more from one layout of memory to the next than within one: they take more processes, each shorter.
     """
 
     size: str
@@ -47,6 +48,8 @@ class Closer:
     apart: tuple[str, ...]
     processes: int
     budget: Budget
+    apart_processes: int
+    apart_budget: Budget
     leaves_out: tuple[str, ...] = ("big_matmul",)  # a step takes so long that eight rungs of it would take hours
 
     def takes(self, names: tuple[str, ...], cell: Cell) -> bool:
@@ -54,13 +57,17 @@ class Closer:
         named = cell.workload in names if names else cell.workload not in self.leaves_out
         return cell.size == self.size and named
 
-    def jobs(
-        self, kind: str, names: tuple[str, ...], chosen: Iterable[Cell], settings: Settings
-    ) -> Iterator[tuple[Cell, Job]]:
-        """A job of that kind in each process for each cell that is among those of these names."""
+    def ladders(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+        """A ladder in each process for each cell that has one."""
         for process, cell in product(range(self.processes), chosen):
-            if self.takes(names, cell):
-                yield cell, settings.job(kind, cell, process, self.budget)
+            if self.takes(self.ladder, cell):
+                yield cell, settings.job("ladder", cell, process, self.budget)
+
+    def parts(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+        """Time part by part in each process for each cell that is taken apart."""
+        for process, cell in product(range(self.apart_processes), chosen):
+            if self.takes(self.apart, cell):
+                yield cell, settings.job("parts", cell, process, self.apart_budget)
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,8 @@ PRESETS: Mapping[str, Preset] = {
         ),
         closer=Closer(
             "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
-            budget=Budget(rounds=8, least=4, seconds=0.8),
+            budget=Budget(rounds=8, least=4, seconds=0.8), apart_processes=3,
+            apart_budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
         outside=OutsideSettings(
             ("encoder_text",), ("moe_digits", "fixed_point"), usual=True, processes=4,
@@ -155,7 +163,10 @@ PRESETS: Mapping[str, Preset] = {
             (), "medium", Budget(rounds=10, least=4, seconds=4),
             "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
         ),
-        closer=Closer("medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5)),
+        closer=Closer(
+            "medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5), apart_processes=8,
+            apart_budget=Budget(rounds=8, least=4, seconds=0.8),
+        ),
         outside=OutsideSettings(
             (), (), usual=False, processes=4,
             budget=Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,

@@ -152,8 +152,9 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     tables, counts = jobs.table_jobs(settings), jobs.beyond_counts(settings)
     closer = jobs.closer_jobs(chosen, settings)
     gates = [*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)]
-    parts: tuple[list[Any], ...] = (checks, gates, chosen, timings, tables, counts, closer)
-    runner.reporter.pace.total = sum(map(len, parts))
+    memories = [(cell, jobs.memory_job(cell, settings)) for cell in chosen]
+    runner.reporter.pace.expect([*checks, *gates, *tables, *counts])
+    runner.reporter.pace.expect(job for _, job in (*timings, *memories, *closer))
     runner.header(settings.to_dict())
     runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
     with runner.side_by_side(MOST_AT_ONCE) as several:
@@ -164,7 +165,7 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     for process in range(settings.processes, settings.limits.most):
         runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
     with runner.side_by_side(MOST_AT_ONCE) as several:
-        several.jobs(gate.admitted(records, cell, jobs.memory_job(cell, settings)) for cell in chosen)
+        several.jobs(gate.admitted(records, cell, job) for cell, job in memories)
         several.jobs((job, {}) for job in counts)
     runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
 
@@ -181,8 +182,9 @@ def _sharpening(
     for cell in wide(runner.journal.records, chosen):
         if time.monotonic() > deadline:
             return
-        runner.reporter.pace.total += 1
-        yield gate.admitted(runner.journal.records, cell, jobs.time_job(cell, settings, process, len(chosen)))
+        job = jobs.time_job(cell, settings, process, len(chosen))
+        runner.reporter.pace.expect([job])
+        yield gate.admitted(runner.journal.records, cell, job)
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:

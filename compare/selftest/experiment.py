@@ -107,8 +107,9 @@ def _judged(kept: Journal, trials: Trials, seconds: float) -> Selftest:
     return Selftest(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=seconds,
+        starts=len(kept.headers),
         settings=trials.to_dict(),
-        environment=kept.headers[-1].environment,
+        environment=kept.headers[0].environment,
         whole=trials.comparisons >= WHOLE,
         **judge(kept.records),
         failures=[failure.error for failure in kept.lost],
@@ -117,7 +118,7 @@ def _judged(kept: Journal, trials: Trials, seconds: float) -> Selftest:
 
 def _measure(runner: Runner, trials: Trials) -> None:
     asked = [*speed_jobs(trials), *own_jobs(trials), *leak_jobs(trials)]
-    runner.reporter.pace.total = len(asked)
+    runner.reporter.pace.expect(asked)
     runner.header(trials.to_dict())
     runner.jobs((job, {}) for job in asked)
     if not any(isinstance(record, TrialTime | TrialMemory) for record in runner.journal.records):

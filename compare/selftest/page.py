@@ -6,6 +6,7 @@ from compare.records.record import Environment
 from compare.records.trials import Coverage, LeakRate, Rate, Selftest, SpeedRate
 from compare.report.markdown import table
 from compare.report.page import Table
+from compare.report.text import counted
 from compare.selftest.rates import LEAST_LEAK
 
 _TARGET = {None: "none", True: "met", False: "missed"}
@@ -23,7 +24,7 @@ The intervals should contain the injected ratio in 95 of 100 comparisons, also w
 {coverage}
 
 {comparisons} comparisons of {processes} processes each, and {own} of each function of one's own, {at_once} at a time, \
-in {minutes:.0f} minutes, on {cpu} with \
+{took}, on {cpu} with \
 {cores} cores{load}; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
 
     graphduel selftest --comparisons {comparisons} --seed {seed}
@@ -47,7 +48,7 @@ def markdown(rates: Selftest) -> str:
         least=LEAST_LEAK,
         table=table(rates_table(rates)),
         coverage=table(coverage_table(rates)),
-        minutes=rates.seconds / 60,
+        took=_took(rates),
         outcome=rates.outcome,
         at=rates.at,
         **{name: settings[name] for name in ("comparisons", "own", "processes", "at_once", "seed")},
@@ -55,6 +56,11 @@ def markdown(rates: Selftest) -> str:
         load="" if environment.load is None else f", load {environment.load:.2f} when it began",
         **{name: getattr(environment, name) for name in ("cpu", "cores", "python", "numpy")},
     )
+
+
+def _took(rates: Selftest) -> str:
+    minutes = counted(max(1, round(rates.seconds / 60)), "minute")
+    return f"in {minutes}" if rates.starts == 1 else f"in {rates.starts} starts, the last of {minutes}"
 
 
 def _slowdown(row: SpeedRate) -> dict[str, str]:

@@ -1,12 +1,16 @@
-"""The page of a small recorded run in a real Chromium: nothing asked of any network, readable on a phone, by anyone."""
+"""The pages that people open, in a real Chromium: nothing asked of any network, readable on a phone, by anyone."""
 
 import shutil
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from compare import report
 from compare.claims import judge
-from tests.helpers.claim_records import BASE, grid, grid_memory, lengths
+from compare.cli.command import graphduel
+from compare.report import html, trend
+from tests.helpers.claim_records import BASE, cell, grid, grid_memory, lengths
 from tests.helpers.records import typed
 
 pytestmark = pytest.mark.browser
@@ -23,13 +27,70 @@ PLACES = {
 }
 
 
-@pytest.fixture(scope="module")
-def page_file(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("run")
+REFERENCE = Path(__file__).parents[2] / "reports" / "reference" / "report.html"
+PAGES = ("run", "trend", "own", "reference")
+OWN = """
+import numpy as np
+import graphs
+
+def loss(w, x):
+    h = x
+    for _ in range(4):
+        h = graphs.tanh(h @ w)
+    if h.sum() > 0:
+        return (h * h).sum()
+    return h.sum()
+
+def inputs():
+    draw = np.random.default_rng(0)
+    w = draw.standard_normal((16, 16), dtype=np.float32)
+    return [(w, draw.standard_normal((rows, 16), dtype=np.float32)) for rows in (4, 6, 8, 8, 6, 4)]
+"""
+
+
+def _run(directory):
+    """A small run of workloads, as its records say."""
     strategies = lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2}})
     lines = [*grid(PLACES, build=100 * BASE), *grid_memory(PLACES), *strategies]
     records = typed([{"schema": 1, **line} for line in lines])
-    return report.write(directory, records, judge(records))[0].as_uri()
+    return report.write(directory, records, judge(records))[0]
+
+
+def _trend(directory):
+    """Three runs, of which the last is slower."""
+    runs = {}
+    for day, seconds in enumerate((1.0, 1.0, 1.3), 1):
+        start = {"kind": "run", "run": f"r{day}", "at": f"2030-01-0{day}T00:00:00+00:00", "settings": {}}
+        environment = {"cpu": "A", "machine": "x86_64", "commit": f"c{day}"}
+        arms = {"dynamic": {"seconds": 1.0}, "static-exact": {"seconds": seconds}}
+        runs[f"reports/run-{day}"] = typed([{**start, "environment": environment}, *cell("w", arms, processes=4)])
+    dated = trend.ordered(runs)
+    page = directory / "trend.html"
+    page.write_text(html.render(trend.page(dated, trend.series(dated))))
+    return page
+
+
+def _own(directory):
+    """The report of a function of one's own, with each of its sections."""
+    (directory / "mine.py").write_text(OWN)
+    asked = ["compare", f"{directory / 'mine.py'}:loss", "--inputs", "inputs", "--processes", "3", "--out"]
+    ended = CliRunner().invoke(graphduel, [*asked, str(directory / "own")])
+    page = directory / "own" / "report.html"
+    assert page.exists(), ended.output
+    return page
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Where each page lies; one is made when it is first asked for."""
+    makers, made = {"run": _run, "trend": _trend, "own": _own, "reference": lambda _: REFERENCE}, {}
+
+    def page(name):
+        if name not in made:
+            made[name] = makers[name](tmp_path_factory.mktemp(name)).as_uri()
+        return made[name]
+
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +104,10 @@ def chromium():
 
 
 @pytest.fixture
-def opened(chromium, page_file):
+def opened(chromium, pages):
     contexts = []
 
-    def open_page(**settings):
+    def open_page(name="run", **settings):
         context = chromium.new_context(**settings)
         contexts.append(context)
         page = context.new_page()
@@ -54,7 +115,7 @@ def opened(chromium, page_file):
         page.on("console", lambda message: page.heard.append(message.text))
         page.on("pageerror", lambda error: page.heard.append(str(error)))
         page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(page_file)
+        page.goto(pages(name))
         return page
 
     yield open_page
@@ -62,23 +123,26 @@ def opened(chromium, page_file):
         context.close()
 
 
-def test_the_page_opens_without_an_error_and_asks_nothing_of_a_network(opened):
-    page = opened()
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_opens_without_an_error_and_asks_nothing_of_a_network(opened, name):
+    page = opened(name)
     assert page.heard == []
     assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
 
 
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_nothing_scrolls_sideways(opened, width):
-    page = opened(viewport={"width": width, "height": 844})
+def test_nothing_scrolls_sideways(opened, name, width):
+    page = opened(name, viewport={"width": width, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wider = "[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().right > innerWidth).length"
     assert page.evaluate(wider) == 0
 
 
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(opened, scheme):
-    found = axe.Axe().run(opened(color_scheme=scheme)).response["violations"]
+def test_axe_finds_nothing_serious(opened, name, scheme):
+    found = axe.Axe().run(opened(name, color_scheme=scheme)).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
 
 
@@ -111,3 +175,22 @@ def test_figures_follow_the_theme_and_a_phone_gets_its_own(opened):
     phone = opened(viewport={"width": 390, "height": 844})
     assert phone.locator("#figure-decision .narrow").is_visible()
     assert phone.locator("#figure-decision .wide").is_hidden()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_of_the_page_leads_somewhere(opened, name):
+    page = opened(name)
+    dead = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.hash.slice(1))
+        .filter(id => !document.getElementById(id))"""
+    assert page.evaluate(dead) == []
+    twice = "[...document.querySelectorAll('[id]')].map(e => e.id).filter((id, at, all) => all.indexOf(id) !== at)"
+    assert page.evaluate(twice) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_off_on_paper(opened, name):
+    page = opened(name, viewport={"width": 720, "height": 1000})  # what A4 has beside its margins
+    page.emulate_media(media="print")
+    cut = """[...document.querySelectorAll('main p, main li, main figure, main dd')].filter(e => e.checkVisibility())
+        .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
+    assert page.evaluate(cut) == []

@@ -60,7 +60,7 @@ def test_the_ratio_is_the_second_run_over_the_first():
 def test_bytes_are_compared_as_they_were_counted():
     found, said = words(held(1000), held(1100))
     assert found["bytes held", "dynamic"] == found["bytes at the peak", "static-exact"] == "more"
-    assert "Bytes held, in 2 cells: 2 more." in said
+    assert "Bytes held, in 2 rows: 2 more." in said
     assert set(words(held(1000), held(1001))[0].values()) == {"the same"}
 
 
@@ -105,7 +105,7 @@ def test_the_command_shows_what_changed_and_all_of_it_when_asked(tmp_path):
         for record in typed(records):
             results.append(tmp_path / name / results.RESULTS, record)
     short, whole = (CliRunner().invoke(graphduel, ["diff", *folders, *more]).stdout for more in ([], ["--all"]))
-    assert "A warm step, in 2 cells: 1 more, 1 the same." in short
+    assert "A warm step, in 2 rows: 1 more, 1 the same." in short
     assert "w (small)  static-exact" in short
     assert "w (small)  dynamic" not in short
     assert "w (small)  dynamic" in whole
@@ -141,7 +141,7 @@ def test_a_function_is_compared_with_its_baseline(project, tmp_path):
     second = project("--baseline", "main")
     assert "Changes since the baseline main:" in second.stdout
     assert "The environments are alike." in second.stdout
-    assert "Bytes at the peak, in 2 cells: 2 the same." in second.stdout
+    assert "Bytes at the peak, in 2 rows: 2 the same." in second.stdout
     assert (tmp_path / "reports/baselines/main/results.jsonl").read_bytes() == kept
 
 

@@ -20,7 +20,7 @@ from tests.helpers.records import plain, typed
 
 # Seconds of each part of an engine that is made up, and what its programs then take.
 KNOWN = {"into": 3.0, "whole": 3.5, "forward": 1.0, "kept": 1.25, "plain": 1.75, "recorded": 2.5, "passes": 6.0}
-KNOWN |= {"wrapped": 1.5, "bare": 0.5, "entered": 0.25, "ran": 2.875, "step": 7.25}
+KNOWN |= {"wrapped": 1.5, "bare": 0.75, "made": 0.25, "anew": 6.375, "step": 7.25}
 SHARES = {
     "kernel": 3.0, "allocation": 0.5, "dispatch": 0.75, "recording": 0.5, "backward": 1.25, "containers": 1.0,
     "in place": 0.125, UNEXPLAINED: 0.125,
@@ -48,6 +48,14 @@ def test_the_parts_of_an_engine_with_known_ones_are_found():
         {"kernel": 1.5, "allocation": 0.5, "dispatch": 0.5, "guard": 0.5, "cache lookup": 1.0, UNEXPLAINED: 0.0}
     )
     assert dynamic_parts.note is None
+
+
+def test_records_of_another_versions_programs_are_left_out():
+    older = record(0)
+    older["engines"]["dynamic"]["ran"] = older["engines"]["dynamic"].pop("anew")
+    assert parted(typed([older])) == []
+    assert [one.engine for one in parted(typed([older, record(1)]))] == ["dynamic", "static"]
+    assert figure.draw(summarise(typed([older]))).figure is None
 
 
 @pytest.mark.parametrize("unexplained", [-0.875, 0.0, 0.875])
@@ -101,23 +109,25 @@ def test_straight_code_computes_the_step():
     np.testing.assert_allclose(kept[0], tanh, rtol=1e-6)
 
 
-def test_a_stopped_step_has_run_the_loss_once_and_no_backward():
+def test_a_step_on_leaves_made_anew_runs_the_loss_and_backward_once_and_leaves_the_others_alone():
     ran = []
 
     def loss(params, x):
-        ran.append("loss")
-        if getattr(params["w"], "requires_grad", False):
-            params["w"].register_hook(lambda _: ran.append("backward"))
+        ran.append(params["w"])
         return fake_workloads.tiny_loss(params, x)
 
     made = programs.dynamic_programs(replace(fake_workloads.make_tiny(), loss=loss))
+    _, gradients = made["step"]()
     ran.clear()
-    assert made["entered"]() is None
-    assert ran == []
-    made["ran"]()
-    assert ran == ["loss"]
-    made["step"]()
-    assert ran == ["loss", "loss", "backward"]
+    made["anew"]()
+    made["anew"]()
+    first, second = ran
+    assert first is not second  # each step makes its own
+    np.testing.assert_array_equal(first.grad.numpy(), gradients["w"])
+    (params, _), (again, _) = made["made"](), made["made"]()
+    assert params["w"] is not again["w"]
+    assert params["w"].requires_grad
+    assert made["bare"]() is None
 
 
 def test_hollow_programs_give_outputs_without_kernels():

@@ -302,6 +302,8 @@ def test_a_selftest_that_was_stopped_goes_on_with_what_is_missing(go, tmp_path):
     assert len([j for j in asked if j.kind != "environment"]) == 3 * 6 + 2 * 3 - 5 - 14
     assert [row["comparisons"] for row in found["speed"]] == [3] * 4
     assert [row["found"] for row in found["leaks"]] == [0, 2, 2]
+    assert found["starts"] == 4
+    assert "in 4 starts, the last of 1 minute," in page.markdown(typed(found))
 
 
 def test_a_job_that_failed_is_run_again_and_then_no_failure(go):

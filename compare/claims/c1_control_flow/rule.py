@@ -169,7 +169,7 @@ CLAIM = Claim(
     f"interval lies above {HARD_MOST:.0%}. Otherwise depends. Inconclusive with fewer than {MIN_PROGRAMS} programs.",
     find=find,
     reads=(Programs,),
-    check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure"),
+    check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure", typical={"": 23.0}),
     outside="compare.claims.c1_control_flow.outside:measure",
     literature=(
         "AutoGraph turns Python control flow into graphs as fast as graphs by hand (abstract, arXiv 1810.08061)",

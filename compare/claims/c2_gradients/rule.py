@@ -104,7 +104,7 @@ CLAIM = Claim(
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
     reads=(Gradients, Parity),
-    check=Kind(Gradients, "compare.claims.c2_gradients.measure:measure", timed=False),
+    check=Kind(Gradients, "compare.claims.c2_gradients.measure:measure", timed=False, typical={"": 3.0}),
     outside="compare.claims.c2_gradients.outside:measure",
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(

@@ -90,7 +90,7 @@ CLAIM = Claim(
     "kinds of edit.",
     find=find,
     reads=(Edits,),
-    check=Kind(Edits, "compare.claims.c8_structure.measure:measure"),
+    check=Kind(Edits, "compare.claims.c8_structure.measure:measure", typical={"": 3.5}),
     outside="compare.claims.c8_structure.outside:measure",
     tape="partly",
     literature=(

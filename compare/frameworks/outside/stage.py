@@ -32,7 +32,7 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     directory, records = runner.journal.path.parent, runner.journal.records
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
         cold, first, others = jobs.jobs(settings, chosen, directory, Path(counter))
-        runner.reporter.pace.total += len(cold) + len(first) + len(others)
+        runner.reporter.pace.expect([*cold, *first, *others])
 
         def run(runner: Runner, asked: Iterable[Job]) -> None:
             runner.jobs(_wanted(runner, job, directory) for job in asked)

@@ -21,7 +21,7 @@ def jobs(settings: Settings, _chosen: Sequence[Cell]) -> Iterator[tuple[None, Jo
 
 CROSSOVER = Instrument(
     (
-        Kind(Crossover, "compare.instruments.crossover.measure:measure"),
+        Kind(Crossover, "compare.instruments.crossover.measure:measure", typical={"coarse": 2.5, "": 18.0}),
         Kind(CrossoverMemory, "compare.instruments.crossover.measure:measure_memory"),
     ),
     jobs,

@@ -18,12 +18,11 @@ from compare.run.settings import Settings
 
 def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
     """The ladders of the cells that have one, in so many processes each."""
-    closer = settings.limits.closer
-    return closer.jobs("ladder", closer.ladder, chosen, settings)
+    return settings.limits.closer.ladders(chosen, settings)
 
 
 LADDER = Instrument(
-    (Kind(Ladder, "compare.instruments.ladder.measure:measure"),),
+    (Kind(Ladder, "compare.instruments.ladder.measure:measure", typical={"small": 1.7, "": 3.5}),),
     jobs,
     ("compare.instruments.ladder.figure",),
     "C6",

@@ -41,7 +41,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job
 
 
 LEDGER = Instrument(
-    (Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True),),
+    (Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),),
     jobs,
     ("compare.instruments.ledger.figure",),
     "C5",

@@ -52,7 +52,7 @@ def job(
 
 LENGTHS = Instrument(
     (
-        Kind(Lengths, "compare.instruments.lengths.measure:measure"),
+        Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
         Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
     ),
     jobs,

@@ -5,7 +5,7 @@ from compare.instruments.parity.schema import Parity
 from compare.records.record import Kind
 
 PARITY = Instrument(
-    (Kind(Parity, "compare.instruments.parity.measure:measure", timed=False),),
+    (Kind(Parity, "compare.instruments.parity.measure:measure", timed=False, typical={"": 1.2}),),
     figures=("compare.instruments.parity.figure",),
     claim="parity",
 )

@@ -18,12 +18,11 @@ from compare.run.settings import Settings
 
 def jobs(settings: Settings, chosen: Sequence[Cell]) -> Iterator[tuple[Cell, Job]]:
     """Time part by part, of the cells that are taken apart."""
-    closer = settings.limits.closer
-    return closer.jobs("parts", closer.apart, chosen, settings)
+    return settings.limits.closer.parts(chosen, settings)
 
 
 PARTS = Instrument(
-    (Kind(Parts, "compare.instruments.parts.measure:measure"),),
+    (Kind(Parts, "compare.instruments.parts.measure:measure", typical={"": 2.5}),),
     jobs,
     ("compare.instruments.parts.figure",),
     "C6",

@@ -7,8 +7,8 @@ The dynamic engine:
     recorded   the loss on tensors that need gradients    whole      the kernels of the step alone, as straight code
     plain      the loss on tensors that need none         into       the same, into memory laid out beforehand
     wrapped    `value_and_grad` of a sum of one leaf
-    bare       the same by `backward` on tensors
-    entered    `step`, stopped before the loss            ran        `step`, stopped after the loss
+    made       tensors of the leaves that need gradients
+    anew       `passes` on leaves made anew               bare       `wrapped` by `backward` on leaves made anew
 
 The static engine, compiled when first called:
 
@@ -17,7 +17,7 @@ The static engine, compiled when first called:
     guard      that call with nothing to run              fresh      results allocated anew, and filled
                                                           filled     as many bytes filled that are there already
 
-`unexplained` does not vanish by arithmetic: `step` and `passes` are two ways to the same gradients, and `call` is not
+`unexplained` does not vanish by arithmetic: `step` and `anew` are two ways to the same gradients, and `call` is not
 made of `guard` and `run`, which are each timed on their own.
 """
 
@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -59,16 +58,16 @@ DYNAMIC: Parts = {
     "dispatch": {"plain": 1, "forward": -1},
     "recording": {"recorded": 1, "plain": -1, "kept": -1, "forward": 1},
     "backward": {"passes": 1, "recorded": -1, "whole": -1, "kept": 1},
-    "containers": {"wrapped": 1, "bare": -1},
-    "in place": {"ran": 1, "entered": -1, "recorded": -1},
-    UNEXPLAINED: {"step": 1, "passes": -1, "wrapped": -1, "bare": 1, "ran": -1, "entered": 1, "recorded": 1},
+    "containers": {"made": 1, "wrapped": 1, "bare": -1},
+    "in place": {"anew": 1, "made": -1, "passes": -1},
+    UNEXPLAINED: {"step": 1, "anew": -1, "wrapped": -1, "bare": 1},
 }
 """Each part as a sum of programs.
 
 `backward` is what walking the tape costs beside the kernels it runs, and what keeping arrays for it costs is
 `allocation`. `containers` is what the functional form costs: nested arguments made tensors, and gradients laid out.
-`in place` is what the loss costs more within a step than in a loop of its own, where it finds its code and its memory
-in the caches, still warm.
+`in place` is what the loss and its backward pass cost more on leaves that were just made, as in a step, than in a loop
+of their own, where they find code and memory in the caches, still warm.
 """
 STATIC: Parts = {
     "kernel": {"run": 1, "calls": -1, "fresh": -1, "filled": 1},
@@ -86,8 +85,13 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
     arguments = (case.params, *case.examples[0])
     plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
-    needing = [*plain]
-    needing[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
+
+    def made() -> list[Any]:
+        leaves = [*plain]
+        leaves[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
+        return leaves
+
+    needing = made()
     step = dynamic.value_and_grad(case.loss, _wanted(case))
     trivial = partial(_sum_of_one, _wanted(case))
     wrapped = dynamic.value_and_grad(trivial, _wanted(case))
@@ -100,9 +104,9 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
         "recorded": lambda: case.loss(*needing),
         "plain": lambda: case.loss(*plain),
         "wrapped": lambda: wrapped(*arguments),
-        "bare": _passes(trivial, needing, _wanted(case), unread=_zeros),
-        "entered": _stopped(_nothing, arguments, _wanted(case)),
-        "ran": _stopped(case.loss, arguments, _wanted(case)),
+        "bare": lambda: trivial(*made()).backward(),
+        "anew": lambda: case.loss(*made()).backward(),
+        "made": made,
         "forward": straight(Graph("forward", kept.inputs, kept.nodes, kept.outputs[-1:]), arrays, arena=False),
         "kept": straight(kept, arrays, arena=False),
         "whole": straight(whole, arrays, arena=False),
@@ -110,47 +114,16 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     }
 
 
-def _passes(loss: Any, tensors: Sequence[Any], wanted: int, unread: Any = None) -> TimedCall:
-    """A loss on tensors, and backward from it; `unread` is called on each leaf that then has no gradient."""
+def _passes(loss: Any, tensors: Sequence[Any], wanted: int) -> TimedCall:
+    """A loss on tensors, and backward from it."""
     leaves = tree.leaves(tensors[wanted])
 
     def passes() -> None:
         loss(*tensors).backward()
         for leaf in leaves:
-            if unread and leaf.grad is None:
-                unread(leaf)
             leaf.grad = None
 
     return passes
-
-
-class _StoppedError(Exception):
-    """Ends a step before its time."""
-
-
-def _stopped(f: Callable[..., Any], arguments: Sequence[Any], wanted: int) -> TimedCall:
-    """A step that is left once `f` has run: before any gradient is pulled back."""
-
-    def leaves(*tensors: Any) -> Any:
-        f(*tensors)
-        raise _StoppedError
-
-    step = dynamic.value_and_grad(leaves, wanted)
-
-    def stopped() -> None:
-        with suppress(_StoppedError):
-            step(*arguments)
-
-    return stopped
-
-
-def _nothing(*_: Any) -> None:
-    """Computes nothing."""
-
-
-def _zeros(leaf: Any) -> Any:
-    """The gradient that `value_and_grad` gives where there is none."""
-    return dynamic.from_numpy(np.zeros(leaf.shape, leaf.dtype))
 
 
 def _sum_of_one(wanted: int, *arguments: Any) -> Any:

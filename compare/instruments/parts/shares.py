@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
@@ -46,8 +47,8 @@ def spread(share: Interval) -> str:
 
 
 def parted(records: Records) -> list[Parted]:
-    """Both engines of each cell among the `parts` records, in their order."""
-    groups = grouped(of(records, Parts), lambda record: record.cell)
+    """Both engines of each cell among the `parts` records, in their order; none of a version with other programs."""
+    groups = grouped((record for record in of(records, Parts) if _has_programs(record)), lambda record: record.cell)
     return [_parted(cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
 
 
@@ -56,6 +57,13 @@ def stages(records: Records, cell: Cell) -> dict[str, float]:
     once = [stages for r in of(records, Parts) if r.cell == cell for stages in r.once]
     found = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
     return {**found, UNEXPLAINED: median(o["whole"] for o in once) - sum(found.values())}
+
+
+def _has_programs(record: Parts) -> bool:
+    return all(
+        record.engines.get(engine, {}).keys() >= {"step", *chain.from_iterable(parts.values())}
+        for engine, parts in ENGINES.items()
+    )
 
 
 def _parted(cell: Cell, engine: str, group: Sequence[Parts]) -> Parted:

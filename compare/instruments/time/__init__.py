@@ -5,7 +5,7 @@ from compare.instruments.time.schema import Time
 from compare.records.record import Kind
 
 TIME = Instrument(
-    (Kind(Time, "compare.instruments.time.measure:measure"),),
+    (Kind(Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0}),),
     figures=("compare.instruments.time.figure",),
     claim="C6",
 )

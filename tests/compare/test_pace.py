@@ -1,0 +1,81 @@
+"""The estimate of how long a run will still take."""
+
+from pathlib import Path
+
+import pytest
+
+from compare.records.kinds import KINDS
+from compare.run.job import Job
+from compare.run.pace import Pace
+
+PROGRAM, PARITY = (KINDS[kind].typical[""] for kind in ("program", "parity"))
+RUNS = Path(__file__).parents[1] / "data" / "pace"
+
+
+def job(sort):
+    kind, _, size = sort.rpartition(" ")
+    return Job(kind, size=size) if kind else Job(size)
+
+
+def test_jobs_of_which_nothing_is_known_take_as_long_as_those_that_ran():
+    pace = Pace()
+    assert pace.left == ""
+    pace.total = 10
+    pace.skip()
+    pace.skip()
+    pace.took(2.0)
+    pace.took(4.0)
+    assert pace.seconds_left == pytest.approx(18)
+    assert pace.left == "about 18 s left"
+
+
+def test_one_long_job_of_its_kind_says_nothing_of_the_others():
+    pace = Pace()
+    pace.expect([job("program"), *[job("parity small")] * 10])
+    pace.took(2 * PROGRAM, job("program"))
+    assert pace.seconds_left == pytest.approx(10 * 2 * PARITY)  # this machine takes twice as long
+
+
+def test_what_ran_here_outweighs_what_was_typical_elsewhere():
+    pace = Pace()
+    pace.expect([*[job("time small")] * 150, job("parity small")])
+    for _ in range(100):
+        pace.took(10.0, job("time small"))
+    pace.took(PARITY, job("parity small"))
+    assert pace.seconds_left == pytest.approx(500, rel=0.05)
+
+
+def test_jobs_that_were_skipped_unnamed_shorten_the_rest():
+    pace = Pace()
+    pace.expect([job("time small")] * 4)
+    pace.took(2.0, job("time small"))
+    pace.skip()
+    assert pace.seconds_left == pytest.approx(4.0)
+    for _ in range(2):
+        pace.skip(job("time small"))
+    assert pace.seconds_left == 0
+
+
+def test_more_than_a_hundred_seconds_are_minutes():
+    pace = Pace()
+    pace.total = 3
+    pace.took(100.0)
+    assert pace.left == "about 3 min left"
+
+
+@pytest.mark.parametrize("run", ["quick", "full"])
+def test_after_a_tenth_of_a_real_run_the_estimate_is_within_a_factor_of_one_and_a_half(run):
+    """Each line of a file is a job of a run that was measured: its kind and size, and its seconds."""
+    lines = [line.rsplit(" ", 1) for line in (RUNS / f"{run}.txt").read_text().splitlines()]
+    ran = [(job(sort), float(seconds)) for sort, seconds in lines]
+    whole = sum(seconds for _, seconds in ran)
+    pace, spent, factors = Pace(), 0.0, []
+    pace.expect(asked for asked, _ in ran)
+    for asked, seconds in ran:
+        pace.took(seconds, asked)
+        spent += seconds
+        if 0.1 * whole < spent < 0.97 * whole:
+            factors.append(pace.seconds_left / (whole - spent))
+    assert len(factors) > 0.8 * len(ran)
+    assert min(factors) > 1 / 1.5
+    assert max(factors) < 1.5
