@@ -153,7 +153,11 @@ def converted(case: Case) -> Step:
 
 def traced(case: Case) -> Callable[..., Any]:
     """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
-    return case.static_loss or (static.converted(case.loss) if case.branches else case.loss)
+    return case.static_loss or _converted(case.loss, case)
+
+
+def _converted(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
+    return static.converted(loss) if case.branches else loss
 
 
 def alone(case: Case) -> Case:
@@ -198,7 +202,7 @@ def _unpadded(case: Case, policy: str) -> Callable[..., Any]:
 def _masked(case: Case, policy: str) -> Callable[..., Any]:
     if case.masked is None:
         raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
-    return case.masked
+    return _converted(case.masked, case)
 
 
 def masked_dims(case: Case) -> Dims:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compare.engines.arms import STATIC
 from compare.errors import InputsError
 from compare.own import bundle, effects, measure
-from compare.own.case import arms_of, case_of, checked
+from compare.own.case import arms_of, case_of, checked, converting
 from compare.own.result import Result
 from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
@@ -43,7 +44,8 @@ def compare(
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
     gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.
     `modes` are "dynamic", "static" (that is "static-exact"), "static-symbolic", "static-bucket", "static-pad",
-    "static-native" (machine code) and "static-converted" (f with its own control flow converted).
+    "static-native" (machine code) and "static-converted". Where Python decides on values in f, the static modes convert
+    its control flow, as `static.jit(f, convert=True)` does, and the result says so.
     `dims` names the axes that vary, per argument as `static.jit` takes them; None finds them in the inputs.
 
     `processes` fresh workers measure, for at most about `seconds` of steady state each; 0 measures in this process.
@@ -70,6 +72,8 @@ def compare(
     if not allow_effects:
         effects.refuse(title, found)
     case = case_of(f, inputs, gradient, dims)
+    if any(arm.startswith(STATIC) for arm in arms):
+        case = converting(case)
     said = {"command": command, "effects": list(map(str, found))}
     with measure.executor(f, inputs, case, dims, processes) as (source, execute):
         what = Job("parity", title, bundle.SIZE, source=source, seed=seed, arms=arms, budget=Budget(seconds=seconds))

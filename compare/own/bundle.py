@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from compare.errors import InputsError
 from compare.own.case import case_of
 from compare.own.origin import Origin
 from compare.workloads import Workload
+from compare.workloads.base import Case
 
 SIZE = "given"
 EMPTY: Mapping[Any, Any] = MappingProxyType({})
@@ -45,19 +46,23 @@ def __getattr__(folder: str) -> Workload:
         "A function of your own.",
         "open",
         {SIZE: {}},
-        lambda: case_of(f, inputs, document["gradient"], dims),
+        lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"]),
     )
 
 
-def write(folder: Path, origin: Origin, inputs: Sequence[Any], gradient: bool, dims: Any) -> str:
-    """Write the bundle; the source that names it. Raises InputsError for an input that is no plain container."""
+def write(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims: Any) -> str:
+    """Write the bundle, of which the case was made; the source that names it.
+
+    Raises InputsError for an input that is no plain container.
+    """
     arrays: list[np.ndarray] = []
     known = {id(value): name for name, value in origin.space().items() if hasattr(value, "named_parameters")}
     document = {
         "origin": asdict(origin),
         "inputs": _encoded(list(inputs), arrays, known),
         "dims": _encoded(dims, []),
-        "gradient": gradient,
+        "gradient": case.argnum is not None,
+        "branches": case.branches,
         "path": [str(Path(entry).resolve()) for entry in sys.path],
     }
     np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import dynamic
+import static
 from compare.engines import arms
 from compare.errors import InputsError
 from compare.own import modules
@@ -17,6 +19,7 @@ from compare.report import text
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
+from graphs.errors import ControlFlowError
 from graphs.spec import TensorSpec
 
 MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
@@ -75,6 +78,25 @@ def case_of(
     loss = _after_params(f)
     shifted = None if axes is None else (None, *axes)
     return OwnCase(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=None if argnum is None else 1)
+
+
+def converting(case: Case) -> Case:
+    """The case with its control flow converted for the static engine, where that is what a trace of it needs.
+
+    `branches` is set where Python decides on a value of the first example, and the function converts.
+    """
+    arguments = (case.params, *case.examples[0])
+    try:
+        static.trace(case.loss, *arguments)
+    except ControlFlowError:
+        try:
+            static.trace(static.converted(case.loss), *arguments)
+        except Exception:  # noqa: BLE001  (the gate says why static refuses the function as it is)
+            return case
+        return replace(case, branches=True)
+    except Exception:  # noqa: BLE001  (the gate says what else a trace raises)
+        return case
+    return case
 
 
 def differentiates(f: Callable[..., Any], example: Example, gradient: bool | None, output_of: OutputOf = _run) -> bool:

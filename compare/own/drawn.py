@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
 
 import dynamic
 import static
@@ -19,10 +19,12 @@ from graphs.drawing import Diagram, beside, of_graph
 from graphs.drawing.folding import folded
 from graphs.drawing.svg import svg
 
-WIDE, NARROW = 60, 16
-"""Items of one graph that a page draws before it folds them by line; fewer on a phone."""
+MOST = 60
+"""Items of one graph that are kept; more are folded by line."""
+FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
+"""For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
 LEGIBLE = 0.6
-"""The share of its own width below which no picture is made smaller."""
+"""The share of its own width below which the words of a picture are too small to read."""
 TITLES = {"dynamic": "the tape of one run", "static": "the traced graph"}
 _WIDTH = re.compile(r' width="(\d+)"')
 _CAPTION = (
@@ -43,7 +45,7 @@ def look(what: Job, case: Case) -> EngineGraphs | None:
         return None
     found = {"dynamic": of_graph(tape), "static": of_graph(traced)}
     nodes = {engine: len(diagram.items) for engine, diagram in found.items()}
-    return EngineGraphs(**what.head, graphs={engine: folded(one, WIDE) for engine, one in found.items()}, nodes=nodes)
+    return EngineGraphs(**what.head, graphs={engine: folded(one, MOST) for engine, one in found.items()}, nodes=nodes)
 
 
 def drawing(records: Records) -> Section | None:
@@ -52,19 +54,20 @@ def drawing(records: Records) -> Section | None:
         dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
         said = f"dynamic records {dynamic_nodes} on every run, static traces {static_nodes} once"
         titled = [replace(one, title=f"{engine}: {TITLES[engine]}") for engine, one in record.graphs.items()]
-        sheets = [_sheet("wide", beside(*titled)), *(_sheet("narrow", folded(one, NARROW)) for one in titled)]
+        sheets = [_sheet("wide", titled), *(_sheet("narrow", [one]) for one in titled)]
         pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
         return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
     return None
 
 
-def _sheet(which: str, diagram: Diagram) -> str:
-    """The picture in a box of its own, at its own size where there is room; one that is wider can be scrolled."""
-    picture = svg(diagram)
-    width = int(_WIDTH.findall(picture)[0])
-    sized = picture.replace("max-width:100%", f"max-width:{width}px;min-width:{width * LEGIBLE:.0f}px", 1)
-    label = escape(diagram.title, quote=True)
-    return f'<div class="{which} scroll" tabindex="0" role="region" aria-label="{label}">{sized}</div>'
+def _sheet(which: str, diagrams: Sequence[Diagram]) -> str:
+    """The diagrams in one picture no wider than the page, folded until it can be read there if it can be at all."""
+    room, folds = FOLDS[which]
+    for most in folds:
+        picture = svg(beside(*(folded(one, most) for one in diagrams)))
+        if int(_WIDTH.findall(picture)[0]) * LEGIBLE <= room:
+            break
+    return f'<div class="{which}">{picture}</div>'
 
 
 def _apart(sheet: str, number: int) -> str:

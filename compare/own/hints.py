@@ -35,8 +35,12 @@ _LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
 def look(what: Job, case: Case) -> RewriteHints | None:
     """The record of the hints for a function; None where nothing was found."""
     one = arms.alone(case)
-    graph, refusal = _traced(case.loss, one)
-    hints = [*(branches(refusal, one) if refusal else ()), *(loops(graph) if graph else ()), *static_values(case)]
+    graph, error = _traced(one.loss, one)
+    hints = list(static_values(case))
+    if isinstance(error, ControlFlowError):
+        graph, still = _traced(static.converted(one.loss), one)
+        hints.insert(0, branches(error, graph, still))
+    hints += loops(graph) if graph else ()
     if not hints:
         return None
     return RewriteHints(
@@ -44,14 +48,12 @@ def look(what: Job, case: Case) -> RewriteHints | None:
     )
 
 
-def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, ControlFlowError | None]:
-    """The graph of the function alone, and why Python's own control flow blocks it; None for what there is not."""
+def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
+    """The graph of the function alone, or what the trace raises."""
     try:
         return static.trace(f, case.params, *case.examples[0]), None
-    except ControlFlowError as error:
+    except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
         return None, error
-    except Exception:  # noqa: BLE001  (the gate says what else a trace raises)
-        return None, None
 
 
 def loops(graph: Graph) -> Iterator[RewriteHint]:
@@ -82,21 +84,18 @@ def _most(counted: Counter[Any]) -> dict[str, int]:
     return found
 
 
-def branches(refusal: ControlFlowError, case: Case) -> Iterator[RewriteHint]:
-    """A hint for the lines at which Python decides on a value, which blocks the trace."""
-    try:
-        graph = static.trace(static.converted(case.loss), case.params, *case.examples[0])
-    except Exception as error:  # noqa: BLE001  (whatever keeps control flow from being converted is the reason)
-        lines = dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
-        why = str(error) if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
-        yield RewriteHint(
-            "a value that only the run knows blocks the trace", lines, f"convert=True does not help: {why}"
-        )
-        return
-    decided = Counter(node.source for node in graph.nodes if node.subgraphs and node.source)
-    lines = dict(decided) or dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
-    what = f"Python decides on a value in {text.counted(sum(lines.values()), 'place')}, which blocks the trace"
-    yield RewriteHint(what, lines, "compile with convert=True, or write graphs.where, graphs.cond or graphs.while_loop")
+def branches(refusal: ControlFlowError, converted: Graph | None, still: Exception | None) -> RewriteHint:
+    """The lines at which Python decides on a value, of the converted graph, or why there is none."""
+    lines = dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
+    if converted is None:
+        why = str(still) if isinstance(still, GraphError) else f"{type(still).__name__}: {still}"
+        what = "a value that only the run knows blocks the trace"
+        return RewriteHint(what, lines, f"convert=True does not help: {why}")
+    decided = Counter(node.source for node in converted.nodes if node.subgraphs and node.source)
+    lines = dict(decided) or lines
+    what = f"Python decides on a value in {text.counted(sum(lines.values()), 'place')}, which blocks a plain trace"
+    remedy = "compile with convert=True, as was done here, or write graphs.where, graphs.cond or graphs.while_loop"
+    return RewriteHint(what, lines, remedy)
 
 
 def static_values(case: Case) -> Iterator[RewriteHint]:

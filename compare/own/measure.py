@@ -192,7 +192,7 @@ def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any,
             )
         return ""
     try:
-        return bundle.write(folder, origin, inputs, case.argnum is not None, dims)
+        return bundle.write(folder, origin, inputs, case, dims)
     except InputsError:
         if must:
             raise
@@ -208,6 +208,7 @@ def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) ->
         "function": what.workload,
         "inputs": len(case.examples),
         "gradient": case.argnum is not None,
+        "converted": case.branches,
         **said,
     }
     return started(settings, execute(Job("environment")))

@@ -77,7 +77,7 @@ def _table(records: Records, record: ShapePolicies) -> Table | None:
 
 
 def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
-    found = policies.beside_exact(records, name, row)
+    found = policies.beside_exact(records, name)
     return {
         "policy": row.options,
         "compiles": f"{len(row.compiles):,}" if row.status == "ok" else "not possible",

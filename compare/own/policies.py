@@ -62,10 +62,11 @@ def _asked(case: Case) -> Iterator[dict[str, Any]]:
 
 def counted(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
     """What these options compile over the calls. Where Python decides on values, its control flow is converted."""
-    plain = _run(case, calls, options)
-    if (plain.reason or "").startswith(ControlFlowError.__name__):
-        return _run(case, calls, {**options, "convert": True})
-    return plain
+    if not case.branches:
+        plain = _run(case, calls, options)
+        if not (plain.reason or "").startswith(ControlFlowError.__name__):
+            return plain
+    return _run(case, calls, {**options, "convert": True})
 
 
 def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
@@ -120,7 +121,7 @@ def _advice(records: Records, record: ShapePolicies, best: str) -> str:
         return f"No shape policy saves a compile: {shapes} of calls need {needs}."
     instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
     padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
-    side, timed = _timed(records, best, row)
+    side, timed = _timed(records, best)
     use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
     return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
 
@@ -141,9 +142,9 @@ def _few(values: Sequence[str]) -> str:
     return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
 
 
-def _timed(records: Records, best: str, row: PolicyCount) -> tuple[str, str]:
+def _timed(records: Records, best: str) -> tuple[str, str]:
     """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
-    found = beside_exact(records, best, row)
+    found = beside_exact(records, best)
     if found is None:
         return "", ""
     side, ratio = found.side(SMALLEST_EFFECT), f"a call takes {text.ratio(found.estimate)} as long as with exact shapes"
@@ -151,12 +152,7 @@ def _timed(records: Records, best: str, row: PolicyCount) -> tuple[str, str]:
     return side, f"; {words.get(side, 'this run leaves open whether a call is as fast')}"
 
 
-def beside_exact(records: Records, policy: str, row: PolicyCount) -> Interval | None:
-    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed.
-
-    The modes that are timed do not convert control flow.
-    """
+def beside_exact(records: Records, policy: str) -> Interval | None:
+    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed."""
     timed = cells(records, Time)
-    return (
-        ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed and "convert" not in row.options else None
-    )
+    return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None

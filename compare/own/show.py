@@ -47,12 +47,13 @@ def rows(result: Measured) -> list[tuple[str, ...]]:
 
 
 def heading(result: Measured) -> str:
-    """`loss: value and gradients over 3 inputs; 3 × fresh workers; with the tape in Python`, if it ran there."""
+    """`loss: value and gradients over 3 inputs; 3 × fresh workers`, and what is unusual of how the engines ran it."""
     settings = _settings(result)
     step = "value and gradients" if settings["gradient"] else "value"
     calls = text.counted(settings["inputs"], "input")
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
-    return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{python}"
+    converted = "; static with convert=True" if settings.get("converted") else ""
+    return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{converted}{python}"
 
 
 def answer(result: Measured) -> list[str]:

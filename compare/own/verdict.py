@@ -133,39 +133,52 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
 def _sentence(
     warm: Contest, first: Contest, memory: Contest, even: BreakEven | None, refused: Mapping[str, str], *, stream: bool
 ) -> str:
+    """What to do, then who wins once warm, at first and in memory, and what was not timed."""
     run = "the first pass over the inputs" if stream else "the first call"
     parts = [
-        _outcome(warm, "once warm", "as long"),
-        _outcome(first, f"for {run}", "as long"),
-        _paid_back(warm, even),
-        _outcome(memory, "in memory", "as much"),
+        _advice(warm, first, even),
+        _outcome(warm, "once warm"),
+        _outcome(first, f"for {run}"),
+        _outcome(memory, "in memory"),
     ]
     if warm.outcome in ("alone", "not measured"):
         parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else "nothing was measured"]
     if refused:
         left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
         parts.append(f"not timed: {text.listed(left)}")
-    sentence = "; ".join(filter(None, parts))
-    return sentence[0].upper() + sentence[1:] + "."
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
-def _outcome(found: Contest, where: str, measure: str) -> str:
-    """`once warm, static-exact wins: dynamic takes 4.3x as long [4.2, 4.4]`."""
+def _advice(warm: Contest, first: Contest, even: BreakEven | None) -> str:
+    """`compile it with static-exact if it runs more than 213 times [200, 240]`, or to stay dynamic."""
+    if warm.outcome in ("alone", "not measured", "cannot tell") or DYNAMIC not in warm.values:
+        return ""
+    if DYNAMIC in warm.leaders:
+        return "stay dynamic" if warm.outcome == "wins" else ""
+    started = first.leaders[:1] == (DYNAMIC,)
+    return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
+
+
+def _outcome(found: Contest, where: str) -> str:
+    """`once warm, static-exact wins: static-exact ÷ dynamic is 0.23× [0.22, 0.24]`."""
     if found.outcome in ("alone", "not measured"):
         return ""
-    ratios = found.ratios
-    rival = DYNAMIC if DYNAMIC in ratios else next(iter(ratios), None)  # the nearest, where dynamic leads
     leaders = text.listed(found.leaders)
     outcome = {
         "wins": f"{leaders} wins",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
         "cannot tell": f"{leaders} cannot be told apart"
-        + ("" if all(ratio.known for ratio in ratios.values()) else f", as {NO_INTERVAL}"),
+        + ("" if all(ratio.known for ratio in found.ratios.values()) else f", as {NO_INTERVAL}"),
     }[found.outcome]
-    if rival is None:
-        return f"{where}, {outcome}"
-    beside = found.outcome != "wins" and rival not in found.leaders
-    return f"{where}, {outcome}{', and' if beside else ':'} {rival} takes {_ratio(ratios[rival])} {measure}"
+    return f"{where}, {outcome}{_compared(found)}"
+
+
+def _compared(found: Contest) -> str:
+    """The leader over dynamic; where dynamic leads or is not there, the nearest other mode over the leader."""
+    leader, ratios = found.leaders[0], found.ratios
+    if DYNAMIC in ratios:
+        return f": {leader} ÷ {DYNAMIC} is {_ratio(ratios[DYNAMIC].inverse)}"
+    return next((f": {other} ÷ {leader} is {_ratio(ratio)}" for other, ratio in ratios.items()), "")
 
 
 def _ratio(ratio: Interval) -> str:
@@ -173,9 +186,10 @@ def _ratio(ratio: Interval) -> str:
     return f"{text.ratio(ratio.estimate)}{spread}"
 
 
-def _paid_back(warm: Contest, even: BreakEven | None) -> str:
+def _from(even: BreakEven | None) -> str:
+    """From how many runs on that pays."""
     if even is None or even.runs is None or even.verdict != "after":
         return ""
     low, high = (ceil(end) if end and isfinite(end) else None for end in (even.low, even.high))
     spread = f" {text.interval(low, high)}" if low and high and low < high else ""
-    return f"{warm.leaders[0]} has paid back after {text.counted(ceil(even.runs), 'call')}{spread}"
+    return f" if it runs more than {text.counted(ceil(even.runs), 'time')}{spread}"

@@ -17,7 +17,7 @@ from compare.engines import arms
 from compare.errors import CompareError, InputsError
 from compare.instruments.parity import measure as parity
 from compare.own import bundle, measure, origin
-from compare.own.case import MODES, arms_of, case_of, differentiates, lengths, varying_axes
+from compare.own.case import MODES, arms_of, case_of, converting, differentiates, lengths, varying_axes
 from compare.own.claims import OWN
 from compare.own.result import Result
 from compare.records import results
@@ -183,19 +183,26 @@ def test_a_plain_container_reaches_the_worker_as_it_is(value):
 
 def test_a_bundle_gives_the_same_case(tmp_path):
     found = origin.origin_of(own.masked)
-    source = bundle.write(tmp_path, found, MASKS, True, (None, ("T",), ("T",)))
     here = case_of(own.masked, MASKS, True, (None, ("T",), ("T",)))
+    source = bundle.write(tmp_path, found, MASKS, here, (None, ("T",), ("T",)))
     there = getattr(bundle, source.partition(":")[2]).case(bundle.SIZE)
     assert there.dims == here.dims
-    assert there.argnum == here.argnum
+    assert (there.argnum, there.branches) == (here.argnum, False)
     assert parity.tree_error(there.examples, here.examples) == 0
 
 
 def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     one = np.array(0.5, np.float32)
     calls = [(one, *rest) for _, *rest in MASKS]
-    bundle.write(tmp_path, origin.origin_of(own.masked), calls, True, None)
+    bundle.write(tmp_path, origin.origin_of(own.masked), calls, case_of(own.masked, calls, True, None), None)
     assert getattr(bundle, str(tmp_path)).case(bundle.SIZE).argnum == 0
+
+
+def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
+    here = converting(case_of(own.branch, own.inputs, None, None))
+    assert here.branches
+    bundle.write(tmp_path, origin.origin_of(own.branch), own.inputs, here, None)
+    assert getattr(bundle, str(tmp_path)).case(bundle.SIZE).branches
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.array([None])])

@@ -1,7 +1,9 @@
 """Comparing a function of one's own: refusals, disagreement and the verdict."""
 
+import inspect
 import json
 from dataclasses import replace
+from math import ceil
 
 import pytest
 from msgspec import structs
@@ -27,14 +29,27 @@ from tests.helpers.records import typed
 
 
 def test_a_refusal_is_a_result_with_its_reason():
-    found = compare.compare(own.branch, own.inputs, **QUICK)
+    found = compare.compare(own.asks, own.inputs, **QUICK)
     assert list(found.verdict.refused) == ["static-exact"]
     assert "ControlFlowError" in found.verdict.refused["static-exact"]
     assert "own_functions.py" in found.verdict.refused["static-exact"]
     assert found.verdict.steady.outcome == "alone"
-    assert "Only dynamic was measured; not timed: static-exact (unsupported)." in repr(found)
+    assert "Only dynamic was measured. Not timed: static-exact (unsupported)." in repr(found)
     assert found.exit_code == 0
     assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
+
+
+def test_python_control_flow_is_converted_for_the_static_modes_and_that_is_said():
+    sides = [(*own.inputs[0][:-1], sign * own.inputs[0][-1]) for sign in (1, -1)]  # a call for each branch
+    found = compare.compare(own.branch, sides, ["dynamic", "static", "static-symbolic"], **QUICK)
+    assert found.verdict.refused == {}
+    assert set(found.verdict.steady.values) == {"dynamic", "static-exact", "static-symbolic"}
+    assert found.verdict.compiles["static-exact"] == 1
+    shown = " ".join(repr(found).split())
+    assert "static with convert=True" in shown
+    line = inspect.getsourcelines(own.branch)[1] + 2
+    assert f"own_functions.py:{line} (1): Python decides on a value in 1 place" in shown
+    assert "convert=True" not in repr(compare.compare(own.loss, own.inputs, **QUICK))
 
 
 @pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
@@ -57,7 +72,7 @@ def test_nothing_is_timed_when_the_reference_is_not_right():
     found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
     assert found.verdict.disagree
     assert [record.job.kind for record in found.records] == ["run", "parity"]
-    assert found.verdict.sentence.startswith("Nothing was measured; not timed: dynamic (disagree)")
+    assert found.verdict.sentence.startswith("Nothing was measured. Not timed: dynamic (disagree)")
     assert found.exit_code == 4
 
 
@@ -94,7 +109,8 @@ def test_a_winner_is_beyond_the_smallest_effect():
     assert (found.steady.outcome, found.steady.leaders) == ("wins", ("static-exact",))
     assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
     assert found.of_dynamic["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
-    assert "Once warm, static-exact wins: dynamic takes 2" in found.sentence
+    assert found.sentence.startswith("Compile it with static-exact if it runs more than ")
+    assert "Once warm, static-exact wins: static-exact ÷ dynamic is 0.5" in found.sentence
 
 
 def test_a_tie_and_what_cannot_be_told():
@@ -130,7 +146,8 @@ def test_two_modes_may_lead_together():
     found = judged(3, 1, static_symbolic=1.01)
     assert found.steady.outcome == "tie"
     assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
-    assert "tie within 5%, and dynamic takes 3" in found.sentence
+    assert "tie within 5%: static-exact ÷ dynamic is 0.33" in found.sentence
+    assert found.sentence.startswith("Compile it with static-exact")
     assert found.break_even.verdict == "after"
 
 
@@ -138,14 +155,16 @@ def test_break_even_is_the_build_over_the_gain():
     found = judged(2, 1, build=0.1)
     assert found.first.leaders == ("dynamic",)
     assert found.break_even.runs == pytest.approx(0.1 / BASE, rel=0.02)
-    assert "static-exact has paid back after" in found.sentence
+    assert found.sentence.startswith(
+        f"Compile it with static-exact if it runs more than {ceil(found.break_even.runs):,} "
+    )
 
 
 def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
     found = judged(1, 2)
     assert found.break_even.verdict == "at once"
     assert found.steady.leaders == found.first.leaders == ("dynamic",)
-    assert "paid back" not in found.sentence
+    assert found.sentence.startswith("Stay dynamic. Once warm, dynamic wins: static-exact ÷ dynamic is 2")
 
 
 def test_memory_is_counted_so_a_ratio_is_enough():
@@ -154,12 +173,18 @@ def test_memory_is_counted_so_a_ratio_is_enough():
     found = verdict(records)
     assert found.memory.leaders == ("dynamic",)
     assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
-    assert "in memory, dynamic wins: static-exact takes 2× as much." in found.sentence
+    assert "In memory, dynamic wins: static-exact ÷ dynamic is 2×." in found.sentence
     entries = {found.claim.id: found.to_dict() for found in judge(records)}
     assert all(set(entry) == KEYS for entry in entries.values())
     assert entries["F3"]["verdict"] == "supported"
     assert entries["F3"]["interval"] is None
     assert entries["F1"]["verdict"] == "refuted"
+
+
+def test_without_dynamic_the_nearest_mode_is_compared_with_the_first():
+    arms = {f"static-{policy}": {"seconds": BASE * by, "noise": 0.002} for policy, by in (("pad", 2), ("exact", 1))}
+    said = verdict(typed(cell("mine", arms, "given"))).sentence
+    assert said.startswith("Once warm, static-exact wins: static-pad ÷ static-exact is 2")
 
 
 def test_no_records_no_verdict():

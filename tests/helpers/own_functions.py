@@ -1,5 +1,7 @@
 """Functions of a user's own, in a module that workers can import."""
 
+import math
+
 import numpy as np
 
 import graphs as g
@@ -17,6 +19,11 @@ def loss(params, x):
 def branch(params, x):
     y = x @ params["w"]
     return g.sum(y) if g.sum(y) > 0 else g.mean(y)
+
+
+def asks(params, x):
+    y = x @ params["w"]
+    return g.sum(y) * math.exp(g.mean(y).item())
 
 
 def square(x):

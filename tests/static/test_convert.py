@@ -201,6 +201,30 @@ def test_an_error_shows_the_line_of_the_user() -> None:
     assert lines[-1] == "y = x @ np.ones((7, 2))"
 
 
+def test_a_node_of_control_flow_is_at_the_line_that_decides() -> None:
+    def f(x: Any) -> Any:
+        if graphs.sum(x) > 0:
+            x = x * 2
+
+        while graphs.sum(x) > 3:
+            x = x / 2
+        for step in range(2):
+            if graphs.sum(x) < step:
+                break
+        if graphs.max(x) > 5:
+            return x
+        return x * 3
+
+    start = f.__code__.co_firstlineno
+    nodes = [node for node in static.trace(static.converted(f), INPUTS[0]).nodes if node.subgraphs]
+    assert [(node.op.name, int(node.source.rpartition(":")[2]) - start) for node in nodes] == [
+        ("switch", 1),
+        ("while_loop", 4),
+        ("switch", 6),  # whether there is a second round
+        ("switch", 9),
+    ]
+
+
 def test_a_converted_function_runs_in_a_loop_of_its_caller() -> None:
     def halved(x: Any) -> Any:
         return x / 2 if graphs.max(x) > 1 else x * 3

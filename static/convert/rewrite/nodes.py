@@ -77,14 +77,21 @@ def texts(names: Iterable[str]) -> ast.expr:
 
 
 def at(new: N, old: ast.AST) -> N:
-    """The new tree at the lines of an old one, down to the nodes that have lines of their own."""
+    """The new tree where an old one is, down to the nodes that have places of their own.
+
+    Of an old one over several lines it has the first: Python takes the line on which the function of a call ends for
+    that of the call.
+    """
+    place = {name: value for name in old._attributes if (value := getattr(old, name, None)) is not None}
+    if place.get("end_lineno") != place.get("lineno"):
+        place |= {"end_lineno": place["lineno"], "end_col_offset": place["col_offset"]}
     todo: list[ast.AST] = [new]
     while todo:
         node = todo.pop()
         if hasattr(node, "lineno"):
             continue
         if "lineno" in node._attributes:
-            ast.copy_location(node, old)
+            vars(node).update(place)
         todo += ast.iter_child_nodes(node)
     return new
 

@@ -11,14 +11,15 @@ from compare.own import origin
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]
 MINE = """
+import math
 import numpy as np
 import graphs as g
 
 def loss(w, x):
     return g.mean(g.tanh(x @ w) ** 2)
 
-def branch(w, x):
-    return g.sum(x @ w) if g.sum(x) > 0 else g.sum(w)
+def asks(w, x):
+    return g.sum(x @ w) * math.exp(g.sum(w).item())
 
 inputs = [(np.ones((3, 2), np.float32), np.ones((4, 3), np.float32))]
 """
@@ -72,7 +73,7 @@ def test_a_rule_that_holds_ends_with_6_and_the_files_are_written(call, tmp_path)
 
 
 def test_a_rule_about_a_refused_mode_ends_with_5(call, tmp_path):
-    done = call("gated.py:branch", *QUICK, "--fail-if", "static > 1.05", "--junit", "junit.xml", "--summary", "s.md")
+    done = call("gated.py:asks", *QUICK, "--fail-if", "static > 1.05", "--junit", "junit.xml", "--summary", "s.md")
     assert done.exit_code == 5, done.output
     found = suite(tmp_path / "junit.xml")
     assert [(test.get("name"), test[0].tag) for test in found][1:] == [
