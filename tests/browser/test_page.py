@@ -137,6 +137,9 @@ def test_nothing_scrolls_sideways(opened, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wider = "[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().right > innerWidth).length"
     assert page.evaluate(wider) == 0
+    shown = "[...document.querySelectorAll('.scroll')].filter(s => !s.closest('details:not([open])'))"
+    cut = f"{shown}.filter(s => s.scrollWidth > s.clientWidth + 1).map(s => s.getAttribute('aria-label'))"
+    assert page.evaluate(cut) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
