@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 
 import numpy as np
@@ -273,6 +274,15 @@ def nested_endless(x, n):
     return g.while_loop(lambda s: s[1] < n, lambda s: (endless(s[0], s[1] * 0 + 3)[0], s[1] + 1), (x, n * 0))
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard, as it is not in a job that a shell runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("f", [endless, nested_endless, lambda x, n: endless(endless(x, n)[0], n)])
 def test_ctrl_c_ends_a_loop(f):
     exe = static.compile(f, X, np.array(1), backend="native")
