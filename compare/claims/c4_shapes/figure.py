@@ -33,7 +33,7 @@ def draw(summary: Summary) -> Drawing:
     arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
     columns = len(arms) if style.columns(2) > 1 else min(2, len(arms))
     high = len(cells) * ceil(len(arms) / columns)
-    figure = style.figure(0.9 + 2.5 * high, wide=max(5.0, 2.5 * len(arms)))
+    figure = style.figure(0.9 + 2.5 * high, wide=max(7.0, 2.5 * len(arms)))
     panels = figure.subplots(high, columns, sharex="row", sharey="row", squeeze=False)
     for row, cell in zip(panels.reshape(len(cells), -1), cells, strict=True):
         _row(list(row), cell, arms, summary)
