@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import static
@@ -78,7 +79,8 @@ def parity(
         raise InputsError(f"{name_of(step)} is compiled already and has no dynamic side; give the function")
     f = step.f if isinstance(step, static.Jitted) else step
     arms = tuple(dict.fromkeys((DYNAMIC, *arms_of(modes))))
-    case = case_of(f, inputs, gradient, dims)
+    converts = isinstance(step, static.Jitted) and step.convert
+    case = replace(case_of(f, inputs, gradient, dims), branches=converts)
     record = measure.check(Job("parity", name_of(step), SIZE, arms=arms), case, arms, most=len(case.examples))
     wrong = [f"\n  {arm}: {row.status}: {row.reason}" for arm, row in record.arms.items() if row.status != "ok"]
     if wrong:

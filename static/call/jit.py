@@ -52,7 +52,7 @@ class Jitted:
             self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
-        self._backend, self._convert = backend, convert
+        self._backend, self.convert = backend, convert
         self._cache = Cache()
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
@@ -140,7 +140,7 @@ class Jitted:
         if self._is_full:
             self._make_room(reason, self._widening is not None and any(spec.symbols for spec in call.specs))
         start = time.perf_counter()
-        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend, convert=self._convert)
+        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend, convert=self.convert)
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)

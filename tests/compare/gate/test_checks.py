@@ -119,6 +119,7 @@ def test_parity_fails_where_only_the_gradient_differs():
 def test_parity_fails_where_static_refuses():
     with pytest.raises(AssertionError, match="static-exact: unsupported: ControlFlowError"):
         parity(branching, [batch(2)])
+    parity(static.jit(branching, convert=True), [batch(2)])
 
 
 @pytest.mark.parametrize(
