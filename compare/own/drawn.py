@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import dynamic
@@ -54,20 +54,32 @@ def drawing(records: Records) -> Section | None:
         dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
         said = f"dynamic records {dynamic_nodes} on every run, static traces {static_nodes} once"
         titled = [replace(one, title=f"{engine}: {TITLES[engine]}") for engine, one in record.graphs.items()]
-        sheets = [_sheet("wide", titled), *(_sheet("narrow", [one]) for one in titled)]
+        sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
         pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
         return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
     return None
 
 
-def _sheet(which: str, diagrams: Sequence[Diagram]) -> str:
-    """The diagrams in one picture no wider than the page, folded until it can be read there if it can be at all."""
+def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
+    """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
     room, folds = FOLDS[which]
     for most in folds:
-        picture = svg(beside(*(folded(one, most) for one in diagrams)))
-        if int(_WIDTH.findall(picture)[0]) * LEGIBLE <= room:
-            break
-    return f'<div class="{which}">{picture}</div>'
+        less = [folded(one, most) for one in diagrams]
+        together = [svg(beside(*less))] if which == "wide" else []
+        for pictures in filter(None, (together, [svg(beside(one)) for one in less])):
+            if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:
+                yield from (_sheet(which, picture) for picture in pictures)
+                return
+
+
+def _width(picture: str) -> int:
+    return int(_WIDTH.findall(picture)[0])
+
+
+def _sheet(which: str, picture: str) -> str:
+    """The picture as wide as the page, and no wider than it is."""
+    sized = picture.replace("max-width:100%", f"max-width:min(100%,{_width(picture)}px)", 1)
+    return f'<div class="{which}">{sized}</div>'
 
 
 def _apart(sheet: str, number: int) -> str:

@@ -16,6 +16,8 @@ from graphs.drawing.model import Diagram, Item
 
 CHARACTER, LINE, PADDING, GAP, TITLE = 7.2, 16.0, 11.0, 26.0, 24.0
 """In pixels: the width of a character, the height of a line of text, the space inside and between, a box's title."""
+LANE = 12.0
+"""The pixels between two links that pass a layer beside each other."""
 
 Point = tuple[float, float]
 
@@ -211,10 +213,17 @@ def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
         placed = {key: Rectangle(a + x, b + y, *sizes[key]) for key, (a, b) in corners.items()}
         for edge in part.sE:
             ends = edge.v[0].data, edge.v[1].data
-            routes[ends] = [(a + x, b + y) for a, b in edge.view.past(heights, *(end.view.h for end in edge.v))]
+            points = [(a + x, b + y) for a, b in edge.view.past(heights, *(end.view.h for end in edge.v))]
+            routes[ends] = _turns(points)
         places |= placed
         left = max(place.x + place.width for place in placed.values()) + GAP
     return places, {(a, b): routes[a, b] if (a, b) in routes else routes[b, a][::-1] for a, b in links}
+
+
+def _turns(points: list[Point]) -> list[Point]:
+    """The points without those within a piece that runs straight down."""
+    inner = [b for a, b, c in zip(points, points[1:], points[2:], strict=False) if not a[0] == b[0] == c[0]]
+    return [*points[:1], *inner, *points[1:][-1:]]
 
 
 def _laid_part(part: Any) -> dict[float, float]:
@@ -223,6 +232,7 @@ def _laid_part(part: Any) -> dict[float, float]:
 
     layout = SugiyamaLayout(part)
     layout.xspace, layout.yspace = GAP, 1.6 * GAP
+    layout.dw, layout.dh = LANE - GAP, 0.0  # a link past a layer needs no room as wide as a node, its own default
     layout.init_all(inverted_edges=[], optimize=True)  # the graph has no cycle; inputs go next to their readers
     layout.route_edge = lambda edge, points: None  # the points are wanted as they are
     layout.draw(3)

@@ -285,6 +285,17 @@ def test_a_long_link_keeps_clear_of_what_is_high():
         assert not any(b.x < x < b.x + b.width and b.y < y < b.y + b.height for b in boxes)
 
 
+def test_links_that_pass_a_layer_take_no_room_of_a_node_each():
+    sizes, links = chain(12)
+    wide = dict.fromkeys(sizes, (200.0, 40.0))
+    past = [("%0", f"%{i}") for i in range(2, 12)]
+    places, routes = layout._by_grandalf(wide, [*links, *past])
+    xs = [x for points in routes.values() for x, _ in points] + [place.x for place in places.values()]
+    assert max(xs) - min(xs) < len(past) * 200 / 2
+    for (source, target), points in routes.items():
+        assert len(points) <= 4, (source, target)  # down, across, down, across, down
+
+
 def test_inputs_stand_just_above_what_reads_them():
     sizes, links = chain(5)
     places, _ = layout._by_grandalf({"late": (60.0, 40.0), **sizes}, [*links, ("late", "%4")])
