@@ -1,7 +1,10 @@
 """A step line by line: bytes, kernels and saved tensors as counted by hand, in both engines."""
 
+import importlib
 import inspect
+import sys
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import graphs as g
 import static
 from compare import own
 from compare.instruments.lines import figure, graph, ticks
-from compare.instruments.lines.measure import measure_lines
+from compare.instruments.lines.measure import measure_lines, texts
 from compare.instruments.lines.tape import LineKernel, aligned
 from compare.own.case import case_of
 from compare.own.measure import closer_jobs
@@ -174,3 +177,15 @@ def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
     assert kinds(ARMS, case) == ["lines", "ledger", "ledger", "ladder", "parts"]
     assert kinds(("dynamic",), case) == ["lines", "ledger"]
     assert kinds(ARMS, case_of(mlp, inputs(), False, None)) == ["lines", "ledger", "ledger", "ladder"]
+
+
+def test_lines_have_their_text_in_whichever_file_they_stand(tmp_path, monkeypatch):
+    (tmp_path / "layers_of_mine.py").write_text("def half(x):\n    return x / 2\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("layers_of_mine")
+    found = texts(mlp, ["layers_of_mine.py:2", line(branch, 0), "nowhere.py:1"])
+    assert found == {"layers_of_mine.py:2": "return x / 2", line(branch, 0): "def branch(x):"}
+    twin = ModuleType("twin")
+    twin.__file__ = str(tmp_path / "other" / "layers_of_mine.py")
+    monkeypatch.setitem(sys.modules, "twin", twin)
+    assert texts(branch, ["layers_of_mine.py:2"]) == {}

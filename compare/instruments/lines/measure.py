@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from compare.instruments.lines import graph, tape
 from compare.instruments.lines.schema import SourceLines, SourceLinesArm
 from compare.run.job import Job
 from compare.workloads.base import Case
+from graphs.errors import is_internal
 
 
 def _converted(case: Case) -> SourceLinesArm:
@@ -51,13 +53,25 @@ def _row(arm: str, case: Case) -> SourceLinesArm:
 
 
 def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:
-    """The text of those lines, `model.py:12`, that stand in the file of `f`, where it can be read."""
-    code = getattr(inspect.unwrap(f), "__code__", None)
-    if code is None:
-        return {}
-    found = {}
-    for line in lines:
-        name, _, number = line.rpartition(":")
-        if name == Path(code.co_filename).name:
-            found[line] = linecache.getline(code.co_filename, int(number)).strip()
+    """The text of those lines, `model.py:12`, that stand in the file of `f` or of a loaded module of that name."""
+    places = {line: line.rpartition(":") for line in lines}
+    files = _files(f, {name for name, _, _ in places.values()})
+    found = {
+        line: linecache.getline(files[name], int(number)).strip()
+        for line, (name, _, number) in places.items()
+        if name in files
+    }
     return {line: text for line, text in found.items() if text}
+
+
+def _files(f: Callable[..., Any], names: Collection[str]) -> dict[str, str]:
+    """The path of each file: that of `f`, else of the one loaded module that has the name and is not ours."""
+    found: dict[str, set[str]] = {}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and Path(path).name in names and not is_internal(path):
+            found.setdefault(Path(path).name, set()).add(path)
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    if code is not None:
+        found[Path(code.co_filename).name] = {code.co_filename}
+    return {name: paths.pop() for name, paths in found.items() if len(paths) == 1}
