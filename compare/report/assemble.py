@@ -69,7 +69,14 @@ def page(
     )
     subtitle = " ".join((_subtitle(name, run), *conditions.sentences(records)))
     held = [one for one in found if one]
-    return Page(_TITLE, subtitle, tuple(one for one in (*held, words.section(held)) if one))
+    return Page(_title(run), subtitle, tuple(one for one in (*held, words.section(held)) if one))
+
+
+def _title(run: Run | None) -> str:
+    """The question that the page answers, for a function of the user's with its name."""
+    if run and run.settings.get("preset") == OWN:
+        return f"{run.settings.get('function', 'A function')}: compile it, or run it eagerly?"
+    return _TITLE
 
 
 def _subtitle(name: str, run: Run | None) -> str:

@@ -172,6 +172,7 @@ def test_a_function_of_four_lengths_is_told_the_cheapest_policy_end_to_end(tmp_p
     assert told.replace("'", "&#x27;") in found._repr_html_()
     written = found.save(tmp_path / "out")
     markdown = re.sub(r"\\(.)", r"\1", written.with_suffix(".md").read_text())
+    assert markdown.startswith("# loss: compile it, or run it eagerly?\n")
     assert markdown.index(told) < markdown.index("## Recompiles") < markdown.index("x: dim 0 was 3, now 4")
     assert markdown.index(found.verdict.sentence[:30]) < markdown.index(told)
 
