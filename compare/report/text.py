@@ -83,4 +83,5 @@ def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
 
 
 def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    return next((pair for pair in units if abs(value) >= pair[0]), units[-1])
+    """The largest unit of which there is one or more, as three digits say it: 0.9996 s is 1 s and not 1,000 ms."""
+    return next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1), units[-1])

@@ -65,6 +65,8 @@ def test_a_course_adds_build_early_calls_and_steady_calls():
         (text.number(float("nan")), "n/a"),
         (text.seconds(61.3e-6), "61.3 µs"),
         (text.seconds(0.0), "0"),
+        (text.seconds(0.9996), "1 s"),
+        (text.seconds(0.9994), "999 ms"),
         (text.size(1536), "1.5 KiB"),
         (text.size(5 << 30), "5 GiB"),
         (text.quantity(0.97, "share"), "97%"),
