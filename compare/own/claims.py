@@ -62,11 +62,12 @@ def _spread(interval: Interval) -> Interval | None:
     return interval if interval.known and interval.low < interval.high else None
 
 
-def _rule(what: str) -> str:
+def _rule(side: str, zone: str) -> str:
+    other = {"above": "below", "below": "above"}[side]
     return (
-        f"Supported if the 95% interval of {what} lies above {ZONE}, refuted if below {ZONE}, inconclusive otherwise "
-        "or where only one engine was measured. The static engine is judged by its arm that costs least. Bytes are "
-        "counted, not sampled: they have no interval."
+        f"Supported if the 95% interval of static ÷ dynamic lies {side} {zone}, refuted if {other} that, inconclusive "
+        "otherwise or where only one engine was measured. The static engine is judged by its arm that costs least. "
+        "Bytes are counted, not sampled: they have no interval."
     )
 
 
@@ -78,8 +79,8 @@ OWN: Mapping[str, Claim] = {
             title="Once warm, static is faster for this function",
             statement="A graph built once runs this function faster than one recorded on every call.",
             opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
-            measured="Seconds a call takes in steady state, dynamic / static, in paired blocks.",
-            rule=_rule("dynamic / static"),
+            measured="Seconds a call takes in steady state, static ÷ dynamic, in paired blocks.",
+            rule=_rule("below", f"1/{ZONE}"),
             find=_contest(Time, steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
             reads=(Time, Parity),
         ),
@@ -88,8 +89,8 @@ OWN: Mapping[str, Claim] = {
             title="For one run, dynamic is faster for this function",
             statement="Building the graph costs more than it saves when the function runs once over its inputs.",
             opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
-            measured="Seconds from nothing to the last of the inputs, build and compile included, static / dynamic.",
-            rule=_rule("static / dynamic"),
+            measured="Seconds from nothing to the last of the inputs, build and compile included, static ÷ dynamic.",
+            rule=_rule("above", ZONE),
             find=_contest(Time, first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False),
             reads=(Time, Parity),
         ),
@@ -98,8 +99,8 @@ OWN: Mapping[str, Claim] = {
             title="Dynamic holds less memory for this function",
             statement="The static engine holds more bytes for this function: its structure, its plan, every shape.",
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
-            measured="The peak of a steady call above the baseline, with structure, plan and caches, static / dynamic.",
-            rule=_rule("static / dynamic"),
+            measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
+            rule=_rule("above", ZONE),
             find=_contest(Memory, held, "bytes held, static / dynamic", dynamic_on_top=False),
             reads=(Memory, Parity),
         ),

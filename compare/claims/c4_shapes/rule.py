@@ -205,7 +205,7 @@ CLAIM = Claim(
     "arm pads or compiles more than once. Two costs come from times, in the first epoch and in steady state, each of "
     "the static arm that is best there. The table gives the same two costs for each model and distribution: the best "
     "static strategy against the best dynamic strategy, one by one and in batches. There is a cost if the 95% interval "
-    f"of static / dynamic lies above {1 + SMALLEST_EFFECT}, and none if it lies below. Refuted if the first fact fails."
+    f"of static ÷ dynamic lies above {1 + SMALLEST_EFFECT}, and none if it lies below. Refuted if the first fact fails."
     " Supported if both facts and all costs hold. Depends if some hold and some do not. Inconclusive if an interval "
     f"contains {1 + SMALLEST_EFFECT}, or the stream has fewer than {MIN_LENGTHS} lengths. All intervals together hold "
     "with 95% (Bonferroni).",

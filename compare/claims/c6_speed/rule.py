@@ -198,13 +198,13 @@ CLAIM = Claim(
     opposite="Kernels take nearly all of the time, and a static graph costs its build before the first result. "
     "Dynamic graphs are never slower where it matters, and they are faster in one-off runs and for changing "
     "structures.",
-    measured="Seconds of a training step on every workload, dynamic / static, with the static arm that "
+    measured="Seconds of a training step on every workload, static ÷ dynamic, with the static arm that "
     "is fastest there: in steady state, and in one run from nothing (build and first call, or the whole "
     "first epoch). Blocks are paired within a process. The intervals of a phase are widened (Bonferroni), so that all "
     "of its cells hold together with 95%. A map over tensor size and depth shows where the sign changes, for chains of "
     "elementwise ops and of matrix products. The map is shown and not judged.",
-    rule=f"Dynamic is slower in a cell if the 95% interval of dynamic / static lies above {1 + SMALLEST_EFFECT}, not "
-    f"slower if it lies below that, and faster if it lies below 1/{1 + SMALLEST_EFFECT}. All cells count, in steady "
+    rule=f"Dynamic is slower in a cell if the 95% interval of static ÷ dynamic lies below 1/{1 + SMALLEST_EFFECT}, not "
+    f"slower if it lies above that, and faster if it lies above {1 + SMALLEST_EFFECT}. All cells count, in steady "
     "state and in one-off runs. Supported if dynamic is slower in some cells and can be faster in none. Depends if it "
     "is slower in some and faster in others. Refuted if every cell shows that it is not slower. Otherwise "
     "inconclusive. Supported and refuted need times in each regime of size: steps under 64 KiB, to 1 MiB, and more, by "

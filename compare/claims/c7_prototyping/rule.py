@@ -124,7 +124,7 @@ CLAIM = Claim(
     "a warm session, where Python reads the source again, and static traces and compiles. Second: the tokens of model "
     "code for the same task, in these models and in the programs of C1 that a fixed graph can express. Third: the "
     "share of the faults of C3 that are found before any data run.",
-    rule="Always proxy only, because none of these measures a person at work. Each ratio static / dynamic has a 95% "
+    rule="Always proxy only, because none of these measures a person at work. Each ratio static ÷ dynamic has a 95% "
     "interval (bootstrap over tasks, then repetitions), and a label by the smallest effect of 5%. The shares of faults "
     "have Wilson's intervals. They speak against the claim if static's lies above dynamic's. "
     f"Inconclusive with fewer than {MIN_TASKS} tasks.",
