@@ -314,8 +314,8 @@ def spread(costs: Costs, larger: Sequence[Mapping[str, float]]) -> float:
     for program, seconds in zip(synthetic.larger(), larger, strict=True):
         predicted = structure(program.f, (program.params, *program.inputs), 0).predicted(costs)
         assert predicted.static is not None  # noqa: S101  (synthetic programs can be traced)
-        ratio = predicted.dynamic.total / predicted.static.total
-        off.append(log(ratio * seconds["static"] / seconds["dynamic"]))
+        ratio = predicted.static.total / predicted.dynamic.total
+        off.append(log(ratio * seconds["dynamic"] / seconds["static"]))
     return sqrt(fmean(one * one for one in off))
 
 

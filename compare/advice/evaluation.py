@@ -41,7 +41,7 @@ Make = Callable[[], Case]
 
 @dataclass(frozen=True)
 class PredictionRow:
-    """A prediction and what was measured: `ratio` is the time of dynamic over that of static.
+    """A prediction and what was measured: both ratios are static ÷ dynamic.
 
     Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation. `ops` are
     those on the tape of a step.
@@ -58,7 +58,7 @@ class PredictionRow:
 
     def total_ratio(self, calls: int, which: int) -> float:
         """The ratio over so many calls with the compilation, predicted (0) or measured (1)."""
-        return self.dynamic[which] * calls / (self.static[which] * calls + self.compile[which])
+        return (self.static[which] * calls + self.compile[which]) / (self.dynamic[which] * calls)
 
     @property
     def called(self) -> bool:
@@ -68,7 +68,7 @@ class PredictionRow:
     @property
     def hit(self) -> bool:
         """Whether the engine that was said to win did."""
-        return (self.predicted > 1) == (self.ratio > 1)
+        return (self.predicted < 1) == (self.ratio < 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; the times are predicted, measured."""
@@ -134,7 +134,7 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     calls = {arm: steady_call(step, case) for arm, step in steps.items()}
     blocks = paired_rounds(calls, BUDGET, Random(name), time.thread_time_ns).steady()
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
-    ratio = geometric_mean(a / b for a, b in zip(eager, compiled, strict=True))
+    ratio = geometric_mean(a / b for a, b in zip(compiled, eager, strict=True))
     if predicted is None or found.static is None or found.dynamic is None:
         raise ValueError(f"the prediction says that static refuses it: {found.refused}")
     count = len(case.examples)
@@ -177,14 +177,14 @@ def summary(rows: list[PredictionRow]) -> dict[str, Any]:
 def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Of predicted and measured ratios: how many were called, how many of those rightly, and the share with its 95%."""
     called = [(predicted, ratio) for predicted, ratio in pairs if winner(predicted) != "too close to call"]
-    hits = sum((predicted > 1) == (ratio > 1) for predicted, ratio in called)
+    hits = sum((predicted < 1) == (ratio < 1) for predicted, ratio in called)
     rate = proportion_interval(hits, len(called)) if called else None
     return {
         "called": len(called),
         "hits": hits,
         "rate": rate and rate.estimate,
         "interval": rate and rate.bounds(),
-        "always_static": sum(ratio > 1 for _, ratio in called),
+        "always_static": sum(ratio < 1 for _, ratio in called),
     }
 
 

@@ -45,8 +45,8 @@ class Advice:
 
     @property
     def ratio(self) -> float | None:
-        """The time of dynamic over that of static."""
-        return None if self.static is None or self.dynamic is None else self.dynamic.total / self.static.total
+        """Static ÷ dynamic in time: below 1 static is faster."""
+        return None if self.static is None or self.dynamic is None else self.static.total / self.dynamic.total
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -70,8 +70,8 @@ class Advice:
     def _sentence(self) -> str:
         if self.ratio is None:
             return f"Take dynamic: static refuses the function. {self.refused}"
-        ahead = f"dynamic ÷ static is {self.ratio:.2f}× by prediction"
-        least = "static" if self.ratio > 1 else "dynamic"
+        ahead = f"static ÷ dynamic is {text.ratio(self.ratio)} by prediction"
+        least = "static" if self.ratio < 1 else "dynamic"
         sure = f"{least} is faster with probability {_probability(self.confidence)}"
         if self.winner == "too close to call":
             return (
@@ -105,7 +105,7 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
     count = len(structures) if compiles is None else compiles
     compiled = _mean([one.static for one in found if one.static is not None])
     seconds = count * sum(one.compile or 0.0 for one in found) / len(found)
-    ratio = eager.total / compiled.total
+    ratio = compiled.total / eager.total
     wins = winner(ratio)
     paid = break_even(seconds, eager.total, compiled.total) if wins == "static" else None
     return Advice(
@@ -122,10 +122,10 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
 
 
 def winner(ratio: float) -> Winner:
-    """Who wins by the ratio of the times of dynamic and static."""
+    """Who wins by static ÷ dynamic."""
     if 1 / TIE <= ratio <= TIE:
         return "too close to call"
-    return "static" if ratio > 1 else "dynamic"
+    return "static" if ratio < 1 else "dynamic"
 
 
 def break_even(compile: float, dynamic: float, static: float) -> int | None:

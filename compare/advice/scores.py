@@ -22,7 +22,7 @@ STATED = (0.5, 0.75, 0.95, 1.0)
 
 
 class Forecast(Protocol):
-    """A prediction beside what was measured: ratios are dynamic over static, `ops` those on the tape of a step."""
+    """A prediction beside what was measured: ratios are static ÷ dynamic, `ops` those on the tape of a step."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -45,7 +45,7 @@ def scores(rows: Sequence[Forecast]) -> dict[str, Any]:
         **_hits(decided, _sided),
         "predictors": _trivial(decided),
         "regimes": {name: _hits(group, _sided) for name, group in groups.items()},
-        "brier": fmean((probability(row) - (row.ratio > 1)) ** 2 for row in rows) if rows else None,
+        "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
         "stated": _stated(rows),
     }
@@ -58,11 +58,11 @@ def regime(row: Forecast) -> str:
 
 def probability(row: Forecast) -> float:
     """The stated probability that static is faster."""
-    return row.confidence if row.predicted > 1 else 1 - row.confidence
+    return row.confidence if row.predicted < 1 else 1 - row.confidence
 
 
 def _sided(row: Forecast) -> bool:
-    return (row.predicted > 1) == (row.ratio > 1)
+    return (row.predicted < 1) == (row.ratio < 1)
 
 
 def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[s
 
 def _trivial(rows: Sequence[Forecast]) -> dict[str, int]:
     """What those hit who look at nothing, or at the number of ops alone, by the best bound in hindsight."""
-    static = sum(row.ratio > 1 for row in rows)
+    static = sum(row.ratio < 1 for row in rows)
     bounds = {row.ops for row in rows}
-    above = {n: sum((row.ops > n) == (row.ratio > 1) for row in rows) for n in bounds}
+    above = {n: sum((row.ops > n) == (row.ratio < 1) for row in rows) for n in bounds}
     best = max(sorted(above), key=above.__getitem__, default=0)
     return {
         "always static": static,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ from compare.stats import LEAST, WIDEST, Interval
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
+Side = Literal["above", "below"]
+"""A side of 1, or of one half for a share."""
 OPEN = ("inconclusive", "not measured yet")
 """The labels of claims that nothing was settled about."""
 SMALLEST_EFFECT = 0.05
@@ -51,13 +53,14 @@ class Regime:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule concludes from records."""
+    """What a rule concludes from records. Every ratio is static ÷ dynamic; `side` is where it speaks for the claim."""
 
     verdict: Label
     reasons: tuple[str, ...]
     effect: Effect | None = None
     interval: Interval | None = None
     regimes: tuple[Regime, ...] = ()
+    side: Side = "above"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""
         claim, finding = self.claim, self.finding
-        best = strongest(finding.regimes)
+        best = strongest(finding)
         return {
             "claim": claim.id,
             "title": claim.title,
@@ -132,18 +135,18 @@ class Claim:
         return Verdict(self, self.find([record for record in records if isinstance(record, self.reads)]))
 
 
-def strongest(regimes: Sequence[Regime]) -> tuple[Regime | None, Regime | None]:
-    """Where the claim, and where its opposite, holds most: the largest value that supports, the smallest that refutes.
+def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
+    """Where the claim, and where its opposite, holds most: the regimes furthest out that support and that refute.
 
-    Values are as regimes have them, in which larger speaks for the claim. A regime without a value stands where no
-    other does, and None where none does.
+    A regime without a value stands where no other does, and None where none does.
     """
 
     def first(verdict: Label, sign: int) -> Regime | None:
-        found = [regime for regime in regimes if regime.verdict == verdict]
+        found = [regime for regime in finding.regimes if regime.verdict == verdict]
         return min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
 
-    return first("supported", -1), first("refuted", 1)
+    sign = 1 if finding.side == "below" else -1
+    return first("supported", sign), first("refuted", -sign)
 
 
 def not_measured(what: str) -> Finding:
@@ -151,19 +154,20 @@ def not_measured(what: str) -> Finding:
     return Finding("not measured yet", (f"there is no record of {what}",))
 
 
-def exceeds(interval: Interval | None) -> Label:
-    """The label of a claim that a ratio is above 1: a tie, within the smallest effect, speaks against it."""
+def beyond(interval: Interval | None, side: Side = "above") -> Label:
+    """The label of a claim that a ratio lies on a side of 1: a tie, within the smallest effect, speaks against it."""
     if interval is None or not interval.known:
         return "inconclusive"
-    if interval.low > 1 + SMALLEST_EFFECT:
+    claimed = interval if side == "above" else interval.inverse
+    if claimed.low > 1 + SMALLEST_EFFECT:
         return "supported"
-    return "refuted" if interval.high < 1 + SMALLEST_EFFECT else "inconclusive"
+    return "refuted" if claimed.high < 1 + SMALLEST_EFFECT else "inconclusive"
 
 
-def judged(condition: str, interval: Interval | None, arm: str = "") -> Regime:
-    """The regime of a claim that a ratio is above 1; without an interval where too few processes measured it."""
+def judged(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
+    """The regime of a claim that a ratio lies on that side of 1; no interval where too few processes measured it."""
     known = interval if interval and interval.known else None
-    return Regime(condition, exceeds(interval), interval.estimate if interval else None, known, arm)
+    return Regime(condition, beyond(interval, side), interval.estimate if interval else None, known, arm)
 
 
 def combine(labels: Iterable[Label]) -> Label:

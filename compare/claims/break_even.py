@@ -50,7 +50,7 @@ def course(cell: Evidence, arm: str) -> Course:
 def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:
     """The number of runs from which on `static` has cost less in all than `dynamic`.
 
-    `steady` is the ratio static / dynamic once warm. The interval follows from its interval alone: build and first
+    `steady` is the ratio static ÷ dynamic once warm. The interval follows from its interval alone: build and first
     calls are medians. There is none where its ends would lie more than `WIDEST` apart.
     """
     if steady.high >= 1:

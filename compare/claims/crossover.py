@@ -29,7 +29,10 @@ class MapPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """What was found at a place: a ratio, its interval where it is no exact count, and runs until static pays back."""
+    """What was found at a place: static ÷ dynamic, with its interval unless it is an exact count.
+
+    `pays_after` are the runs until static has paid back its later start.
+    """
 
     place: MapPlace
     ratio: float
@@ -39,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CostPlace:
-    """What both engines cost at a place of the map, from the first call on, and the ratio static / dynamic."""
+    """What both engines cost at a place of the map, from the first call on, and the ratio static ÷ dynamic."""
 
     at: MapPlace
     dynamic: Course
@@ -54,11 +57,8 @@ class CostPlace:
 
 
 def times(records: Records) -> list[Point]:
-    """Seconds a step, dynamic / static in steady state; no verdict rests on them, so nothing widens their intervals."""
-    return [
-        Point(place.at, place.steady.inverse.estimate, place.steady.inverse, place.pays_after)
-        for place in places(records)
-    ]
+    """Seconds a step in steady state; no verdict depends on them, so nothing widens their intervals."""
+    return [Point(place.at, place.steady.estimate, place.steady, place.pays_after) for place in places(records)]
 
 
 def places(records: Records) -> list[CostPlace]:
@@ -66,16 +66,16 @@ def places(records: Records) -> list[CostPlace]:
     processes = sorted(of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
     cells = [(place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _grouped(rows).items()]
-    ratios = ((place, cell, cell.ratio(DYNAMIC, STATIC, steady)) for place, cell in cells)
+    ratios = ((place, cell, cell.ratio(STATIC, DYNAMIC, steady)) for place, cell in cells)
     return [
-        CostPlace(place, course(cell, DYNAMIC), course(cell, STATIC), ratio.inverse)
+        CostPlace(place, course(cell, DYNAMIC), course(cell, STATIC), ratio)
         for place, cell, ratio in ratios
         if ratio is not None
     ]
 
 
 def sizes(records: Records, held: Read) -> list[Point]:
-    """Bytes held for a step, static / dynamic: counts, which are exact."""
+    """Bytes held for a step: counts, which are exact."""
     found = []
     for place, rows in _grouped([row for record in of(records, CrossoverMemory) for row in record.cells]).items():
         static, dynamic = (held(rows[-1].arms[arm])[0] for arm in (STATIC, DYNAMIC))
@@ -90,9 +90,9 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         low, high = min(group, key=_ratio), max(group, key=_ratio)
         yield (
-            f"crossover map, {ops}: dynamic is slower than static in {sides.count('above')} of "
-            f"{text.counted(len(group), 'cell')}, faster in {sides.count('below')}; static ÷ dynamic goes from "
-            f"{1 / high.ratio:.3g}× ({_where(high)}) to {1 / low.ratio:.3g}× ({_where(low)}); {_line(group)}"
+            f"crossover map, {ops}: dynamic is slower than static in {sides.count('below')} of "
+            f"{text.counted(len(group), 'cell')}, faster in {sides.count('above')}; static ÷ dynamic goes from "
+            f"{text.ratio(low.ratio)} ({_where(low)}) to {text.ratio(high.ratio)} ({_where(high)}); {_line(group)}"
         )
 
 
@@ -104,8 +104,8 @@ def size_reasons(points: Sequence[Point]) -> Iterator[str]:
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
             f"crossover map, {ops}: static holds more in {more} of {text.counted(len(group), 'cell')}, "
-            f"less in {less}; static ÷ dynamic goes from {low.ratio:.3g}× ({_where(low)}) to {high.ratio:.3g}× "
-            f"({_where(high)})"
+            f"less in {less}; static ÷ dynamic goes from {text.ratio(low.ratio)} ({_where(low)}) to "
+            f"{text.ratio(high.ratio)} ({_where(high)})"
         )
 
 
@@ -114,7 +114,7 @@ def _line(group: Sequence[Point]) -> str:
     parts = []
     for depth in sorted({point.place.depth for point in group}):
         row = [point for point in group if point.place.depth == depth]
-        led = [p.place.elements for p in row if p.interval and p.interval.side(SMALLEST_EFFECT) == "above"]
+        led = [p.place.elements for p in row if p.interval and p.interval.side(SMALLEST_EFFECT) == "below"]
         largest = max(point.place.elements for point in row)
         reach = f"up to {max(led):,} floats" if led else "nowhere"
         parts.append(f"at depth {depth:,} {'at every size' if largest in led else reach}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from compare.report import text
 from compare.stats import Interval
 
 SMALLEST = 0.05
@@ -57,8 +58,8 @@ class Cited:
         if near is None or near.value is None:
             return f"This run did not measure the nearest condition: {self.beside}"
         spread = near.interval if near.interval and near.interval.known else None
-        bounds = f" [{spread.low:.3g}, {spread.high:.3g}]" if spread else ""
-        return f"This run {self._verb(near.value, spread)}: {near.value:.3g}{bounds} in {near.name}"
+        bounds = f" {text.interval(spread.low, spread.high)}" if spread else ""
+        return f"This run {self._verb(near.value, spread)}: {text.ratio(near.value)}{bounds} in {near.name}"
 
     def _verb(self, value: float, spread: Interval | None) -> str:
         """By the interval where there is one; a count is exact, and so its own."""
@@ -67,7 +68,7 @@ class Cited:
         expected = "above" if self.ratio > 1 else "below"
         if side == expected:
             holds = found.low <= self.ratio <= found.high
-            return "agrees in sign and in size" if holds else f"agrees in sign, not in size ({self.ratio:.3g})"
+            return "agrees in sign and in size" if holds else f"agrees in sign, not in size ({text.ratio(self.ratio)})"
         return "cannot decide" if side == "unclear" else "does not agree"
 
 

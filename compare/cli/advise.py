@@ -106,14 +106,14 @@ def _in_framework(
 
 def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
     from compare.frameworks.advice import command
-    from compare.report import tables
+    from compare.report import tables, text
 
-    columns = ("row", "said", "predicted", "measured", "right")
+    columns = ("row", "said", "compiled ÷ eager: predicted", "measured", "right")
     right = {None: "", True: "yes", False: "no"}
     tables.show(
         columns,
         [
-            (row.name, row.predicted.winner, f"{row.predicted.ratio:.2f}", f"{row.measured:.2f}", right[row.hit])
+            (row.name, row.predicted.winner, text.ratio(row.predicted.ratio), text.ratio(row.measured), right[row.hit])
             for row in rows
         ],
         whole=columns,
@@ -163,7 +163,7 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bo
     more = evaluation.from_rows(origin.named(rows)) if rows else {}
     chosen = heldout.cases() if held_out else evaluation.cases(only=only)
     found = evaluation.evaluate({**chosen, **more}, costs, progress.reporter())
-    columns = ("row", "said", "predicted", "measured", "right")
+    columns = ("row", "said", "static ÷ dynamic: predicted", "measured", "right")
     tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
     for name, why in found["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)
@@ -203,5 +203,7 @@ def _say_rate(when: str, rate: dict[str, Any]) -> None:
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    from compare.report.text import ratio
+
     right = {None: "", True: "yes", False: "no"}[row["hit"]]
-    return row["name"], row["winner"], f"{row['predicted_ratio']:.2f}", f"{row['measured_ratio']:.2f}", right
+    return row["name"], row["winner"], ratio(row["predicted_ratio"]), ratio(row["measured_ratio"]), right

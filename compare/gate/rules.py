@@ -69,8 +69,8 @@ class Judgement:
 
     @property
     def measured(self) -> str:
-        """`static-exact / dynamic is 0.45x [0.44, 0.46]`."""
-        pair = f"{self.rule.top} / {self.rule.bottom}"
+        """`static-exact ÷ dynamic is 0.45x [0.44, 0.46]`."""
+        pair = f"{self.rule.top} ÷ {self.rule.bottom}"
         if self.ratio is None:
             return f"{pair} was not measured"
         return f"{pair} is {text.ratio(self.ratio.estimate)} {text.interval(self.ratio.low, self.ratio.high)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, exceeds, not_measured
+from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Side, Verdict, beyond, not_measured
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady
 from compare.instruments.memory.schema import Memory
@@ -17,8 +17,8 @@ from compare.stats import Interval
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 
 
-def _contest(kind: type[OfArms], read: Read, name: str, *, dynamic_on_top: bool) -> Callable[[Records], Finding]:
-    """The rule that one engine's cost is above the other's, static by the arm that costs least."""
+def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[[Records], Finding]:
+    """The rule that static ÷ dynamic lies on that side of 1, static by the arm that costs least."""
 
     def find(records: Records) -> Finding:
         measured = cells(records, kind)
@@ -28,14 +28,13 @@ def _contest(kind: type[OfArms], read: Read, name: str, *, dynamic_on_top: bool)
         best = cell.least(read)
         if best is None or not cell.of(DYNAMIC):
             return Finding("inconclusive", ("only one engine was measured", *left))
-        pairs = {arm: (DYNAMIC, arm) if dynamic_on_top else (arm, DYNAMIC) for arm in cell.static_arms}
-        ratios = {arm: ratio_of(cell, *pair, read) for arm, pair in pairs.items()}
+        ratios = {arm: ratio_of(cell, arm, DYNAMIC, read) for arm in cell.static_arms}
         costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
         if interval is None:
             return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
-        regimes = tuple(_regime(arm, ratio) for arm, ratio in ratios.items())
-        effect = Effect(name, interval.estimate, "ratio")
-        return Finding(exceeds(interval), (costs, *left), effect, _spread(interval), regimes)
+        regimes = tuple(_regime(arm, ratio, side) for arm, ratio in ratios.items())
+        effect = Effect(f"{name}, static ÷ dynamic", interval.estimate, "ratio")
+        return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
 
     return find
 
@@ -48,8 +47,8 @@ def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | No
     return Interval(over / under, over / under, over / under) if over and under else None
 
 
-def _regime(arm: str, ratio: Interval | None) -> Regime:
-    return Regime(arm, exceeds(ratio), ratio.estimate if ratio else None, ratio and _spread(ratio))
+def _regime(arm: str, ratio: Interval | None, side: Side) -> Regime:
+    return Regime(arm, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
 
 
 def _cost(cell: Evidence, arm: str, read: Read) -> str:
@@ -81,7 +80,7 @@ OWN: Mapping[str, Claim] = {
             opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
             measured="Seconds a call takes in steady state, static ÷ dynamic, in paired blocks.",
             rule=_rule("below", f"1/{ZONE}"),
-            find=_contest(Time, steady, "seconds once warm, dynamic / static", dynamic_on_top=True),
+            find=_contest(Time, steady, "seconds once warm", "below"),
             reads=(Time, Parity),
         ),
         Claim(
@@ -91,7 +90,7 @@ OWN: Mapping[str, Claim] = {
             opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
             measured="Seconds from nothing to the last of the inputs, build and compile included, static ÷ dynamic.",
             rule=_rule("above", ZONE),
-            find=_contest(Time, first_run, "seconds for one run from nothing, static / dynamic", dynamic_on_top=False),
+            find=_contest(Time, first_run, "seconds for one run from nothing", "above"),
             reads=(Time, Parity),
         ),
         Claim(
@@ -101,7 +100,7 @@ OWN: Mapping[str, Claim] = {
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
             rule=_rule("above", ZONE),
-            find=_contest(Memory, held, "bytes held, static / dynamic", dynamic_on_top=False),
+            find=_contest(Memory, held, "bytes held", "above"),
             reads=(Memory, Parity),
         ),
     )

@@ -12,7 +12,7 @@ from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Records, of
 from compare.records.runs import Run
 from compare.report import answer as suite
-from compare.report import direction, text
+from compare.report import text
 from compare.report.page import Bullets, Section, Table, section
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     table = Table(show.COLUMNS, rows, "lrrrrr") if rows else None
     notes = tuple(show.notes_of(measured))
     said = (*show.answer(measured), show.heading(measured), table, Bullets(notes) if notes else None)
-    return Section("The answer", tuple(filter(None, (*said, direction.EXPLAINED, suite.claims(judged)))), suite.NAME)
+    return Section("The answer", tuple(filter(None, (*said, suite.EXPLAINED, suite.claims(judged)))), suite.NAME)
 
 
 def _measured(records: Records) -> Measured:

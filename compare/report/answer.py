@@ -9,12 +9,17 @@ from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Verdict
 from compare.claims.crossover import CostPlace
 from compare.records.record import Cell, grouped
-from compare.report import direction, model, sparkline, text, verdicts
+from compare.report import model, sparkline, text, verdicts
 from compare.report.page import Block, Calculator, ClaimRow, Claims, Picture, Section, Table, section
 from compare.report.summary import Ratio, Summary
 from compare.stats import geometric_mean
 
 NAME = "answer"
+EXPLAINED = (
+    "Every ratio on this page is static ÷ dynamic: 0.8× means that static takes 0.8 of what dynamic takes. "
+    "Below 1× static is faster or smaller, above 1× dynamic is. Square brackets hold the 95% interval: the range that "
+    "the noise of this run leaves open."
+)
 _RUNS = 10_000
 """The runs of the example that says how many shapes are paid for."""
 _WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "unclear"}
@@ -28,7 +33,7 @@ def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Pictu
     """The section that opens the page."""
     blocks: tuple[Block, ...] = (
         *advice(summary.places),
-        direction.EXPLAINED,
+        EXPLAINED,
         *pictures,
         verdicts.headline(judged),
         speed(summary.ratios, regimes.places(summary.records)),
@@ -107,7 +112,7 @@ def claims(judged: Sequence[Verdict]) -> Claims:
 
 
 def _row(judged: Verdict) -> ClaimRow:
-    found = direction.shown(judged.finding)
+    found = judged.finding
     svg, words = sparkline.drawn(judged.claim.id, found)
     claim, why = judged.claim, _sentence("".join(found.reasons[:1]))
     there = verdicts.measured(judged)

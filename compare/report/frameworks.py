@@ -74,7 +74,7 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
     def seconds(value: float | None) -> str:
         return "" if value is None else text.seconds(value)
 
-    ratio = arm.faster and arm.faster.inverse
+    ratio = arm.ratio
     bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
     return (
         framework,

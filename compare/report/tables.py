@@ -42,23 +42,15 @@ def judged(found: Iterable[Verdict]) -> None:
     from compare.report import verdicts
 
     columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
-    rows = [
-        [
-            v.claim.id,
-            v.claim.title,
-            v.finding.verdict,
-            verdicts.effect(v.finding),
-            v.finding.effect.name if v.finding.effect else "",
-        ]
-        for v in found
-    ]
+    marks = [(one.claim, verdicts.mark(one)) for one in found]
+    rows = [[claim.id, claim.title, mark.word, mark.effect, mark.of] for claim, mark in marks]
     if _console().width < WIDE:
         columns, rows = columns[:4], [row[:4] for row in rows]
     show(columns, rows, whole=columns[2:4])
 
 
 def narrowed(records: Records) -> None:
-    """The steady times of each cell, static / dynamic, for a run of a few cells: no claim is judged by so few."""
+    """The steady times of each cell, static ÷ dynamic, for a run of a few cells: no claim is judged by so few."""
     from compare.report import text
     from compare.report.summary import summarise
 

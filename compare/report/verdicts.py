@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
-from compare.report import direction, text
+from compare.report import text
 from compare.report.page import Block, Bullets, Picture, Section, Table, Terms, VerdictMark
 from compare.stats import Interval
 
@@ -41,7 +40,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
     """All that a run says about one claim, with the figures that show it."""
-    claim, finding = judged.claim, direction.shown(judged.finding)
+    claim, finding = judged.claim, judged.finding
     unit = finding.effect.unit if finding.effect else ""
     said = (
         ("The claim", claim.statement),
@@ -68,7 +67,7 @@ def anchor(id: str) -> str:
 
 def mark(judged: Verdict) -> VerdictMark:
     """The verdict as a sign and a word, with its effect."""
-    finding = direction.shown(judged.finding)
+    finding = judged.finding
     icon, tone = _MARKS[finding.verdict]
     return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
@@ -83,9 +82,8 @@ def measured(judged: Verdict) -> bool:
     return judged.finding.verdict != "not measured yet"
 
 
-def effect(judged: Finding) -> str:
+def effect(finding: Finding) -> str:
     """`0.76× [0.75, 0.78]`, static ÷ dynamic if it is a ratio; empty where nothing was measured."""
-    finding = direction.shown(judged)
     found = finding.effect
     return _measure(found.value, finding.interval, found.unit, finding.verdict) if found else ""
 
@@ -116,9 +114,8 @@ def _value(regime: Regime, unit: str) -> str:
 
 def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
     sides = ("Where the claim is strongest", "Where its opposite is strongest")
-    for words, regime in zip(sides, strongest(finding.regimes), strict=True):
-        found = direction.shown(replace(finding, regimes=(regime,))).regimes[0] if regime else None
-        parts = (found.name, _value(found, unit)) if found else ()
+    for words, regime in zip(sides, strongest(finding), strict=True):
+        parts = (regime.name, _value(regime, unit)) if regime else ()
         yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 
 

@@ -188,7 +188,7 @@ def _sharpening(
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
-    """The cells with an interval of static / dynamic in steady state wider than the smallest effect of interest.
+    """The cells with an interval of static ÷ dynamic in steady state wider than the smallest effect of interest.
 
     A cell that has no interval yet, for too few processes measured it, is one of them.
     """

@@ -14,7 +14,7 @@ from math import log10
 from pathlib import Path
 
 VERDICTS = Path(__file__).resolve().parents[2] / "reports" / "reference" / "verdicts.json"
-NAME = re.compile(r"(\w+) \((\w+)\): (steady state|one-off run), against [\w-]+")
+NAME = re.compile(r"(\w+) \((\w+)\): (steady state|one-off run), [\w-]+")
 SIZES = ("small", "medium", "large")
 WIDTH, LEFT, RIGHT, ROW, TOP = 530, 222, 518, 26, 142
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 100)
@@ -48,7 +48,7 @@ def cells(path: Path = VERDICTS) -> dict[str, dict[str, Point]]:
     for regime in speed["regimes"]:
         if name := NAME.fullmatch(regime["name"]):
             low, high = regime["interval"] or (None, None)
-            point = Point(1 / regime["value"], (1 / high, 1 / low) if low else None)
+            point = Point(regime["value"], (low, high) if low else None)
             found.setdefault((name[1], name[2]), {})[name[3]] = point
     largest = {workload: size for size in SIZES for workload, one in found if one == size}
     chosen = {f"{workload}, {size}": found[workload, size] for workload, size in largest.items()}

@@ -21,7 +21,7 @@ def test_shapes_rule(steady, epoch, expected):
 def test_shapes_name_the_cost_of_the_best_static_arm_and_of_each():
     found = verdict("C4", text())
     assert found["effect"] == {
-        "name": "rnn_text (small): first epoch, static-exact / dynamic",
+        "name": "rnn_text (small): first epoch, static-exact ÷ dynamic",
         "value": pytest.approx(5.0),
         "unit": "ratio",
     }

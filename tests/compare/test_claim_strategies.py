@@ -45,10 +45,10 @@ def test_the_table_alone_decides_by_its_four_costs(ratios, expected):
 def test_each_engine_is_judged_by_its_best_strategy_in_the_same_way_of_batching():
     found = values(verdict("C4", table()))
     assert set(found) == {
-        f"{NAME}: first epoch, one by one, static, exact / dynamic",
-        f"{NAME}: steady state, one by one, static, exact / dynamic",
-        f"{NAME}: first epoch, in batches, {BATCHED} / {DYNAMIC_BATCHES}",
-        f"{NAME}: steady state, in batches, {BATCHED} / {DYNAMIC_BATCHES}",
+        f"{NAME}: first epoch, one by one, static, exact ÷ dynamic",
+        f"{NAME}: steady state, one by one, static, exact ÷ dynamic",
+        f"{NAME}: first epoch, in batches, {BATCHED} ÷ {DYNAMIC_BATCHES}",
+        f"{NAME}: steady state, in batches, {BATCHED} ÷ {DYNAMIC_BATCHES}",
     }
 
 
@@ -60,7 +60,7 @@ def test_the_table_joins_the_workloads_in_one_verdict():
 
 def test_intervals_widen_with_the_number_of_tables():
     def width(records):
-        low, high = regime(verdict("C4", records), f"{NAME}: steady state, one by one, static, exact / dynamic")[
+        low, high = regime(verdict("C4", records), f"{NAME}: steady state, one by one, static, exact ÷ dynamic")[
             "interval"
         ]
         return high / low

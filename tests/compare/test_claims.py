@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.claims import CLAIMS, conditions, get, tape
-from compare.claims.base import Regime, combine, exceeds, strongest
+from compare.claims.base import Finding, Regime, beyond, combine, strongest
 from compare.claims.literature import Cited, told
 from compare.errors import UnknownNameError
 from compare.stats import Interval
@@ -136,8 +136,9 @@ def test_labels_combine(labels, expected):
         (None, "inconclusive"),
     ],
 )
-def test_a_ratio_exceeds_one_only_beyond_the_smallest_effect(interval, expected):
-    assert exceeds(interval) == expected
+def test_a_ratio_lies_on_a_side_of_one_only_beyond_the_smallest_effect(interval, expected):
+    assert beyond(interval) == expected
+    assert beyond(interval and interval.inverse, "below") == expected
 
 
 def test_regimes_are_plain_values():
@@ -147,9 +148,12 @@ def test_regimes_are_plain_values():
 def test_the_strongest_of_both_sides_is_the_extreme_that_counts():
     regimes = [Regime("a", "supported", 2.0), Regime("b", "supported", 5.0), Regime("c", "inconclusive", 99.0)]
     regimes += [Regime("d", "refuted", 0.9), Regime("e", "refuted", 0.3), Regime("f", "refuted")]
-    found = strongest(regimes)
+    found = strongest(Finding("depends", (), regimes=tuple(regimes)))
     assert [side.name for side in found] == ["b", "e"]
-    alone = strongest([Regime("f", "refuted"), Regime("c", "inconclusive", 9.0)])
+    below = [Regime("a", "supported", 0.5), Regime("b", "supported", 0.2), Regime("d", "refuted", 1.1)]
+    below += [Regime("e", "refuted", 3.0)]
+    assert [one.name for one in strongest(Finding("depends", (), regimes=tuple(below), side="below"))] == ["b", "e"]
+    alone = strongest(Finding("refuted", (), regimes=(Regime("f", "refuted"), Regime("c", "inconclusive", 9.0))))
     assert alone == (None, Regime("f", "refuted"))
 
 
@@ -248,13 +252,13 @@ MANY = Cited("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")
 @pytest.mark.parametrize(
     ("value", "interval", "verb"),
     [
-        (2.1, (1.8, 2.4), "agrees in sign and in size: 2.1 [1.8, 2.4]"),
-        (1.3, (1.2, 1.4), "agrees in sign, not in size (2): 1.3 [1.2, 1.4]"),
-        (1.0, (0.97, 1.03), "does not agree: 1"),
-        (0.5, (0.4, 0.6), "does not agree: 0.5"),
-        (1.2, (0.9, 1.6), "cannot decide: 1.2"),
-        (2.0, None, "agrees in sign and in size: 2 in"),
-        (0.9, None, "does not agree: 0.9 in"),
+        (2.1, (1.8, 2.4), "agrees in sign and in size: 2.1× [1.8, 2.4]"),
+        (1.3, (1.2, 1.4), "agrees in sign, not in size (2×): 1.3× [1.2, 1.4]"),
+        (1.0, (0.97, 1.03), "does not agree: 1×"),
+        (0.5, (0.4, 0.6), "does not agree: 0.5×"),
+        (1.2, (0.9, 1.6), "cannot decide: 1.2×"),
+        (2.0, None, "agrees in sign and in size: 2× in"),
+        (0.9, None, "does not agree: 0.9× in"),
     ],
 )
 def test_a_figure_of_the_literature_is_set_beside_what_comes_nearest(value, interval, verb):
@@ -269,7 +273,7 @@ def test_a_figure_of_the_literature_is_set_beside_what_comes_nearest(value, inte
 
 def test_a_figure_below_one_agrees_with_what_is_below_and_one_that_is_not_comparable_says_why():
     half = Cited("half", "arXiv 2", "training", ratio=0.5, beside="bytes")
-    assert "agrees in sign and in size: 0.6 [0.4, 0.8]" in half.told(
+    assert "agrees in sign and in size: 0.6× [0.4, 0.8]" in half.told(
         [Regime("bytes", "refuted", 0.6, Interval(0.6, 0.4, 0.8))]
     )
     assert half.told([]).endswith("This run did not measure the nearest condition: bytes")

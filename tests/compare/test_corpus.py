@@ -373,9 +373,10 @@ def test_a_verdict_names_what_failed_and_tells_the_times():
     ]
     found = verdict("C1", lines_of(*rows))
     assert said(
-        found, "traced, what runs: 1 program unchanged, 1 after a rewriting (median: 30% of the tokens change), 1 never"
+        found,
+        "compiled, what runs: 1 program unchanged, 1 after a rewriting (median: 30% of the tokens change), 1 never",
     )
-    assert said(found, "traced: if a change of 50% of the tokens still counted as easy, 33% would be hard")
+    assert said(found, "compiled: if a change of 50% of the tokens still counted as easy, 33% would be hard")
     for words in ("dynamic fails in: lost", "another input: hidden", "no fixed graph gives the same result: lost"):
         assert said(found, words)
     assert said(found, "static ÷ dynamic in time, once compiled, where both run: 0.25")
@@ -410,7 +411,7 @@ def test_a_program_that_is_right_when_converted_is_not_hard_and_the_old_figure_s
 def test_a_record_from_before_there_was_a_conversion_is_judged_as_it_was():
     found = verdict("C1", lines_of(row("old", "rewritten"), row("plain", "unchanged")))
     assert found["effect"]["value"] == regime(found, ALONE)["value"] == 0.5
-    assert found["reasons"][0] == "of 2 programs 50% are hard for static if it only traces them"
+    assert found["reasons"][0] == "of 2 programs 50% are hard for static"
     assert not said(found, "converted")
 
 

@@ -239,7 +239,7 @@ def test_the_eager_arm_takes_the_place_of_dynamic():
 def test_a_claim_is_judged_there_as_it_is_here():
     toy = toy_framework.Toy()
     slower = CLAIMS["C6"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
-    assert (slower.verdict, round(slower.effect.value, 6)) == ("supported", 2.0)
+    assert (slower.verdict, round(slower.effect.value, 6)) == ("supported", 0.5)
     faster = CLAIMS["C6"].judge(roles.of_framework(records(eager=1.0, jit=2.0, sizes=SIZES), toy)).finding
     assert faster.verdict == "refuted"
     memory = CLAIMS["C5"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
@@ -268,12 +268,12 @@ def test_open_verdicts_agree_in_nothing(ours, theirs, agrees):
 
 
 def test_a_disagreement_names_the_conditions_on_which_verdicts_part():
-    here = verdict("C6", "depends", Regime("a (small): steady state", "supported", 2.0, arm="against static-exact"),
-                   Regime("b (small): steady state", "refuted", 0.9, arm="against static-exact"))  # fmt: skip
-    there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 0.5, arm="against toy-jit"),
-                    Regime("b (small): steady state", "refuted", 0.8, arm="against toy-jit"))  # fmt: skip
+    here = verdict("C6", "depends", Regime("a (small): steady state", "supported", 0.5, arm="static-exact"),
+                   Regime("b (small): steady state", "refuted", 1.1, arm="static-exact"))  # fmt: skip
+    there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 2.0, arm="toy-jit"),
+                    Regime("b (small): steady state", "refuted", 1.2, arm="toy-jit"))  # fmt: skip
     found = agreement._agreement(toy_framework.Toy(), here, there, ("the ladder",))
-    assert found.why == ("a (small): steady state: refuted (0.5) there, supported (2) here", "the ladder")
+    assert found.why == ("a (small): steady state: refuted (2) there, supported (0.5) here", "the ladder")
 
 
 def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
@@ -284,10 +284,10 @@ def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
     ]
     theirs = roles.of_framework(records(), toy_framework.Toy())
     (said,) = agreement._ladder(toy_framework.Toy(), theirs, ours)
-    assert "Toy's best compiled arm is 2.00 times as fast as its eager arm, over 1 workload: " in said
-    assert "3.00 by graph mode alone" in said
-    assert "times 1.33 (its eager arm" in said
-    assert "times 0.50 (our static engine" in said
+    assert "in Toy compiled ÷ eager is 0.5× with the best compiled arm, over 1 workload: " in said
+    assert "0.333× is graph mode alone" in said
+    assert "times 0.75× (our dynamic engine ÷ its eager arm)" in said
+    assert "times 2× (its compiled arm ÷ our static engine)" in said
 
 
 def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
@@ -297,7 +297,7 @@ def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
     }
     parity = Parity(*TINY, {arm: right() for arm in rows}, agree=True, same_graph=None, kernel_calls={})
     (said,) = agreement._peaks([parity, Memory(*TINY, rows)])
-    assert "By the peak alone, static / dynamic is 0.5 here, over 1 cell" in said
+    assert "By the peak alone, static ÷ dynamic is 0.5× here, over 1 cell" in said
     assert agreement._peaks([]) == []
 
 

@@ -67,7 +67,7 @@ def test_a_wrong_result_and_a_refusal_are_told_apart_and_are_data_for_the_rule()
     assert {row.trace for row in refused.values()} == {"refused"}
     assert {row.static for row in (*wrong.values(), *refused.values())} == {"refused"}
     finding = CLAIMS["C1"].find([control_flow.measure("toy-wrong")])
-    assert any(reason.startswith("traced without an error, but wrong") for reason in finding.reasons)
+    assert any(reason.startswith("compiled without an error, but wrong") for reason in finding.reasons)
 
 
 def test_a_compiler_that_does_not_come_back_is_stopped(monkeypatch):

@@ -137,7 +137,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     judged = judge(records)[0]
     entry = judged.to_dict()
     assert (entry["verdict"], entry["interval"]) == ("inconclusive", None)
-    assert entry["effect"]["value"] == pytest.approx(5, rel=0.05)
+    assert entry["effect"]["value"] == pytest.approx(1 / 5, rel=0.05)
     assert verdicts.effect(judged.finding).endswith(" (no interval)")
     assert f"1 of 1 regimes have no verdict: {NO_INTERVAL}" in entry["reasons"]
 

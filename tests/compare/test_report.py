@@ -115,15 +115,15 @@ def full_run():
     return lines
 
 
-def verdict(claim="C6", word="depends", interval=(1.31, 1.52), **fields):
-    regime = Regime("one-off", "refuted", 0.2, Interval(0.2, 0.19, 0.213))
+def verdict(claim="C6", word="depends", interval=(0.658, 0.763), **fields):
+    regime = Regime("one-off", "refuted", 5.0, Interval(5.0, 4.69, 5.26))
     said = {
         "id": claim, "title": f"title of {claim}", "statement": "they may be slower", "opposite": "they are not",
         "rule": "slower above 1.05", "literature": ("a paper (https://example.org/paper)",),
         "not_tested": ("accelerators",), "measured": "seconds", "find": None, "reads": (),
     }  # fmt: skip
     found = {
-        "effect": Effect("dynamic / static", 1.4142, "ratio"), "interval": interval and Interval(1.4142, *interval),
+        "effect": Effect("static ÷ dynamic", 0.7071, "ratio"), "interval": interval and Interval(0.7071, *interval),
         "reasons": ("the first reason", "the second"), "regimes": (regime,),
     }  # fmt: skip
     of_finding = {name: fields.pop(name) for name in found.keys() & fields.keys()}
@@ -293,7 +293,7 @@ def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, processes):
     lines = [line for line in full_run() if line.get("process", 0) < processes]
-    regime = Regime("one-off", "inconclusive", 0.2)
+    regime = Regime("one-off", "inconclusive", 5.0)
     html, markdown, _ = written(
         tmp_path / "few", lines, [verdict("C6", "inconclusive", interval=None, regimes=(regime,))]
     )

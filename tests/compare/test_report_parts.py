@@ -10,7 +10,7 @@ from compare.claims.base import Effect, Finding, Regime
 from compare.claims.break_even import Course, break_even
 from compare.instruments.parity import figure as two_graphs
 from compare.records.record import Cell
-from compare.report import direction, text, verdicts
+from compare.report import text, verdicts
 from compare.report.markdown import render
 from compare.report.page import Page, Section
 from compare.report.plots import style
@@ -151,22 +151,14 @@ def test_text_stays_text_in_markdown(said, printed):
 
 def test_the_strongest_of_both_sides_is_told_with_its_value_or_without_one():
     regimes = [Regime("tiny (small)", "supported", 2.5, Interval(2.5, 2.0, 3.0)), Regime("a fact", "refuted")]
-    finding = Finding("depends", (), Effect("seconds, static / dynamic", 2.5, "ratio"), None, tuple(regimes))
+    finding = Finding("depends", (), Effect("seconds, static ÷ dynamic", 2.5, "ratio"), None, tuple(regimes))
     assert [words for _, words in verdicts._strongest(finding, "ratio")] == ["tiny (small): 2.5× [2, 3]", "a fact"]
     assert [words for _, words in verdicts._strongest(Finding("depends", ()), "ratio")] == [
         "in no regime that was measured"
     ] * 2
 
 
-def test_every_ratio_is_shown_as_static_over_dynamic_and_the_strongest_stays_the_strongest():
-    regimes = (Regime("slow", "supported", 4.0, Interval(4.0, 2.0, 5.0)), Regime("less", "supported", 2.0))
-    finding = Finding(
-        "supported", (), Effect("seconds, dynamic / static", 4.0, "ratio"), Interval(4.0, 2.0, 5.0), regimes
-    )
-    shown = direction.shown(finding)
-    assert (shown.effect.name, shown.effect.value) == ("seconds, static \u00f7 dynamic", 0.25)
-    assert shown.interval.bounds() == [0.2, 0.5]
-    assert [regime.value for regime in shown.regimes] == [0.25, 0.5]
-    assert next(words for _, words in verdicts._strongest(finding, "ratio")) == "slow: 0.25\u00d7 [0.2, 0.5]"
-    share = Finding("supported", (), Effect("programs", 0.5, "share"))
-    assert direction.shown(share) == share
+def test_where_a_claim_is_that_dynamic_is_slower_the_smallest_ratio_is_the_strongest():
+    regimes = (Regime("slow", "supported", 0.25, Interval(0.25, 0.2, 0.5)), Regime("less", "supported", 0.5))
+    finding = Finding("supported", (), Effect("seconds, static ÷ dynamic", 0.25, "ratio"), None, regimes, "below")
+    assert next(words for _, words in verdicts._strongest(finding, "ratio")) == "slow: 0.25× [0.2, 0.5]"

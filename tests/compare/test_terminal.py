@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from compare.claims import Effect, Finding
+from compare import claims
+from compare.claims import Effect, Finding, Verdict
 from compare.report import tables, verdicts
 from compare.run import progress
 from compare.run.progress import Bar
@@ -58,9 +59,17 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
 )
 def test_an_effect_in_words(unit, interval, verdict, text):
     value = 0.7951 if unit == "share" else 1.23456
-    effect = Effect("static / dynamic", value, unit)
+    effect = Effect("static ÷ dynamic", value, unit)
     assert verdicts.effect(Finding(verdict, (), effect, interval and Interval(value, *interval))) == text
     assert verdicts.effect(Finding("not measured yet", ())) == ""
+
+
+def test_the_table_says_which_ratio_it_shows(capsys):
+    effect = Effect("seconds, static ÷ dynamic", 0.5, "ratio")
+    tables.judged([Verdict(claims.get("C6"), Finding("depends", (), effect, Interval(0.5, 0.25, 1.0)))])
+    said = capsys.readouterr().out
+    assert "0.5× [0.25, 1]" in said
+    assert "seconds, static ÷ dynamic" in said
 
 
 def test_the_bar_fits_eighty_columns_and_keeps_its_estimate():

@@ -106,7 +106,7 @@ def race(*steadies, control=1.0, **kwargs):
 
 
 def text(*, steady=1.2, epoch=5.0, size="small", **changes):
-    """rnn_text: `steady` and `epoch` are static / dynamic; changes are arms to replace."""
+    """rnn_text: `steady` and `epoch` are static ÷ dynamic; changes are arms to replace."""
     arms = {
         "dynamic": {"seconds": BASE, "lengths": LENGTHS},
         "static-exact": {
@@ -288,7 +288,7 @@ def lengths(arms, model="rnn_text", name="lines", size="small", processes=6):
 
 
 def grid(ratios, processes=4, build=0.0, noise=0.001, status="ok"):
-    """The times of a crossover map: dynamic / static by (ops, depth, elements)."""
+    """The times of a crossover map: how many times static's time dynamic takes, by (ops, depth, elements)."""
 
     def row(place, ratio, process):
         random = Random(f"{place}/{process}")
@@ -316,7 +316,7 @@ def grid(ratios, processes=4, build=0.0, noise=0.001, status="ok"):
 
 
 def grid_memory(ratios):
-    """The bytes of a crossover map: static / dynamic by (ops, depth, elements)."""
+    """The bytes of a crossover map: static ÷ dynamic by (ops, depth, elements)."""
     cells = [
         {
             **dict(zip(("ops", "depth", "elements"), place, strict=True)),

@@ -56,10 +56,15 @@ def find(records: Records) -> Finding:
 
 
 def _hard_words(programs: list[ProgramRow], hard: Interval, alone: Interval) -> str:
-    traced = f"{alone.estimate:.0%} are hard for static if it only traces them"
-    if all(p.convert is None for p in programs):
-        return traced
-    return f"{hard.estimate:.0%} are hard for static if it converts their control flow; {traced}"
+    share = f"{alone.estimate:.0%} are hard for static"
+    if not _tried(programs):
+        return share
+    return f"{hard.estimate:.0%} are hard for static if it converts their control flow; {share} if it only traces them"
+
+
+def _tried(programs: list[ProgramRow]) -> list[ProgramRow]:
+    """Those that were converted as well, which no framework does apart from compiling."""
+    return [p for p in programs if p.convert is not None]
 
 
 def _programs(records: Records) -> list[ProgramRow]:
@@ -99,13 +104,14 @@ def _details(programs: list[ProgramRow]) -> Iterator[str]:
     cost = f" (median: {median(edits):.0%} of the tokens change)" if edits else ""
     unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
     first = text.counted(unchanged, "program")
-    yield f"traced, what runs: {first} unchanged, {len(edits)} after a rewriting{cost}, {refused} never"
+    how = "traced" if _tried(programs) else "compiled"
+    yield f"{how}, what runs: {first} unchanged, {len(edits)} after a rewriting{cost}, {refused} never"
     beyond = (refused + sum(edit > GENEROUS_EDIT for edit in edits)) / len(programs)
-    yield f"traced: if a change of {GENEROUS_EDIT:.0%} of the tokens still counted as easy, {beyond:.0%} would be hard"
+    yield f"{how}: if a change of {GENEROUS_EDIT:.0%} of the tokens still counted as easy, {beyond:.0%} would be hard"
     yield from _converted(programs)
     yield from _named("dynamic fails in", (p for p in programs if not p.dynamic))
     yield from _named(
-        "traced without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
+        f"{how} without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
     )
     yield from _named("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
     if ratios := [p.static_seconds / p.dynamic_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
@@ -114,7 +120,7 @@ def _details(programs: list[ProgramRow]) -> Iterator[str]:
 
 def _converted(programs: list[ProgramRow]) -> Iterator[str]:
     """How programs fare converted, and what that costs against the same by hand; nothing where none was."""
-    tried = [p for p in programs if p.convert is not None]
+    tried = _tried(programs)
     if not tried:
         return
     right = sum(p.convert == "right" for p in tried)

@@ -26,7 +26,7 @@ def tables(records: Records) -> list[Evidence]:
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
-    """The time of the best static strategy / that of the best dynamic one, in each way and phase that both have.
+    """The time of the best static strategy ÷ that of the best dynamic one, in each way and phase that both have.
 
     A claim that static pays is judged by the strongest of each side.
     """
@@ -35,7 +35,7 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
         for phase, read in PHASES:
             top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
             if top and bottom:
-                name = f"{cell.name}: {phase}, {how}, {top} / {bottom}"
+                name = f"{cell.name}: {phase}, {how}, {top} ÷ {bottom}"
                 found.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
     return found
 
@@ -54,7 +54,7 @@ def reason(cell: Evidence) -> str:
     lost = max(means, key=lambda name: (_computed(cell, name), name))
     most = max(means, key=lambda name: (_most(cell, name, "held"), name))
     return (
-        f"{cell.name}: {first} is fastest once warm ({means[first] * 1e3:.3g} ms an example); {lost} pads most "
+        f"{cell.name}: {first} is fastest once warm ({text.seconds(means[first])} an example); {lost} pads most "
         f"({_computed(cell, lost):.2f} elements computed for each element of the input); {most} holds most plans "
         f"({_most(cell, most, 'held'):,} bytes after {text.counted(_most(cell, most, 'compiles'), 'compile')})"
     )

@@ -30,6 +30,7 @@ from compare.instruments.memory.schema import Memory
 from compare.instruments.parity.schema import Parity
 from compare.instruments.time.schema import Time
 from compare.records.record import Cell, Records
+from compare.report import text
 
 WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
 """The workloads whose inputs vary in length, and in nothing else."""
@@ -101,7 +102,7 @@ def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepC
 
 
 def _named(cost: Regime) -> str:
-    return cost.name if " / " in cost.name else f"{cost.name} / dynamic"
+    return cost.name if " ÷ " in cost.name else f"{cost.name} ÷ dynamic"
 
 
 def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
@@ -144,13 +145,13 @@ def _best_costs(best: list[Regime]) -> Iterator[str]:
     ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if found:
         yield f"static ÷ dynamic in time, with the fastest static arm: {' and '.join(filter(None, ranges))}"
-        yield f"the same by cell: {'; '.join(f'{cost.value:.3g}× in {cost.name}' for cost in found)}"
+        yield f"the same by cell: {'; '.join(f'{text.ratio(cost.value or 0.0)} in {cost.name}' for cost in found)}"
 
 
 def _range(phase: str, costs: list[Regime]) -> str:
     """`in the first epoch 1.3× to 3.4×`; empty without costs."""
-    ends = dict.fromkeys(f"{cost.value:.2g}×" for cost in sorted(costs, key=lambda cost: cost.value or 0.0))
-    shown = list(ends)
+    values = sorted(cost.value or 0.0 for cost in costs)
+    shown = [text.ratio(float(f"{value:.2g}")) for value in values]
     where = f"in the {phase}" if phase == "first epoch" else f"in {phase}"
     return f"{where} {' to '.join(dict.fromkeys((shown[0], shown[-1])))}" if shown else ""
 
@@ -179,7 +180,7 @@ def _latency(cell: Evidence) -> list[str]:
     lines = []
     for arm in cell.static_arms:
         ratios = _percentiles(cell, arm) / base
-        shown = ", ".join(f"p{p} {ratio:.3g}×" for p, ratio in zip(PERCENTILES, ratios, strict=True))
+        shown = ", ".join(f"p{p} {text.ratio(ratio)}" for p, ratio in zip(PERCENTILES, ratios, strict=True))
         lines.append(f"{cell.name}: latency in the first epoch, {arm} ÷ dynamic: {shown}")
     return lines
 

@@ -76,7 +76,7 @@ def held(measured: MemoryArm) -> Sequence[float]:
 
 
 Contest = tuple[Evidence, str, float]
-"""A cell, the static arm that holds least there, and static / dynamic."""
+"""A cell, the static arm that holds least there, and static ÷ dynamic."""
 
 
 def _contest(cell: Evidence) -> Contest | None:
@@ -107,7 +107,7 @@ def _headline(contests: list[Contest]) -> tuple[Effect | None, Interval | None]:
     if not contests:
         return None, None
     mean = geometric_mean_interval(_by_workload(contests))
-    name = f"bytes held, static / dynamic, geometric mean over workloads, {regimes.REALISTIC}"
+    name = f"bytes held, static ÷ dynamic, geometric mean over workloads, {regimes.REALISTIC}"
     return Effect(name, mean.estimate, "ratio"), mean
 
 

@@ -41,7 +41,7 @@ def find(records: Records) -> Finding:
     return Finding(
         "proxy only",
         (*_wait_reasons(tasks, wait), *_fault_reasons(faults), *refused),
-        Effect("seconds from edit to first result, static / dynamic", wait.estimate, "ratio"),
+        Effect("seconds from edit to first result, static ÷ dynamic", wait.estimate, "ratio"),
         wait,
         (
             judged("from edit to first result", wait),
@@ -53,7 +53,7 @@ def find(records: Records) -> Finding:
 
 
 def _waits(task: TaskRow) -> list[float]:
-    """Static / dynamic, repetition by repetition."""
+    """Static ÷ dynamic, repetition by repetition."""
     static, dynamic = (task.engines[engine].edit_to_result for engine in ENGINES)
     return [top / bottom for top, bottom in zip(static, dynamic, strict=True)]
 
@@ -65,8 +65,11 @@ def _tokens(tasks: list[TaskRow]) -> Interval:
 
 def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
     each = {engine: [median(task.engines[engine].edit_to_result) for task in tasks] for engine in ENGINES}
-    waits = ", ".join(f"{engine} {median(each[engine]) * 1e3:.3g} ms" for engine in ENGINES)
-    yield f"from edit to first result, static ÷ dynamic: {wait.estimate:.3g}× over {len(tasks)} tasks (median: {waits})"
+    waits = ", ".join(f"{engine} {text.seconds(median(each[engine]))}" for engine in ENGINES)
+    yield (
+        f"from edit to first result, static ÷ dynamic: {text.ratio(wait.estimate)} over {len(tasks)} tasks "
+        f"(median: {waits})"
+    )
     late = {engine: [task for task, t in zip(tasks, each[engine], strict=True) if t > AT_ONCE] for engine in ENGINES}
     felt = ", ".join(f"{engine} {len(late[engine])}" for engine in ENGINES)
     named = ", ".join(task.task for task in late["static"])

@@ -40,7 +40,7 @@ def find(records: Records) -> Finding:
     return Finding(
         combine(regime.verdict for regime in regimes),
         (f"static had to rebuild its graph after {rebuilt} of {text.counted(len(edits), 'edit')}", *_details(rows)),
-        Effect("steady steps that an edit costs, static / dynamic", cost.estimate, "ratio"),
+        Effect("steady steps that an edit costs, static ÷ dynamic", cost.estimate, "ratio"),
         cost,
         regimes,
     )
@@ -54,7 +54,7 @@ def _details(rows: list[EditRow]) -> Iterator[str]:
         again = median(row.ways["retraced"].steps for row in foreseen)
         yield (
             f"the graph holds these edits as a branch, a mask or a symbolic size: {names}; with a new trace for each "
-            f"edit they would cost {again:.3g} steps (median)"
+            f"edit they would cost {text.number(again)} steps (median)"
         )
     apart = sorted(row.edit for row in rows if "static" in row.engines and not row.agree)
     if apart:

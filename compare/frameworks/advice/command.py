@@ -75,8 +75,8 @@ class Judged:
 
     @property
     def measured(self) -> float:
-        """Eager over compiled, once warm."""
-        return self.row.timed.eager / self.row.timed.compiled
+        """Compiled ÷ eager, once warm."""
+        return self.row.timed.compiled / self.row.timed.eager
 
     @property
     def hit(self) -> bool | None:

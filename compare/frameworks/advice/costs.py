@@ -56,7 +56,7 @@ class Row:
 class FrameworkCosts:
     """The prices of the terms of a step in two arms of a framework, eager and compiled, in seconds.
 
-    `spread` is the standard deviation of the logarithm of eager / compiled, predicted over measured, of probes that the
+    `spread` is the standard deviation of the logarithm of compiled ÷ eager, predicted over measured, of probes that the
     fit had not seen.
     """
 
@@ -90,11 +90,11 @@ def _fit(rows: Sequence[Row]) -> tuple[Prices, Prices]:
 
 
 def _ratio(fit: tuple[Prices, Prices], work: Work) -> float:
-    return _sum(fit[0], eager_terms(work)) / _sum(fit[1], compiled_terms(work))
+    return _sum(fit[1], compiled_terms(work)) / _sum(fit[0], eager_terms(work))
 
 
 def _measured(row: Row) -> float:
-    return row.timed.eager / row.timed.compiled
+    return row.timed.compiled / row.timed.eager
 
 
 def _sum(prices: Prices, terms: Sequence[float]) -> float:

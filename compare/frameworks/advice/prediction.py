@@ -36,8 +36,8 @@ class Prediction:
 
     @property
     def ratio(self) -> float:
-        """Eager over compiled, once warm."""
-        return self.times.eager / self.times.compiled
+        """Compiled ÷ eager, once warm."""
+        return self.times.compiled / self.times.eager
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -98,7 +98,7 @@ def predict(costs: FrameworkCosts, works: Sequence[Work], shapes: int) -> Predic
     """The prediction for calls that do this work."""
     priced = [costs.priced(work) for work in works]
     times = Timed(*(fmean(getattr(one, name) for one in priced) for name in ("eager", "compiled", "first")))
-    ratio = times.eager / times.compiled
+    ratio = times.compiled / times.eager
     winner = winner_of(ratio)
     return Prediction(
         costs.arms[1],
@@ -112,10 +112,10 @@ def predict(costs: FrameworkCosts, works: Sequence[Work], shapes: int) -> Predic
 
 
 def winner_of(ratio: float) -> Winner:
-    """By eager over compiled."""
+    """By compiled ÷ eager."""
     if 1 / TIE <= ratio <= TIE:
         return "too close to call"
-    return "compiled" if ratio > 1 else "eager"
+    return "compiled" if ratio < 1 else "eager"
 
 
 def _fields(struct: Any) -> dict[str, Any]:

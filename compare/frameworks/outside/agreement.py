@@ -112,23 +112,24 @@ def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
 
 
 def _said(regime: Regime) -> str:
-    return f"{regime.verdict} ({regime.value:.3g})" if regime.value is not None else regime.verdict
+    return f"{regime.verdict} ({text.number(regime.value)})" if regime.value is not None else regime.verdict
 
 
 def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
     """What of the gap between eager and compiled is graph mode, by our engines, and what is kernels.
 
-    eager / compiled = (eager / dynamic) x (dynamic / static) x (static / compiled), over the workloads in both.
+    compiled ÷ eager = (static ÷ dynamic) x (dynamic ÷ eager) x (compiled ÷ static), over the workloads in both.
     """
     here = {cell.cell: cell for cell in cells(ours, Time)}
     factors = [found for cell in cells(theirs, Time) if (found := _factors(cell, here))]
     if not factors:
         return []
-    eager, mode, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
+    mode, eager, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
-        f"{framework.title}'s best compiled arm is {eager * mode * compiled:.2f} times as fast as its eager arm, over "
-        f"{text.counted(len(factors), 'workload')}: {mode:.2f} by graph mode alone (dynamic / static here), times "
-        f"{eager:.2f} (its eager arm / our dynamic engine), times {compiled:.2f} (our static engine / its compiled arm)"
+        f"in {framework.title} compiled ÷ eager is {text.ratio(mode * eager * compiled)} with the best compiled arm, "
+        f"over {text.counted(len(factors), 'workload')}: {text.ratio(mode)} is graph mode alone (static ÷ dynamic "
+        f"here), times {text.ratio(eager)} (our dynamic engine ÷ its eager arm), times {text.ratio(compiled)} (its "
+        "compiled arm ÷ our static engine)"
     )
     return [said]
 
@@ -144,7 +145,7 @@ def _peaks(ours: Records) -> list[str]:
         return []
     said = (
         "in a framework only the peak of a step is counted; our count adds graphs, plans and caches that stay between "
-        f"steps. By the peak alone, static / dynamic is {geometric_mean(found):.3g} here, over "
+        f"steps. By the peak alone, static ÷ dynamic is {text.ratio(geometric_mean(found))} here, over "
         f"{text.counted(len(found), 'cell')}"
     )
     return [said]
@@ -163,4 +164,4 @@ def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float
     dynamic, fixed = ours.mean(DYNAMIC, steady), ours.mean(static, steady)
     if not (their_eager and their_compiled and dynamic and fixed):
         return None
-    return their_eager / dynamic, dynamic / fixed, fixed / their_compiled
+    return fixed / dynamic, dynamic / their_eager, their_compiled / fixed

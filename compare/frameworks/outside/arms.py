@@ -17,7 +17,7 @@ from compare.stats import Interval
 class ArmOfCell:
     """An arm on a workload; seconds of the first call without and with compiled code of earlier processes, and steady.
 
-    `faster` is the eager arm's time over this one's, once warm. `peak` are the bytes of a step, `held` those between
+    `ratio` is its time ÷ that of the eager arm, once warm. `peak` are the bytes of a step, `held` those between
     steps; None where nobody counts.
     """
 
@@ -28,7 +28,7 @@ class ArmOfCell:
     cold: float | None
     warm: float | None
     steady: float | None
-    faster: Interval | None
+    ratio: Interval | None
     compiles: int
     peak: int | None
     held: int | None
@@ -58,7 +58,7 @@ def _arm(cell: Cell, arm: str, eager: str, records: Sequence[FrameworkCell]) -> 
         cold=_first(records, arm, "cold"),
         warm=_first(records, arm, "warm"),
         steady=timed.mean(arm, _blocks),
-        faster=timed.ratio(eager, arm, _blocks) if arm != eager else None,
+        ratio=timed.ratio(arm, eager, _blocks) if arm != eager else None,
         compiles=max(row.compiles for row in rows),
         peak=next((row.peak for row in rows if row.peak), None),
         held=next((row.held for row in rows if row.held is not None), None),

@@ -31,7 +31,7 @@ _CAPTION = (
 _COLOURS = colormaps["PuOr"]  # distinct to readers with any colour vision; the middle is white
 _REACH = 3.0  # powers of two at which the colours end
 _DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
-_WORDS = {"tie": "tie", "unclear": "unclear", "below": "never"}
+_WORDS = {"tie": "tie", "unclear": "unclear", "above": "never"}
 
 
 def draw(summary: Summary) -> Drawing:
@@ -72,17 +72,12 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _cell(axes: Axes, column: int, row: int, point: Point) -> None:
-    shade = math.log2(_shown(point))
+    shade = math.log2(point.ratio)
     colour = _COLOURS((max(-_REACH, min(_REACH, shade)) + _REACH) / (2 * _REACH))
     axes.fill([column - 0.5, column + 0.5, column + 0.5, column - 0.5], [row - 0.5] * 2 + [row + 0.5] * 2, color=colour)
-    words = "\n".join(filter(None, (text.ratio(_shown(point)), _second(point))))
+    words = "\n".join(filter(None, (text.ratio(point.ratio), _second(point))))
     ink = style.ON_DARK if abs(shade) > _DARK else style.ON_PALE
     axes.text(column, row, words, ha="center", va="center", fontsize=7.5, color=ink)
-
-
-def _shown(point: Point) -> float:
-    """Static ÷ dynamic: bytes are so already, times are the other way round."""
-    return 1 / point.ratio if point.interval else point.ratio
 
 
 def _second(point: Point) -> str:
@@ -93,7 +88,7 @@ def _second(point: Point) -> str:
 
 
 def _leads(point: Point) -> bool:
-    return point.interval is not None and point.interval.side(SMALLEST_EFFECT) == "above"
+    return point.interval is not None and point.interval.side(SMALLEST_EFFECT) == "below"
 
 
 def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:
@@ -117,11 +112,15 @@ def _scale(figure: Any, panels: Any) -> None:
 
 def _alt(rows: Sequence[tuple[str, Sequence[Point]]]) -> str:
     parts = [
-        f"{name}, {p.place.ops}, depth {p.place.depth}, {p.place.elements:,} floats: {text.ratio(_shown(p))}"
+        f"{name}, {p.place.ops}, depth {p.place.depth}, {p.place.elements:,} floats: {text.ratio(p.ratio)}"
         for name, points in rows
-        for p in (min(points, key=_shown), max(points, key=_shown))
+        for p in (min(points, key=_ratio), max(points, key=_ratio))
     ]
     return "Cost of static divided by that of dynamic; the extremes are " + "; ".join(parts) + "."
+
+
+def _ratio(point: Point) -> float:
+    return point.ratio
 
 
 def _table(summary: Summary) -> Table | None:
@@ -132,7 +131,7 @@ def _table(summary: Summary) -> Table | None:
 
 
 def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, str]:
-    ratio, interval = drawing.ratio_cells(timed.interval.inverse if timed and timed.interval else None)
+    ratio, interval = drawing.ratio_cells(timed.interval if timed else None)
     return {
         "ops": place.ops,
         "depth": f"{place.depth:,}",
@@ -140,5 +139,5 @@ def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, 
         "time, static ÷ dynamic": ratio,
         "95% interval": interval,
         "pays after runs": _second(timed) if timed else "",
-        "bytes, static ÷ dynamic": text.ratio(_shown(held)) if held else "",
+        "bytes, static ÷ dynamic": text.ratio(held.ratio) if held else "",
     }

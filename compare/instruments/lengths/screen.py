@@ -24,7 +24,7 @@ from compare.stats import Interval
 UNCLEAR = "too close to call"
 COUNTED = ("strategy", "compiles", f"{KEPT} kept", "hits", "padding", "useful")
 TIMED = ("strategy", "p50", "p99", "an example", "epoch 1", "plans")
-CONTEST = ("contest", "static / dynamic", "verdict")
+CONTEST = ("contest", "static ÷ dynamic", "verdict")
 
 Rows = list[tuple[str, ...]]
 
@@ -130,7 +130,7 @@ def contests(cell: Evidence, comparisons: int) -> Rows:
         top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
         if top and bottom:
             ratio = cell.ratio(top, bottom, read, comparisons)
-            found.append((f"{phase}, {how}: {top} / {bottom}", _ratio(ratio), _verdict(ratio)))
+            found.append((f"{phase}, {how}: {top} ÷ {bottom}", _ratio(ratio), _verdict(ratio)))
     return found
 
 

@@ -44,7 +44,7 @@ def suite(path):
 def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     done = call("gated.py:loss", *QUICK, "--fail-if", "static > 1000", "--junit", "ci/junit.xml", "--summary", "s.md")
     assert done.exit_code == 0, done.output
-    assert "--fail-if 'static > 1000': does not hold: static-exact / dynamic is " in done.stdout
+    assert "--fail-if 'static > 1000': does not hold: static-exact ÷ dynamic is " in done.stdout
     found = suite(tmp_path / "ci" / "junit.xml")
     assert found.attrib == {
         "name": "graphduel compare", "tests": "3", "failures": "0", "errors": "0", "skipped": "0"
@@ -56,7 +56,7 @@ def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     page = (tmp_path / "s.md").read_text("utf-8")
     assert page.startswith("## loss\n\n")
     assert "| mode | a call | ÷ dynamic |" in page
-    assert "\n| `static > 1000` | does not hold | static-exact / dynamic is " in page
+    assert "\n| `static > 1000` | does not hold | static-exact ÷ dynamic is " in page
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix not in ("", ".pyc")) == ["gated.py", "s.md"]
 
 
@@ -67,7 +67,7 @@ def test_a_rule_that_holds_ends_with_6_and_the_files_are_written(call, tmp_path)
     found = suite(tmp_path / "junit.xml")
     assert (found.get("failures"), found.get("errors")) == ("1", "0")
     assert found[2][0].tag == "failure"
-    assert found[2][0].get("message").startswith("holds: static-exact / dynamic is ")
+    assert found[2][0].get("message").startswith("holds: static-exact ÷ dynamic is ")
     assert found[3][0].text.startswith("does not hold: ")
     assert "| `static > 0.0001` | holds |" in (tmp_path / "s.md").read_text("utf-8")
 

@@ -82,7 +82,7 @@ def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, m
 
 def test_a_rule_over_no_records_is_not_measured():
     found = FailRule("static > 1", "static-exact", "dynamic", ">", 1.0).judge([])
-    assert str(found) == "--fail-if 'static > 1': not measured: static-exact / dynamic was not measured"
+    assert str(found) == "--fail-if 'static > 1': not measured: static-exact ÷ dynamic was not measured"
 
 
 @pytest.mark.parametrize(
