@@ -29,7 +29,7 @@ class Jax(Framework):
     modes = (EAGER, JIT)
     remark = (
         "JAX's eager arm compiles each primitive alone, and is slow. "
-        "Much of eager / jit is therefore no gain of graph mode."
+        "So the graph mode of jit is not the reason for all that it saves."
     )
     idioms = MappingProxyType(
         {name: f"jax.lax.{name}" for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}

@@ -75,10 +75,10 @@ def _leads(place: CostPlace) -> bool:
 def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
-        kinds = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
-        said = [f"for {ops} ops {_spread(of)[1]}" for ops, of in kinds.items()]
-        takes = f"static takes {text.listed(said)} the time of dynamic"
-        yield f"With larger tensors the op decides: at {largest:,} floats {takes}."
+        groups = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
+        kinds = {ops: _spread(of) for ops, of in groups.items()}
+        said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
+        yield f"With larger tensors the op decides: at {largest:,} floats static ÷ dynamic is {text.listed(said)}."
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:

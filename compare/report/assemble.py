@@ -94,7 +94,7 @@ def _parity_notes(records: Records) -> tuple[str, ...]:
         f"with a float64 reference: {bad or 'none'} disagreed or failed."
     )
     none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
-    passed = (f"Gradient checks for {g.claim}: {g.passed:,} of {g.checks:,} passed." for g in checks)
+    passed = (f"Gradients of single ops: {g.passed:,} of {g.checks:,} checks passed." for g in checks)
     failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
     return (gate if parity else none, *passed, *failed)
 

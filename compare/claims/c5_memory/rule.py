@@ -55,7 +55,8 @@ def find(records: Records) -> Finding:
         combine((amount, *(one.verdict for one in because))) if amount == "supported" else amount,
         (
             *why_open,
-            *(_counts(name, group) for name, group in sizes.items()),
+            _counts(contests),
+            *(f"{name}: {_counts(group)}" for name, group in sizes.items()),
             *(one.name for one in because),
             *_caches(contests),
             *crossover.size_reasons(crossover.sizes(records, held)),
@@ -158,10 +159,10 @@ def _regime(contest: Contest) -> Regime:
     return Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm)
 
 
-def _counts(name: str, contests: list[Contest]) -> str:
+def _counts(contests: list[Contest]) -> str:
     more, less = (sum(map(beyond, (ratio for *_, ratio in contests))) for beyond in (MORE.__lt__, LESS.__gt__))
     of, equal = text.counted(len(contests), "cell"), len(contests) - more - less
-    return f"{name}: static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
+    return f"static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
 
 
 CLAIM = Claim(

@@ -40,7 +40,7 @@ def draw(summary: Summary) -> Drawing:
         _panel(axes, {p.at.elements: p for p in shown if p.at.ops == ops and p.at.elements in sizes}, sizes)
         axes.set_title(f"{max(depths)} {style.clean(ops)} ops in a row")
     figure.supxlabel("runs of the step (log scale)", fontsize=9.5)
-    figure.supylabel("time that static saves, as a share", fontsize=9.5)
+    figure.supylabel("time saved, as a share of dynamic's", fontsize=9.5)
     figure.legend(handles=_key(sizes), loc="outside upper center", ncols=style.columns(3), fontsize=8.5)
     table = Table.of("lrrrr", [_row(p, shapes) for p in shown for shapes, _ in _SHAPES])
     return Drawing("decision", _TITLE, _caption(max(depths)), _alt(shown), figure, table)
@@ -70,13 +70,14 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
         axes.plot(runs[-1], saved(place, runs, 1)[-1], color=colour, marker=marker, markersize=6, clip_on=False)
     axes.axhline(0, color=style.INK, linewidth=1.2)
     axes.set_xscale("log")
+    axes.set_xlim(1, 10 ** (_LONGEST + 0.2))
     axes.set_ylim(_LOWEST, 1)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xticks([10.0**power for power in range(0, _LONGEST + 1, 2)])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.annotate("compile", (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=8.5)
-    axes.annotate("stay dynamic", (0.02, 0.03), xycoords="axes fraction", va="bottom", fontsize=8.5)
+    axes.annotate("stay dynamic", (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5)
 
 
 def saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
