@@ -16,7 +16,7 @@ from compare.advice.prediction import TIE, Advice, refusal, weigh
 from compare.advice.structures import Structure, output_of, structure
 from compare.engines import arms
 from compare.errors import described
-from compare.own.case import case_of
+from compare.own.case import case_of, converting
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 
@@ -35,12 +35,12 @@ def advise(
     """Predict which engine wins for `f`, a plain function over graphs ops, called with these inputs in turn.
 
     `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
-    minute, once in a process. f is traced, on shapes alone, and never run: where the static engine refuses it, as where
-    it branches on values, that is the advice. Raises InputsError for inputs that cannot be used, and what tracing
+    minute, once in a process. f is traced, on shapes alone, and never run: where it branches on values, it is converted
+    as `static.jit(f, convert=True)` does. Where the static engine refuses it, that is the advice. Raises InputsError for inputs that cannot be used, and what tracing
     raises for a function that is wrong.
     """
     try:
-        case = case_of(f, inputs, gradient, None, output_of)
+        case = converting(case_of(f, inputs, gradient, None, output_of))
         return advise_case(case, costs or _costs(), run=False)
     except GraphError as error:
         if not arms.refuses("static-exact", error):
@@ -51,14 +51,14 @@ def advise(
 def advise_case(case: Case, costs: Costs, *, run: bool = True) -> Advice:
     """The advice for a case: exact shapes, a graph for each structure that its examples have.
 
-    Without `run` its function is traced alone: raises the GraphError of a trace that fails.
+    Without `run` its function is only traced: raises the GraphError of a trace that fails.
     """
     known: dict[Any, Structure] = {}
     traced = arms.traced(case)
     signatures = [arms.signature(example) for example in case.examples]
     chosen = []
     for signature, example in zip(signatures, case.examples, strict=True):
-        if signature not in known or traced is not case.loss:  # a branch may differ where no shape does
+        if signature not in known or (run and traced is not case.loss):  # a branch may differ where no shape does
             args = (case.params, *example)
             known[signature] = structure(case.loss, args, case.argnum, traced, run=run)
         chosen.append(known[signature])

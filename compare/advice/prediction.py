@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Any, Literal
 
 from compare.advice.costs import Costs
-from compare.advice.structures import Structure
+from compare.advice.structures import TURNS, Structure
 from compare.advice.work import StepSeconds
 from compare.report import text
 
@@ -82,6 +82,10 @@ class Advice:
 
 
 _TRACED = "this prediction traced your function and did not run it: it adds up the costs of its ops, by their shapes"
+_CONVERTED = (
+    "the function branches on values: static takes it with convert=True, and this prediction takes the longest of its "
+    f"branches in both engines, and {TURNS:.0f} turns of a loop whose length only a run knows"
+)
 _REFUSED = "this prediction traced your function on shapes and did not run it, so the time in dynamic is not known"
 _RAN = "this prediction ran your function, because it branches on values, and timed no run"
 
@@ -116,7 +120,12 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
         compiles=count,
         break_even=paid,
         confidence=NormalDist(0, costs.spread).cdf(abs(log(ratio))),
-        reasons=(_dynamic_reason(eager), _static_reason(compiled), *_compile_reasons(seconds, count, wins, paid)),
+        reasons=(
+            _dynamic_reason(eager),
+            _static_reason(compiled),
+            *_compile_reasons(seconds, count, wins, paid),
+            *([_CONVERTED] if any(structure.converted for structure in structures) else ()),
+        ),
         ran=any(structure.ran for structure in structures),
     )
 

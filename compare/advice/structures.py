@@ -1,7 +1,8 @@
 """What a step is made of, before anything is timed: its graph in each engine, from tracing alone where that will do.
 
-Where a function branches on values, one run of the dynamic engine could say which ops it runs. Workloads are run so,
-and a function of the user's never is: it may be large, and do more than compute.
+Where a function branches on values, one run of the dynamic engine says which ops it runs. Workloads are run so, and a
+function of the user's never is: it may be large, and do more than compute. Its graph is then the converted one in both
+engines, with the longest of its branches, and `TURNS` of a loop whose length only a run knows.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from compare.advice.work import StepSeconds
 from compare.engines.arms import transformed
 from compare.errors import described
 from graphs import tree
-from graphs.errors import GraphError
+from graphs.errors import ControlFlowError, GraphError
 from graphs.ir import CONSTANT, Graph
 from static.passes import pipeline
 from static.trace.tracing import trace_function
+
+
+TURNS = 10.0
 
 
 class Predicted(NamedTuple):
@@ -36,8 +40,9 @@ class Predicted(NamedTuple):
 class Structure:
     """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
 
-    `traced` are the nodes that are compiled, `trips` is how often loops of unknown length turned, and `ran` whether it
-    took a run of the function to know: only a workload that branches on values is run.
+    `traced` are the nodes that are compiled, `trips` is how often loops of unknown length turned, or are taken to turn,
+    and `ran` whether it took a run of the function to know: only a workload that branches on values is run. `converted`
+    is whether both graphs are the converted one instead.
     """
 
     dynamic: Graph
@@ -47,11 +52,12 @@ class Structure:
     reason: str | None = None
     gradient: bool = True
     ran: bool = False
+    converted: bool = False
 
     def predicted(self, costs: Costs) -> Predicted:
         """The seconds by the costs of a machine."""
         overhead = costs.dynamic if self.gradient else costs.plain
-        eager = work.dynamic_parts(self.dynamic, costs, overhead)
+        eager = work.dynamic_parts(self.dynamic, costs, overhead, self.trips if self.converted else 1)
         if self.static is None:
             return Predicted(eager, None, None)
         compile = costs.compile.call + costs.compile.op * self.traced
@@ -69,7 +75,7 @@ def structure(
     """The structure of a step of `f`, with its gradients in `argnum` if that is given.
 
     `static_f` is what the static engine traces if that is not f itself: the same without Python's control flow on
-    values. Without `run` f is traced and no more: raises the GraphError of a trace that fails. Raises what `f` raises.
+    values. Without `run` nothing is run, and a trace that fails raises its GraphError. Raises what `f` raises.
     """
     static_f = static_f or f
     try:
@@ -78,17 +84,26 @@ def structure(
         if not run:
             raise
         traced, reason = None, described(error)
-    ran = traced is None or static_f is not f
+    branches = traced is None or static_f is not f
+    ran = run and branches
     eager = dynamic.record(transformed(dynamic, f, argnum), *args) if traced is None or ran else traced
     if traced is None:
         return Structure(eager, None, 0, 1.0, reason, argnum is not None, ran)
     nodes = sum(len(graph) for graph in traced.nested())
-    return Structure(eager, pipeline.run(traced)[0], nodes, _trips(traced, eager), None, argnum is not None, ran)
+    trips = TURNS if branches and not ran else _trips(traced, eager)
+    optimised, _ = pipeline.run(traced)
+    return Structure(eager, optimised, nodes, trips, None, argnum is not None, ran, branches and not ran)
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The specs of what `f` returns, from its trace; None for what depends on no argument. Raises what that raises."""
-    traced = trace_function(f, args)
+    """The specs of what `f` returns, from its trace; None for what depends on no argument. Raises what that raises.
+
+    A function that branches on values is converted.
+    """
+    try:
+        traced = trace_function(f, args)
+    except ControlFlowError:
+        traced = trace_function(static.converted(f), args)
     specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
     return tree.unflatten(traced.outputs, specs)
 

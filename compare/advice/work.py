@@ -101,12 +101,12 @@ def new_seconds(node: Node, costs: Costs) -> float:
     return _kernel(node, costs).wrapped + fresh
 
 
-def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead) -> StepSeconds:
-    """A step of the dynamic engine whose graph this is."""
+def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead, trips: float = 1) -> StepSeconds:
+    """A step of the dynamic engine whose graph this is; `while` loops, if it is a traced one, turn `trips` times."""
     touched = memory.touched(graph)
     returned = costs.faulted(touched.largest, touched.held)
     found = StepSeconds(new=returned, call=overhead.call + overhead.array * _arrays(graph))
-    for node, times in calls(graph, 1):
+    for node, times in calls(graph, trips):
         ops = overhead.op + (0.0 if node.op.family == "elementwise" else overhead.other)
         kernel = max(kernel_seconds(node, costs), _moving(touched, node, costs.moved))
         found += StepSeconds(kernel, new_seconds(node, costs), ops, count=1).times(times)

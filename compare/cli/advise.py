@@ -61,11 +61,12 @@ def advise(
     path: Path | None,
     **asked: Any,
 ) -> None:
-    """Predict which engine wins for a function of yours, by how much, and after how many calls.
+    """Predict which engine wins for a function of yours.
 
-    The command first measures the costs of this machine, in half a minute, on made-up programs. Then it traces FUNCTION
-    on shapes and adds up the costs. It never runs FUNCTION. If the static engine refuses FUNCTION, for example because
-    it branches on values, the advice says so.
+    The command also says by how much, and after how many calls compiling pays. It first measures the costs of this
+    machine, in half a minute, on made-up programs. Then it traces FUNCTION on shapes and adds up the costs. It never
+    runs FUNCTION: where FUNCTION branches on values, it is converted, as `graphduel compare` does. If the static engine
+    refuses FUNCTION, the advice says so.
 
     With --framework the command predicts whether compiling pays there. It measures the costs of that framework first,
     in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.

@@ -148,7 +148,7 @@ def report(directory: Path, *, python_tape: bool) -> None:
 @options.ONLY
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
-    """Run the parity gate alone: compare outputs, gradients and graphs of all arms."""
+    """Compare outputs, gradients and graphs of all arms; time nothing."""
     from compare.instruments.parity.schema import Parity
     from compare.records.record import of
     from compare.records.runs import Failure

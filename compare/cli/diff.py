@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def diff(
     ctx: click.Context, *, directories: tuple[Path, ...], out: Path | None, whole: bool, unlike_machines: bool
 ) -> None:
-    """Judge the runs in DIRECTORIES by the same rules, and show their verdicts side by side.
+    """Show the verdicts on the runs in DIRECTORIES side by side.
 
-    Of two runs also show what changed from the first to the second: time and bytes of each cell, beyond 5% with 95%
+    All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and bytes of each cell, beyond 5% with 95%
     confidence. The exit code is 1 if two runs settle a claim differently.
     """
     from compare.records.files import write_atomic

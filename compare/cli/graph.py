@@ -30,7 +30,7 @@ SUFFIXES = ".svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf"
 @click.option("--view", is_flag=True, help="Open it in Model Explorer: pip install 'graphduel[viewer]'.")
 @click.pass_context
 def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool, unfold: bool, **asked: object) -> None:
-    """Show the graph of a function of yours, traced by static or recorded by dynamic.
+    """Show the graph of a function of yours, traced or recorded.
 
     The command finds FUNCTION and its inputs as `graphduel compare` does, and uses the first call. Without --out it
     prints the graph. It folds a graph of more than 150 nodes by source line; the JSON formats hold every node.

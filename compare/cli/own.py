@@ -58,7 +58,7 @@ MODES = "dynamic,static"
 @baseline.both
 @click.pass_context
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
-    """Compare a function of yours in both engines, or in the modes of a framework.
+    """Compare a function of yours in both engines, or in a framework.
 
     FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework. Gradients are taken with
     respect to its first argument: arrays in containers, or a module of PyTorch. The command imports FILE.py, so put

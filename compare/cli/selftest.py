@@ -43,7 +43,7 @@ def selftest(
     resume: bool,
     seed: int,
 ) -> None:
-    """Measure how often the harness finds a known slowdown or leak in an engine."""
+    """Measure how often the harness finds a known slowdown or leak."""
     from compare.records import results
     from compare.run import executors, progress
     from compare.selftest import Trials, run

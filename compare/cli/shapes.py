@@ -50,7 +50,7 @@ COUNTS = {"quick": 48, "full": 160}
 @options.SEED
 @click.pass_context
 def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) -> None:
-    """Compare padding, batching and compiling for inputs of varying length.
+    """Compare padding, batching and compiling for varying lengths.
 
     FILE.csv has one length in each row, in the order in which they come. The command counts compilations, cache hits
     and padding on all lengths, and times a sample that it describes.

@@ -109,16 +109,37 @@ def test_a_function_is_traced_and_not_run():
     assert found.dynamic.count > 4  # gradients and all
 
 
-def test_a_function_that_branches_on_values_is_never_run_and_static_is_said_to_refuse_it():
-    seen = []
-
+def test_a_function_that_branches_on_values_is_converted_and_never_run():
     def f(x):
-        seen.append(type(x).__name__)
-        return g.sum(x) if g.sum(x) > 0 else g.sum(-x)
+        return g.sum(g.tanh(x) * x) if g.sum(x) > 0 else g.sum(-x)
 
-    vast = np.broadcast_to(np.float32(0.5), (1 << 20, 1 << 20))
+    vast = np.broadcast_to(np.float32(0.5), (1 << 20, 1 << 20))  # of 4 TiB, if anything were computed of it
     found = advice.advise(f, [(vast,)], costs=costs())
-    assert set(seen) == {"Symbol"}
+    assert (found.refused, found.ran) == (None, False)
+    straight = advice.advise(lambda x: g.sum(g.tanh(x) * x), [(vast,)], costs=costs())
+    assert found.dynamic.kernels == pytest.approx(straight.dynamic.kernels, rel=0.5)  # of the longest branch alone
+    said = " ".join(str(found).split())
+    assert "the function branches on values: static takes it with convert=True" in said
+    assert "traced your function and did not run it" in said
+    assert "branches on values" not in str(straight)
+
+
+def test_a_loop_whose_length_only_a_run_knows_is_priced_at_ten_turns_in_both_engines():
+    def f(x):
+        while g.sum(x * x) > 1:
+            x = x * 0.5
+        return g.sum(x)
+
+    found = advice.advise(f, [(X,)], costs=costs())
+    assert found.dynamic.count > 50
+    assert found.static.count > 20
+
+
+def test_a_function_that_does_not_convert_is_refused():
+    def f(x):
+        return g.sum(x) * len(repr(float(g.sum(x))))
+
+    found = advice.advise(f, [(X,)], costs=costs())
     assert (found.winner, found.dynamic, found.static, found.ran, found.ratio) == ("dynamic", None, None, False, None)
     assert "ControlFlowError" in found.refused
     said = " ".join(str(found).split())

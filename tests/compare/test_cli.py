@@ -49,6 +49,12 @@ def test_help_is_quick_it_loads_nothing_heavy():
     assert not {"numpy", "rich", "matplotlib", "optree", "networkx", "psutil"} & set(done.stdout.split())
 
 
+def test_help_has_a_whole_sentence_for_each_command_in_eighty_columns():
+    shown = CliRunner().invoke(graphduel, ["--help"], terminal_width=80).output.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in shown.splitlines()] == sorted(graphduel.commands)
+    assert all(line.endswith(".") and not line.endswith("...") for line in shown.splitlines())
+
+
 @pytest.mark.parametrize("module", ["compare", "compare.cli"])
 def test_the_command_is_the_module(module):
     if module == "compare.cli":
