@@ -36,8 +36,8 @@ def advise(
 
     `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
     minute, once in a process. f is traced, on shapes alone, and never run: where it branches on values, it is converted
-    as `static.jit(f, convert=True)` does. Where the static engine refuses it, that is the advice. Raises InputsError for inputs that cannot be used, and what tracing
-    raises for a function that is wrong.
+    as `static.jit(f, convert=True)` does. Where the static engine refuses it, that is the advice. Raises InputsError
+    for inputs that cannot be used, and what tracing raises for a function that is wrong.
     """
     try:
         case = converting(case_of(f, inputs, gradient, None, output_of))

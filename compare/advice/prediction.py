@@ -124,7 +124,7 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
             _dynamic_reason(eager),
             _static_reason(compiled),
             *_compile_reasons(seconds, count, wins, paid),
-            *([_CONVERTED] if any(structure.converted for structure in structures) else ()),
+            *([_CONVERTED] if any(structure.converted is not None for structure in structures) else ()),
         ),
         ran=any(structure.ran for structure in structures),
     )

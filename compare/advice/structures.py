@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import dynamic
 import static
 from compare.advice import work
-from compare.advice.costs import Costs
+from compare.advice.costs import Costs, Overhead
 from compare.advice.work import StepSeconds
 from compare.engines.arms import transformed
 from compare.errors import described
@@ -23,7 +23,6 @@ from graphs.errors import ControlFlowError, GraphError
 from graphs.ir import CONSTANT, Graph
 from static.passes import pipeline
 from static.trace.tracing import trace_function
-
 
 TURNS = 10.0
 
@@ -41,8 +40,8 @@ class Structure:
     """The graphs of a step: `dynamic` as it is recorded, `static` optimised, None with the `reason` if it is refused.
 
     `traced` are the nodes that are compiled, `trips` is how often loops of unknown length turned, or are taken to turn,
-    and `ran` whether it took a run of the function to know: only a workload that branches on values is run. `converted`
-    is whether both graphs are the converted one instead.
+    and `ran` whether it took a run of the function to know: only a workload that branches on values is run. Where both
+    graphs are the converted one instead, `converted` is that of the function without its gradient.
     """
 
     dynamic: Graph
@@ -52,16 +51,22 @@ class Structure:
     reason: str | None = None
     gradient: bool = True
     ran: bool = False
-    converted: bool = False
+    converted: Graph | None = None
 
     def predicted(self, costs: Costs) -> Predicted:
         """The seconds by the costs of a machine."""
-        overhead = costs.dynamic if self.gradient else costs.plain
-        eager = work.dynamic_parts(self.dynamic, costs, overhead, self.trips if self.converted else 1)
+        eager = self._eager(costs, costs.dynamic if self.gradient else costs.plain)
         if self.static is None:
             return Predicted(eager, None, None)
         compile = costs.compile.call + costs.compile.op * self.traced
         return Predicted(eager, work.static_parts(self.static, costs, self.trips), compile)
+
+    def _eager(self, costs: Costs, overhead: Overhead) -> StepSeconds:
+        if self.converted is None:
+            return work.dynamic_parts(self.dynamic, costs, overhead)
+        found = work.dynamic_parts(self.dynamic, costs, overhead, self.trips)
+        again = work.repeated_parts(self.converted, costs, overhead, self.trips).times(-1)
+        return found + again if self.gradient else found
 
 
 def structure(
@@ -92,7 +97,8 @@ def structure(
     nodes = sum(len(graph) for graph in traced.nested())
     trips = TURNS if branches and not ran else _trips(traced, eager)
     optimised, _ = pipeline.run(traced)
-    return Structure(eager, optimised, nodes, trips, None, argnum is not None, ran, branches and not ran)
+    alone = static.trace(transformed(static, static_f, None), *args) if branches and not ran else None
+    return Structure(eager, optimised, nodes, trips, None, argnum is not None, ran, alone)
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -106,7 +106,20 @@ def dynamic_parts(graph: Graph, costs: Costs, overhead: Overhead, trips: float =
     touched = memory.touched(graph)
     returned = costs.faulted(touched.largest, touched.held)
     found = StepSeconds(new=returned, call=overhead.call + overhead.array * _arrays(graph))
-    for node, times in calls(graph, trips):
+    return found + _recorded(calls(graph, trips), touched, costs, overhead)
+
+
+def repeated_parts(forward: Graph, costs: Costs, overhead: Overhead, trips: float) -> StepSeconds:
+    """What a traced gradient of this graph computes again of branches and loops, and a tape keeps instead."""
+    return _recorded(_again(forward, trips), memory.touched(forward), costs, overhead)
+
+
+def _recorded(
+    ran: Iterable[tuple[Node, float]], touched: memory.Touched, costs: Costs, overhead: Overhead
+) -> StepSeconds:
+    """Ops that the dynamic engine records, and how often."""
+    found = StepSeconds()
+    for node, times in ran:
         ops = overhead.op + (0.0 if node.op.family == "elementwise" else overhead.other)
         kernel = max(kernel_seconds(node, costs), _moving(touched, node, costs.moved))
         found += StepSeconds(kernel, new_seconds(node, costs), ops, count=1).times(times)
@@ -132,6 +145,18 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
                 yield from ((one, times * more) for one, more in calls(inner, trips))
         elif node.op.name != "part":
             yield node, 1.0
+
+
+def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, float]]:
+    """Every node inside control flow, and how often gradients compute it again: once for each node around it."""
+    for node in graph.calls:
+        if node.op.family == "control" and node.subgraphs:
+            asked = node.subgraphs[0] if node.op.name == "while_loop" else None  # a condition has no gradient
+            for inner, times in _turns(node, trips):
+                if inner is not asked:
+                    yield from ((one, times * more) for one, more in _again(inner, trips, depth + 1))
+        elif depth:
+            yield node, float(depth)
 
 
 def loops(graph: Graph) -> Iterator[Graph]:

@@ -26,8 +26,8 @@ def diff(
 ) -> None:
     """Show the verdicts on the runs in DIRECTORIES side by side.
 
-    All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and bytes of each cell, beyond 5% with 95%
-    confidence. The exit code is 1 if two runs settle a claim differently.
+    All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and
+    bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
     """
     from compare.records.files import write_atomic
     from compare.report import beside, changes, tables

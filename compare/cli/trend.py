@@ -20,7 +20,8 @@ from compare.report.terminal import echo
 def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     """Draw each measure of the runs in DIRECTORIES over time.
 
-    The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are compared with earlier ones of the same machine only.
+    The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are
+    compared with earlier ones of the same machine only.
     """
     from compare.records.files import write_atomic
     from compare.report import changes, html, markdown, tables

@@ -117,7 +117,9 @@ def test_a_function_that_branches_on_values_is_converted_and_never_run():
     found = advice.advise(f, [(vast,)], costs=costs())
     assert (found.refused, found.ran) == (None, False)
     straight = advice.advise(lambda x: g.sum(g.tanh(x) * x), [(vast,)], costs=costs())
-    assert found.dynamic.kernels == pytest.approx(straight.dynamic.kernels, rel=0.5)  # of the longest branch alone
+    assert (
+        0 < found.dynamic.count - straight.dynamic.count <= 5
+    )  # the condition, and that once; the longest branch, once
     said = " ".join(str(found).split())
     assert "the function branches on values: static takes it with convert=True" in said
     assert "traced your function and did not run it" in said
