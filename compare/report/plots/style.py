@@ -186,7 +186,7 @@ def clean(label: str, limit: int = 40) -> str:
 def rendered(drawing: Figure, kind: str) -> bytes:
     """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
 
-    Small enough to be kept: nobody sees the 129th colour, nor what `compact` leaves out.
+    Small enough to be kept: nobody sees the 257th colour, nor what `compact` leaves out.
     """
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
@@ -194,5 +194,5 @@ def rendered(drawing: Figure, kind: str) -> bytes:
     if kind == "svg":
         return compact(buffer.getvalue().decode()).encode()
     small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(128).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
+    Image.open(buffer).convert("RGB").quantize(256).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
     return small.getvalue()
