@@ -25,6 +25,7 @@ from static.passes import pipeline
 from static.trace.tracing import trace_function
 
 TURNS = 10.0
+"""Turns of a loop whose length only a run would tell, in a function that is not run."""
 
 
 class Predicted(NamedTuple):
@@ -65,8 +66,9 @@ class Structure:
         if self.converted is None:
             return work.dynamic_parts(self.dynamic, costs, overhead)
         found = work.dynamic_parts(self.dynamic, costs, overhead, self.trips)
-        again = work.repeated_parts(self.converted, costs, overhead, self.trips).times(-1)
-        return found + again if self.gradient else found
+        if not self.gradient:
+            return found
+        return found + work.repeated_parts(self.converted, costs, overhead, self.trips).times(-1)
 
 
 def structure(
@@ -97,8 +99,10 @@ def structure(
     nodes = sum(len(graph) for graph in traced.nested())
     trips = TURNS if branches and not ran else _trips(traced, eager)
     optimised, _ = pipeline.run(traced)
-    alone = static.trace(transformed(static, static_f, None), *args) if branches and not ran else None
-    return Structure(eager, optimised, nodes, trips, None, argnum is not None, ran, alone)
+    converted = None
+    if branches and not ran:
+        converted = traced if argnum is None else static.trace(transformed(static, static_f, None), *args)
+    return Structure(eager, optimised, nodes, trips, None, argnum is not None, ran, converted)
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -61,8 +61,8 @@ def _spread(interval: Interval) -> Interval | None:
     return interval if interval.known and interval.low < interval.high else None
 
 
-def _rule(side: str, zone: str) -> str:
-    other = {"above": "below", "below": "above"}[side]
+def _rule(side: Side) -> str:
+    zone, other = (ZONE, "below") if side == "above" else (f"1/{ZONE}", "above")
     return (
         f"Supported if the 95% interval of static ÷ dynamic lies {side} {zone}, refuted if {other} that, inconclusive "
         "otherwise or where only one engine was measured. The static engine is judged by its arm that costs least. "
@@ -79,7 +79,7 @@ OWN: Mapping[str, Claim] = {
             statement="A graph built once runs this function faster than one recorded on every call.",
             opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
             measured="Seconds a call takes in steady state, static ÷ dynamic, in paired blocks.",
-            rule=_rule("below", f"1/{ZONE}"),
+            rule=_rule("below"),
             find=_contest(Time, steady, "seconds once warm", "below"),
             reads=(Time, Parity),
         ),
@@ -89,7 +89,7 @@ OWN: Mapping[str, Claim] = {
             statement="Building the graph costs more than it saves when the function runs once over its inputs.",
             opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
             measured="Seconds from nothing to the last of the inputs, build and compile included, static ÷ dynamic.",
-            rule=_rule("above", ZONE),
+            rule=_rule("above"),
             find=_contest(Time, first_run, "seconds for one run from nothing", "above"),
             reads=(Time, Parity),
         ),
@@ -99,7 +99,7 @@ OWN: Mapping[str, Claim] = {
             statement="The static engine holds more bytes for this function: its structure, its plan, every shape.",
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
-            rule=_rule("above", ZONE),
+            rule=_rule("above"),
             find=_contest(Memory, held, "bytes held", "above"),
             reads=(Memory, Parity),
         ),

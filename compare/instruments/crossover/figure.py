@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from matplotlib import colormaps
@@ -28,6 +29,7 @@ _CAPTION = (
     "back its build: 'tie' and 'unclear' where its 95% interval says so, "
     "'never' where it is slower. Bytes are exact counts: what is held for one step, structure and plan included."
 )
+_RATIO = attrgetter("ratio")
 _COLOURS = colormaps["PuOr"]  # distinct to readers with any colour vision; the middle is white
 _REACH = 3.0  # powers of two at which the colours end
 _DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
@@ -114,13 +116,9 @@ def _alt(rows: Sequence[tuple[str, Sequence[Point]]]) -> str:
     parts = [
         f"{name}, {p.place.ops}, depth {p.place.depth}, {p.place.elements:,} floats: {text.ratio(p.ratio)}"
         for name, points in rows
-        for p in (min(points, key=_ratio), max(points, key=_ratio))
+        for p in (min(points, key=_RATIO), max(points, key=_RATIO))
     ]
     return "Cost of static divided by that of dynamic; the extremes are " + "; ".join(parts) + "."
-
-
-def _ratio(point: Point) -> float:
-    return point.ratio
 
 
 def _table(summary: Summary) -> Table | None:
