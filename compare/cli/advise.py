@@ -109,7 +109,8 @@ def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
     from compare.frameworks.advice import command
     from compare.report import tables, text
 
-    columns = ("row", "said", "compiled ÷ eager: predicted", "measured", "right")
+    columns = ("row", "said", "predicted", "measured", "right")
+    echo("Ratios are compiled ÷ eager.")
     right = {None: "", True: "yes", False: "no"}
     tables.show(
         columns,
@@ -164,7 +165,8 @@ def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bo
     more = evaluation.from_rows(origin.named(rows)) if rows else {}
     chosen = heldout.cases() if held_out else evaluation.cases(only=only)
     found = evaluation.evaluate({**chosen, **more}, costs, progress.reporter())
-    columns = ("row", "said", "static ÷ dynamic: predicted", "measured", "right")
+    columns = ("row", "said", "predicted", "measured", "right")
+    echo("Ratios are static ÷ dynamic.")
     tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
     for name, why in found["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)

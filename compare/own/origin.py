@@ -100,14 +100,17 @@ def _beside(function: str) -> Any:
 
 
 def hidden(path: Path) -> list[str]:
-    """The files and folders beside a file that are named as packages of ours: `import graphs` there is still ours."""
+    """The files and folders beside a file that are named as packages of ours: `import graphs` there is still ours.
+
+    Our packages themselves hide nothing: a checkout that was installed from has the same ones.
+    """
     folder = path.resolve().parent
     beside = [entry for name in PACKAGES for entry in (folder / f"{name}.py", folder / name / "__init__.py")]
-    ours = {str(Path(HOME, name, "__init__.py")) for name in PACKAGES}
+    ours = {Path(HOME, name, "__init__.py").read_bytes() for name in PACKAGES}
     return [
         str(entry.relative_to(folder)).removesuffix("/__init__.py")
         for entry in beside
-        if entry.is_file() and entry != path.resolve() and str(entry) not in ours
+        if entry.is_file() and entry != path.resolve() and entry.read_bytes() not in ours
     ]
 
 

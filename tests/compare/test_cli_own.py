@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +18,7 @@ from compare.cli.command import graphduel
 from compare.errors import InputsError
 from compare.own import origin
 from compare.records import lifetimes, results
+from compare.run.start import HOME, PACKAGES
 from static import memory
 from tests.helpers.hard_instances import packed
 from tests.helpers.records import typed
@@ -238,6 +241,15 @@ def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(
     assert "failed" not in done.output
     assert "graphs.py has the name of a package of graphduel, so `import` does not find it; rename it" in done.stderr
     assert done.stderr.count("has the name of a package") == 4
+
+
+def test_in_a_checkout_of_ours_nothing_is_said_to_hide(mine):
+    for name in PACKAGES:
+        (mine / name).mkdir()
+        shutil.copy(Path(HOME, name, "__init__.py"), mine / name)
+    assert origin.hidden(mine / "mine.py") == []
+    (mine / "static" / "__init__.py").write_text("mine = 1", "utf-8")
+    assert origin.hidden(mine / "mine.py") == ["static"]
 
 
 # plan
