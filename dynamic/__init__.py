@@ -30,9 +30,7 @@ from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
 from dynamic.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from dynamic.gradients import backward, grad_of
-from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
-from dynamic.mode import (
+from dynamic.grad_mode import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -40,6 +38,8 @@ from dynamic.mode import (
     no_grad,
     set_grad_enabled,
 )
+from dynamic.gradients import backward, grad_of
+from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.recorder import record

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.node import Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
@@ -93,7 +93,7 @@ def _data(leaf: Any) -> Any:
 def _variable(leaf: Any) -> Tensor:
     """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
     if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
-        if isinstance(leaf, Tensor) and leaf.requires_grad and mode.is_grad_enabled():
+        if isinstance(leaf, Tensor) and leaf.requires_grad and grad_mode.is_grad_enabled():
             return identity(leaf)
         leaf = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
         if leaf.dtype.kind != "f":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from dynamic import mode
+from dynamic import grad_mode
 from graphs import ops
 from graphs.errors import InplaceError, located
 from graphs.ops.shapes import shape_of
@@ -82,7 +82,7 @@ class Changing:
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **options: Any) -> Any:
-        before = self.clone() if self.requires_grad and mode.is_grad_enabled() else self  # a rule may need it
+        before = self.clone() if self.requires_grad and grad_mode.is_grad_enabled() else self  # a rule may need it
         return self._assign(function(before, *args, **options))
 
     called.__doc__ = f"In place: {function.__doc__}"

@@ -16,7 +16,7 @@ from weakref import ref
 
 import numpy as np
 
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import tree
@@ -36,7 +36,7 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     gradients of any order. Raises InplaceError when f changes an argument in place; backward raises
     NotDifferentiableError when the second run records other ops or shapes than the first.
     """
-    if not mode.is_grad_enabled():
+    if not grad_mode.is_grad_enabled():
         return f(*args, **kwargs)
     segment = _Segment(f, args, kwargs)
     result = f(*args, **kwargs)
@@ -90,7 +90,7 @@ class _Segment:
     def _again(self) -> list[Node]:
         args, kwargs = tree.unflatten(self.structure, self.arguments)
         start = inplace.clock.tick()
-        with mode.enable_grad(), _RunAgain(self.generators, self.leaves):
+        with grad_mode.enable_grad(), _RunAgain(self.generators, self.leaves):
             try:
                 return _nodes_since(start, self.f(*args, **kwargs))
             except Exception as error:

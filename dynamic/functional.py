@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import mode, tapes
+from dynamic import grad_mode, tapes
 from dynamic.arguments import Arguments
 from dynamic.gradients import pulled
 from dynamic.inplace import owned
@@ -102,8 +102,8 @@ def _recorded(
 
     What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
     """
-    call, seen = Arguments(args, positions), mode.now().recording
-    run: Callable[..., tuple[Any, Any]] = _run if seen else mode.enable_grad()(_run)
+    call, seen = Arguments(args, positions), grad_mode.now().recording
+    run: Callable[..., tuple[Any, Any]] = _run if seen else grad_mode.enable_grad()(_run)
     return _taped(call, *run(f, call), retain, seen)
 
 
@@ -122,7 +122,7 @@ def _taped(
                 outputs.append(results[i])
                 seeds.append(seed)
         tensors = Tensor in map(type, seeds)
-        again = (nested or (tensors and any(map(_is_recorded, seeds)))) and mode.now().recording
+        again = (nested or (tensors and any(map(_is_recorded, seeds)))) and grad_mode.now().recording
         found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
             return call.regrouped([found[e] if e in found else wrap(zeros(e)) for e in edges])

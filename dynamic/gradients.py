@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import inplace, mode, tapes
+from dynamic import grad_mode, inplace, tapes
 from dynamic.node import Edge, Leaf
 from dynamic.tape import History, wrap
 from dynamic.tensor import Tensor, goes_back_by
@@ -162,7 +162,7 @@ def pulled(
     useful = None if wanted is None or past.leaves <= asked else _useful(asked, past)
     retain = create_graph if retain_graph is None else bool(retain_graph)
     nodes = past.nodes.copy() if retain else past.nodes
-    with mode.enable_grad() if create_graph else nullcontext():
+    with grad_mode.enable_grad() if create_graph else nullcontext():
         return tapes.walk(nodes, cotangents, Way(asked, useful, retain, create_graph))
 
 

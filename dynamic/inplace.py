@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
@@ -79,14 +79,14 @@ def assign(tensor: Held, result: Held) -> None:
     DTypeError when the result does not fit.
     """
     data = tensor._data
-    if mode.is_grad_enabled():
+    if grad_mode.is_grad_enabled():
         _refuse(tensor, result)
     if not data.flags.writeable:
         raise InplaceError(located("in-place change of a read-only tensor; clone() it first"))
     result = _fitted(data, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    node = result._edge if type(result._edge) is Node and mode.is_grad_enabled() else None
+    node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
     _note(data, clock.tick(), rewrites=node is not None)
     if node is not None:
         tensor._edge = node

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
@@ -39,7 +39,7 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
             raise dispatch.explained(op, args, error) from None
         edges = [arg._edge if type(arg) is Tensor else None for arg in args]
         data = dispatch.execute(op, arrays, attrs)
-        if not op.rules or not mode.now().recording or data.dtype.kind != "f" or not any(edges):
+        if not op.rules or not grad_mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
         wanted = _wanted(op, args, edges)
         if not wanted:

@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.changing import Changing
 from dynamic.node import Edge, Leaf, Node
 from graphs import ops, promotion, stores
@@ -178,12 +178,12 @@ class Tensor(TorchNames, Changing, Surface):
         return bool(self._data)
 
     def __float__(self) -> float:
-        if self.requires_grad and mode.is_grad_enabled() and stores.is_stored():
+        if self.requires_grad and grad_mode.is_grad_enabled() and stores.is_stored():
             raise _unstorable()
         return float(self.item())
 
     def __int__(self) -> int:
-        if self.requires_grad and mode.is_grad_enabled() and stores.is_stored():
+        if self.requires_grad and grad_mode.is_grad_enabled() and stores.is_stored():
             raise _unstorable()
         return int(self.item())
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
@@ -87,7 +87,7 @@ def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     recorded = isinstance(cotangent, Tensor)
     given = cotangent if recorded else wrap(cotangent)
-    with mode.set_grad_enabled(recorded):
+    with grad_mode.set_grad_enabled(recorded):
         for hook in list(edge.hooks or ()):
             replaced = hook(given)
             if replaced is not None:

@@ -7,9 +7,9 @@ from typing import Any
 from dynamic.anomaly import detect_anomaly
 from dynamic.autograd import functional
 from dynamic.autograd.function import Function
+from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
-from dynamic.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from dynamic.tensor import Tensor, as_array
 
 __all__ = [

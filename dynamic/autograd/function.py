@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs.errors import GraphError, NotDifferentiableError, located
@@ -68,7 +68,7 @@ class _Call:
         again = isinstance(g, Tensor)
         seeds = [None if s is None else wrap(np.zeros(s.shape, s.dtype)) for s in self.specs]
         seeds[output] = g if again else wrap(np.asarray(g))
-        with mode.set_grad_enabled(again and mode.is_grad_enabled()):
+        with grad_mode.set_grad_enabled(again and grad_mode.is_grad_enabled()):
             found = self.kind.backward(self.ctx, *seeds)
         given = found if isinstance(found, tuple) else (found,)
         if len(given) < len(self.ctx.needs_input_grad):
@@ -132,7 +132,7 @@ class Function:
         """Run forward, and record it."""
         places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx = Context(tuple([isinstance(arg, Tensor) and arg.requires_grad for arg in args]))
-        with mode.no_grad():
+        with grad_mode.no_grad():
             results = cls._run(ctx, args)
         outputs = results if isinstance(results, tuple) else (results,)
         specs = [spec_of(out._data) if isinstance(out, Tensor) else None for out in outputs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.switch import defer
@@ -37,7 +37,7 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
         self._begun: list[Batch | None] = []  # each time it was entered, unless it was inside of another
 
     def __enter__(self) -> Batch:
-        hold, outer = self.hold(), mode.now().batch
+        hold, outer = self.hold(), grad_mode.now().batch
         batch = Batch(self._strategy) if outer is None else None
         self._begun.append(batch)
         if batch is not None:

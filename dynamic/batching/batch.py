@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 from weakref import ref
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred
 from dynamic.batching.layout import arrange, separate
@@ -213,7 +213,7 @@ class Batch:
         ]
         arrange(plan)
         with running(self):
-            recording = mode.now().recording
+            recording = grad_mode.now().recording
             for group in plan:
                 self._run(group, recording)
         self.gathered = {}
@@ -233,7 +233,7 @@ class Batch:
             if signature.bundle.recording is recording:
                 groups.run(group)
             else:
-                with mode.set_grad_enabled(signature.bundle.recording):
+                with grad_mode.set_grad_enabled(signature.bundle.recording):
                     groups.run(group)
         except Exception:
             self._failed = True
@@ -252,7 +252,7 @@ class Batch:
         if not value.run.level.ran:
             raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
-        with redirected(None), mode.enable_grad():
+        with redirected(None), grad_mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class Batch:
     def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
         self.known, self.cells, self._kept = {}, {}, []
-        with redirected(None), mode.enable_grad():
+        with redirected(None), grad_mode.enable_grad():
             separate([value.run for value in values])
         for value in values:
             if value.run.level.ran:

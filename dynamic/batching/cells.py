@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
@@ -35,7 +35,7 @@ def cell(f: Function) -> Function:
 
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
-        batch = mode.now().batch
+        batch = grad_mode.now().batch
         if batch is None or isinstance(batch, RecordingBatch):
             return f(*args, **options)
         return _defer(batch, f, args, options)
@@ -79,7 +79,7 @@ class _Joined:
 
 
 def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    key: list[Any] = [f, mode.now().recording]
+    key: list[Any] = [f, grad_mode.now().recording]
     inputs: list[Elements] = []
     _look_at((args, options), batch, key, inputs)
     known = tuple(key)
@@ -131,8 +131,8 @@ def _sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, A
     recording = Recording(recorder, f, [_stand_in(batch, leaf) for leaf in leaves], structure)
     found = outline(recording)
     plan = plan_of(found)
-    where = (plan, mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
-    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(mode.is_grad_enabled()))
+    where = (plan, grad_mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
+    bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(grad_mode.is_grad_enabled()))
     return CellSignature(recording, found, plan, bundle)
 
 
@@ -193,7 +193,7 @@ def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
     if join.rows is not None:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
-    with mode.set_grad_enabled(join.recording):
+    with grad_mode.set_grad_enabled(join.recording):
         return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
 
 

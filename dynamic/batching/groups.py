@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.layout import place
 from dynamic.batching.memory import are_one, gathered, located, part
 from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, ValueKind
@@ -85,7 +85,7 @@ def column_of(runs: list[Elements], kind: ValueKind) -> Column:
     found = located(runs, kind.size)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
     known = runs[0].level.batch.gathered
-    key = found.key(), len(runs), kind, mode.is_grad_enabled()  # of nothing any number is in the same places
+    key = found.key(), len(runs), kind, grad_mode.is_grad_enabled()  # of nothing any number is in the same places
     tensor = known.get(key)
     if tensor is None:
         tensor = known[key] = gathered(found, (len(runs), *kind.shape))

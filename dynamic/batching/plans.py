@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, cast
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.memory import reshaped
 from dynamic.batching.moves import Segments, repeat, segment_sum
 from dynamic.batching.outlines import Outline, OutlineStep, Read, Slot, StepKind
@@ -52,7 +52,7 @@ class CellPlan:
             compiled = self._compiled[stacked] = _Compiler(self, stacked)
         values = [*singles, *others]
         for recording, actions in compiled.actions:
-            with mode.set_grad_enabled(recording):
+            with grad_mode.set_grad_enabled(recording):
                 for run, reads, number in actions:
                     values.append(run([values[i] for i in reads], count if number is None else rows[number]))
         return [full(values[i], form, count) for i, form in compiled.outputs]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.nodes import DeferredNode
 from dynamic.options import has_options, may_remember
 from graphs.blocks import innermost
 from graphs.op import Op, Shortcut
 
 _PLAIN = {int, bool, str, type(None)}
-_OUTSIDE = mode.Mode()
+_OUTSIDE = grad_mode.Mode()
 
 
 def shortcut(op: Op) -> Shortcut | None:
@@ -25,7 +25,7 @@ def of_two(op: Op) -> Shortcut:
     """That of an op of two inputs, as most are."""
 
     def defer(x: Any, y: Any) -> Any:
-        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
         return op.general(x, y) if batch is None else batch.defer_two(recording, op, x, y)
 
     return defer
@@ -33,7 +33,7 @@ def of_two(op: Op) -> Shortcut:
 
 def _of_any(op: Op) -> Shortcut:
     def defer(*args: Any) -> Any:
-        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
         return op.general(*args) if batch is None else batch.defer(recording, op, args, {})
 
     return defer
@@ -43,7 +43,7 @@ def _of_options(op: Op) -> Shortcut:
     """That of an op of one input, which remembers what `prepare` makes of plain options: that takes longest."""
 
     def defer(x: Any, /, *args: Any, **options: Any) -> Any:
-        recording, _, batch = innermost(mode.thread.blocks, _OUTSIDE)
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
         given = (*args, *options.values())
         types = (*map(type, given),)  # 1, 1.0 and True are equal
         if batch is None or not _PLAIN.issuperset(types):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from dynamic import mode
+from dynamic import grad_mode
 from dynamic.batching.deferred import Deferred, settled
 from dynamic.batching.shortcuts import shortcut
 from graphs import dispatch
@@ -20,7 +20,7 @@ def defer(batch: Any, hold: Hold) -> None:
     detour = ref(hold(), dispatch.detours.pop)
     dispatch.detours[detour] = _deferring
     batch.detour = detour
-    enter(mode.thread.blocks, hold, mode.now()._replace(batch=batch))
+    enter(grad_mode.thread.blocks, hold, grad_mode.now()._replace(batch=batch))
 
 
 class running(Block):  # noqa: N801
@@ -34,7 +34,7 @@ class running(Block):  # noqa: N801
         if detour in dispatch.detours:
             undo_after(hold, partial(dispatch.detours.__setitem__, detour, _deferring))
             del dispatch.detours[detour]
-        enter(mode.thread.blocks, hold, mode.now()._replace(batch=None))
+        enter(grad_mode.thread.blocks, hold, grad_mode.now()._replace(batch=None))
 
 
 class redirected(Block):  # noqa: N801
@@ -44,14 +44,14 @@ class redirected(Block):  # noqa: N801
         self._batch = batch
 
     def __enter__(self) -> None:
-        enter(mode.thread.blocks, self.hold(), mode.now()._replace(batch=self._batch))
+        enter(grad_mode.thread.blocks, self.hold(), grad_mode.now()._replace(batch=self._batch))
 
 
 def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
     """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
 
     def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-        recording, _, batch = mode.now()
+        recording, _, batch = grad_mode.now()
         return interpreter(op, args, attrs) if batch is None else batch.defer(recording, op, args, attrs)
 
     return bind
@@ -59,7 +59,7 @@ def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
-    recording, _, batch = mode.now()
+    recording, _, batch = grad_mode.now()
     if batch is None:
         return op.apply([settled(arg) for arg in args], attrs)
     return batch.defer(recording, op, args, attrs)

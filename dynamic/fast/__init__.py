@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic import inplace, mode, tape
+from dynamic import grad_mode, inplace, tape
 from dynamic import walk as textbook
 from dynamic.fast import loops
 from dynamic.fast.loops import watchers
@@ -77,7 +77,7 @@ _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 
 _connect()
-mode.followed(loops.follow)
+grad_mode.followed(loops.follow)
 _general = tape.interpreter(pullback)
 
 

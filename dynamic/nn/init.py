@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.mode import no_grad
+from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from graphs.errors import GraphError, ShapeError, located
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.mode import no_grad
+from dynamic.grad_mode import no_grad
 from dynamic.nn.parameter import Parameter
 from dynamic.tensor import Tensor, as_array
 

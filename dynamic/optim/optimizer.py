@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
-from dynamic.mode import enable_grad, no_grad
 from dynamic.tensor import Tensor
 from graphs import optim
 from graphs.errors import GraphError, located

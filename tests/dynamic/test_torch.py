@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import types
 
 import numpy as np
 import pytest
@@ -223,3 +224,8 @@ def test_pytorch_names_and_words_mean_the_same():
     same(x.exp().log().pow(2), np.log(np.exp(x.numpy())) ** 2)
     assert x.dim() == 2
     assert [t.dtype.name for t in (x.double(), x.float(), x.long())] == ["float64", "float32", "int64"]
+
+
+def test_no_module_stands_where_pytorch_has_a_function():
+    hidden = {"mode", "tensor", "pool", "backward", "save", "load", "record"}  # of these, names of files or near them
+    assert not [name for name in hidden if isinstance(getattr(dynamic, name, None), types.ModuleType)]

@@ -21,12 +21,12 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from dynamic import mode
+from dynamic import grad_mode
 from graphs import blocks, collector, dispatch
 from static.trace.tracing import current
 
 ROOT = str(Path(dynamic.__file__).parent.parent)
-FILES = ["anomaly", "batching/__init__", "batching/switch", "checkpoint", "mode", "pool"]
+FILES = ["anomaly", "batching/__init__", "batching/switch", "checkpoint", "grad_mode", "pool"]
 SWITCHES = {
     *[f"{ROOT}/dynamic/{name}.py" for name in FILES],
     *[one.__file__ for one in (blocks, collector, dispatch, sys.modules["static.trace.tracing"], contextlib)],
@@ -141,9 +141,9 @@ def switches():
     """All that is switched on, in Python, in compiled loops and in NumPy."""
     y = leaf() * 2
     return {
-        "modes": list(mode.thread.blocks.values()),
+        "modes": list(grad_mode.thread.blocks.values()),
         "records": y.requires_grad and dynamic.is_grad_enabled(),
-        "defers": type(y) is not dynamic.Tensor or mode.now().batch is not None,
+        "defers": type(y) is not dynamic.Tensor or grad_mode.now().batch is not None,
         "forbids": dynamic.is_inference_mode_enabled(),
         "detours": list(dispatch.detours.values()),
         "observers": list(dispatch.observers.values()),

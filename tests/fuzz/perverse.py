@@ -18,7 +18,7 @@ import numpy as np
 
 import dynamic
 import graphs as g
-from dynamic import inplace, mode
+from dynamic import grad_mode, inplace
 from dynamic.batching import nodes
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred
@@ -286,7 +286,7 @@ def use_batch(chance: random.Random) -> None:
         with dynamic.batched():
             rows = [dynamic.tensor(np.full(3, float(i))) for i in range(3)]
             values = [g.tanh(row @ w) for row in rows] + list(cell(rows[0], rows[1], w))
-            reachable[:] = parts_of([values, mode.now().batch])
+            reachable[:] = parts_of([values, grad_mode.now().batch])
             before = spoil(reachable, chance)
             for step in chance.sample([0, 1, 2, 3], 2):
                 use_deferred(step, values, w)

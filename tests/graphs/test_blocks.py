@@ -12,7 +12,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from dynamic import mode
+from dynamic import grad_mode
 from graphs import collector, dispatch
 from graphs.blocks import Block, enter, innermost, undo_after
 from static.trace.tracing import current
@@ -169,7 +169,7 @@ def test_modes_in_a_batch_keep_the_batch():
     with dynamic.batched() as batch:
         for block in (dynamic.no_grad(), dynamic.inference_mode(), dynamic.enable_grad()):
             with block:
-                assert mode.now().batch is batch
+                assert grad_mode.now().batch is batch
                 assert type(dynamic.tensor([1.0]) * 2) is not dynamic.Tensor
     assert type(dynamic.tensor([1.0]) * 2) is dynamic.Tensor
 
@@ -177,12 +177,12 @@ def test_modes_in_a_batch_keep_the_batch():
 def test_a_batch_may_be_a_decorator():
     @dynamic.batched()
     def f(x, depth):
-        assert mode.now().batch is not None
+        assert grad_mode.now().batch is not None
         return f(x * 2, depth - 1) if depth else x * 2
 
     for _ in range(2):
         assert f(dynamic.tensor([1.0]), 2).numpy().tolist() == [8.0]
-    assert mode.now().batch is None
+    assert grad_mode.now().batch is None
     assert not dispatch.detours
 
 

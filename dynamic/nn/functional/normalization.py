@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dynamic.mode import no_grad
+from dynamic.grad_mode import no_grad
 from dynamic.nn.functional.common import Array
 from dynamic.tensor import Tensor
 from graphs import dims, ops

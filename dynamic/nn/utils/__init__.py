@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.mode import no_grad
+from dynamic.grad_mode import no_grad
 from dynamic.nn.utils import rnn, stateless
 from dynamic.tensor import Tensor
 from graphs import ops
