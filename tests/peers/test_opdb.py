@@ -1,0 +1,59 @@
+"""PyTorch's own database of ops against the dynamic engine, and what the comparison itself must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch")
+
+import dynamic
+from tests.helpers.together import together
+from tests.peers.opdb import comparing, samples
+from tests.peers.opdb.adjudicated import KINDS, KINDS_AT_MOST
+from tests.peers.opdb.running import Asked, row_of
+
+pytestmark = pytest.mark.peers
+
+
+class Mutant:
+    """The dynamic engine with one function replaced."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name, self._function = name, function
+
+    def __getattr__(self, name: str) -> Any:
+        return self._function if name == self._name else getattr(dynamic, name)
+
+
+MUTANTS = [
+    ("add", lambda a, b, alpha=1: dynamic.sub(a, b, alpha=alpha), comparing.VALUE),
+    ("sum", lambda x, *args, **words: dynamic.sum(x, *args, **words).half(), comparing.DTYPE),
+    ("cumsum", lambda x, dim: dynamic.cumsum(x, dim).unsqueeze(0), comparing.SHAPE),
+    ("exp", lambda x: dynamic.exp(x).detach(), comparing.HISTORY),
+    ("sin", lambda x: 2 * dynamic.sin(x) - dynamic.sin(x).detach(), comparing.GRADIENT),
+    ("max", lambda *args, **words: list(dynamic.max(*args, **words).detach().numpy().ravel()), comparing.KIND),
+    ("neg", lambda x: x.mul_(-1) if not x.requires_grad else dynamic.neg(x), comparing.EFFECT),
+    ("abs", lambda x: [][x.ndim], comparing.RAW),
+]
+
+
+@together("name,function,verdict", MUTANTS, [name for name, *_ in MUTANTS])
+def test_a_wrong_op_is_caught(name: str, function: Callable[..., Any], verdict: str) -> None:
+    (op,) = [op for op in samples.op_db if op.name == name and op.variant_test_name in ("", "reduction_no_dim")]
+    asked = Asked(dtypes=("float64", "int64"))
+    assert row_of(op, asked, Mutant(name, function)).counts[verdict] > 0
+    assert row_of(op, asked, dynamic).counts[verdict] == 0
+
+
+def test_what_pytorch_refuses_is_asked_too() -> None:
+    (op,) = samples.infos(["gather"])
+    row = row_of(op, Asked(errors=True), Mutant("gather", lambda x, dim, index: x))
+    assert row.counts[comparing.ANSWERED] > 0
+
+
+def test_the_differences_on_purpose_are_few_and_each_has_a_reason() -> None:
+    assert len(KINDS) <= KINDS_AT_MOST
+    assert all(kind.reason and kind.verdicts for kind in KINDS)
