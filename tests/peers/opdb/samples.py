@@ -127,7 +127,7 @@ def _function(function: Any, name: str) -> Callable[[Any], Callable[..., Any]]:
         return lambda space: functools.partial(plain(space), **function.keywords)
     if module.startswith("torch.testing"):
         return _retold(function)
-    is_method = hasattr(function, "__objclass__") or function.__qualname__.startswith("Tensor.")
+    is_method = hasattr(function, "__objclass__") or getattr(function, "__qualname__", "").startswith("Tensor.")
     return _method(function.__name__) if is_method or not name else _by_path(name)
 
 
