@@ -53,9 +53,9 @@ Size: type[tuple[_Any, ...]] = tuple
 dtype = _dtype
 
 _NEURAL = (
-    "avg_pool1d", "batch_norm", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv_transpose1d",
-    "conv_transpose2d", "dropout", "embedding", "group_norm", "instance_norm", "kl_div", "layer_norm", "max_pool1d",
-    "max_pool2d", "rms_norm",
+    "avg_pool1d", "batch_norm", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "dropout", "embedding", "group_norm", "instance_norm", "kl_div",
+    "layer_norm", "max_pool1d", "max_pool2d", "max_pool3d", "rms_norm",
 )  # fmt: skip
 for _name in _NEURAL:
     del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/neural.py

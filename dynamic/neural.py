@@ -6,8 +6,9 @@ from typing import Any
 
 from dynamic.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-avg_pool1d, max_pool1d, max_pool2d = F.avg_pool1d, F.max_pool1d, F.max_pool2d
-conv1d, conv2d, conv_transpose1d, conv_transpose2d = F.conv1d, F.conv2d, F.conv_transpose1d, F.conv_transpose2d
+avg_pool1d, max_pool1d, max_pool2d, max_pool3d = F.avg_pool1d, F.max_pool1d, F.max_pool2d, F.max_pool3d
+conv1d, conv2d, conv3d = F.conv1d, F.conv2d, F.conv3d
+conv_transpose1d, conv_transpose2d, conv_transpose3d = F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d
 group_norm, layer_norm, rms_norm = F.group_norm, F.layer_norm, F.rms_norm
 
 

@@ -9,6 +9,7 @@ from dynamic.nn import (
     init,
     linear,
     normalization,
+    padding,
     recurrent,
     simple,
     transformer,
@@ -20,6 +21,7 @@ from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
+from dynamic.nn.padding import *
 from dynamic.nn.parameter import Parameter
 from dynamic.nn.recurrent import *
 from dynamic.nn.simple import *
@@ -28,8 +30,8 @@ from dynamic.nn.transformer import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     "Module", "Parameter", "functional", "functional_call", "init", "utils", *attention.__all__, *containers.__all__,
-    *convolution.__all__, *linear.__all__, *normalization.__all__, *recurrent.__all__, *simple.__all__,
-    *transformer.__all__,
+    *convolution.__all__, *linear.__all__, *normalization.__all__, *padding.__all__, *recurrent.__all__,
+    *simple.__all__, *transformer.__all__,
 ]  # fmt: skip
 
 

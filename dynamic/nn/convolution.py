@@ -12,7 +12,7 @@ from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from graphs.errors import GraphError, located
 
-__all__ = ["Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
@@ -125,6 +125,13 @@ class Conv2d(_Forward):
     convolve = staticmethod(F.conv2d)
 
 
+class Conv3d(_Forward):
+    """A convolution of f[N, C, D, H, W]."""
+
+    axes = 3
+    convolve = staticmethod(F.conv3d)
+
+
 class _Transposed(_Convolution):
     modes = ("zeros",)
     transposed = True
@@ -168,3 +175,10 @@ class ConvTranspose2d(_Transposed):
 
     axes = 2
     convolve = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_Transposed):
+    """The adjoint of a convolution, on f[N, C, D, H, W]."""
+
+    axes = 3
+    convolve = staticmethod(F.conv_transpose3d)

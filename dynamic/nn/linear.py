@@ -12,7 +12,7 @@ from dynamic.nn.parameter import Parameter
 from graphs import ops
 from graphs.ops.shapes import shape_of
 
-__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "PixelShuffle", "Unflatten", "Upsample"]
+__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten", "Upsample"]
 
 
 class Identity(Module):
@@ -180,22 +180,6 @@ class Unflatten(Module):
     def extra_repr(self) -> str:
         """The axis and its sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-class PixelShuffle(Module):
-    """f[..., C * r * r, H, W] -> f[..., C, H * r, W * r]."""
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Any) -> Any:
-        """The channels as pixels."""
-        return F.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        """The factor."""
-        return f"upscale_factor={self.upscale_factor}"
 
 
 class Upsample(Module):

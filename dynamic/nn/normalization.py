@@ -11,11 +11,12 @@ from dynamic.nn import init
 from dynamic.nn.making import full
 from dynamic.nn.module import Module
 from dynamic.tensor import Tensor
-from graphs.errors import GraphError, ShapeError, located
+from graphs.errors import ShapeError, located
 from graphs.ops.shapes import shape_of
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "PReLU", "RMSNorm",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LayerNorm", "PReLU", "RMSNorm",
 ]  # fmt: skip
 
 
@@ -34,7 +35,36 @@ class _Affine(Module):
             init.zeros_(self.bias)
 
 
-class _BatchNorm(_Affine):
+class _Tracking(_Affine):
+    """A norm of each channel that may keep running statistics."""
+
+    def _track(
+        self, sizes: tuple[int, float, float | None], affine: bool, track: bool, bias: bool, made: tuple[Any, Any]
+    ) -> None:
+        """Keep the options and make what they ask for; `sizes` are features, eps and momentum, `made` device, dtype."""
+        self.num_features, self.eps, self.momentum = sizes
+        self.affine, self.track_running_stats = affine, track
+        self._scaled((self.num_features,), affine, bias, *made)
+        kind = np.float32 if made[1] is None else made[1]
+        for name, value in (("running_mean", 0), ("running_var", 1)):
+            self.register_buffer(name, Tensor(np.full(self.num_features, value, kind)) if track else None)
+        self.register_buffer("num_batches_tracked", Tensor(np.zeros((), np.int64)) if track else None)
+
+    def reset_running_stats(self) -> None:
+        """Mean 0 and variance 1 again."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def extra_repr(self) -> str:
+        """The options."""
+        sizes = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        shift = self.bias is not None
+        return f"{sizes}, affine={self.affine}, bias={shift}, track_running_stats={self.track_running_stats}"
+
+
+class _BatchNorm(_Tracking):
     axes: tuple[int, ...] = ()
 
     def __init__(
@@ -46,23 +76,11 @@ class _BatchNorm(_Affine):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        self._scaled((num_features,), affine, True, device, dtype)
-        kind = np.float32 if dtype is None else dtype
-        for name, value in (("running_mean", 0), ("running_var", 1)):
-            tensor = Tensor(np.full(num_features, value, kind)) if track_running_stats else None
-            self.register_buffer(name, tensor)
-        self.register_buffer("num_batches_tracked", Tensor(np.zeros((), np.int64)) if track_running_stats else None)
-
-    def reset_running_stats(self) -> None:
-        """Mean 0 and variance 1 again."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+        self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """By the statistics of the batch in training, by the running ones else, where there are any."""
@@ -80,11 +98,6 @@ class _BatchNorm(_Affine):
             input, self.running_mean, self.running_var, self.weight, self.bias, by_batch, share, self.eps
         )
 
-    def extra_repr(self) -> str:
-        """The options."""
-        sizes = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
-        return f"{sizes}, affine={self.affine}, track_running_stats={self.track_running_stats}"
-
 
 class BatchNorm1d(_BatchNorm):
     """Batch norm of f[N, C] or f[N, C, L]."""
@@ -96,6 +109,12 @@ class BatchNorm2d(_BatchNorm):
     """Batch norm of f[N, C, H, W]."""
 
     axes = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch norm of f[N, C, D, H, W]."""
+
+    axes = (5,)
 
 
 class _OfLastAxes(_Affine):
@@ -130,6 +149,10 @@ class LayerNorm(_OfLastAxes):
         """f[..., *normalized_shape], of the same shape."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
+
 
 class RMSNorm(_OfLastAxes):
     """The last axes divided by their root mean square, then scaled."""
@@ -161,12 +184,14 @@ class GroupNorm(_Affine):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"{num_channels} channels do not divide into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self._scaled((num_channels,), affine, True, device, dtype)
+        self._scaled((num_channels,), affine, bias, device, dtype)
 
     def forward(self, input: Any) -> Any:
         """f[N, C, ...], of the same shape."""
@@ -174,38 +199,47 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """The options."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        sizes = f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+        return f"{sizes}, affine={self.affine}, bias={self.bias is not None}"
 
 
-class _InstanceNorm(_Affine):
+class _InstanceNorm(_Tracking):
     axes = 1
 
     def __init__(
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
+        momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        if track_running_stats:
-            raise GraphError(located("InstanceNorm: track_running_stats=True is not supported; leave it out"))
-        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
-        self._scaled((num_features,), affine, True, device, dtype)
+        self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
-        """f[N, C, ...], of the same shape."""
+        """f[N, C, ...], of the same shape; N may be missing."""
+        if len(shape_of(input)) not in (self.axes + 1, self.axes + 2):
+            raise ShapeError(
+                located(
+                    f"{type(self).__name__}: an input of {self.axes + 2} axes, or {self.axes + 1} without the batch, "
+                    f"not of shape {shape_of(input)}"
+                )
+            )
         if len(shape_of(input)) == self.axes + 1:
-            found = F.instance_norm(input[None], None, None, self.weight, self.bias, eps=self.eps)
-            return found[0]
-        return F.instance_norm(input, None, None, self.weight, self.bias, eps=self.eps)
+            return self._normed(input[None])[0]
+        return self._normed(input)
 
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+    def _normed(self, input: Any) -> Any:
+        by_instance = self.training or self.running_mean is None
+        return F.instance_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, by_instance, self.momentum or 0.0,
+            self.eps,
+        )  # fmt: skip
 
 
 class InstanceNorm1d(_InstanceNorm):
@@ -216,6 +250,12 @@ class InstanceNorm2d(_InstanceNorm):
     """Instance norm of f[N, C, H, W] or f[C, H, W]."""
 
     axes = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance norm of f[N, C, D, H, W] or f[C, D, H, W]."""
+
+    axes = 3
 
 
 class PReLU(Module):

@@ -11,62 +11,15 @@ from dynamic.nn.module import Module
 from graphs.ops.shapes import shape_of
 
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "GaussianNLLLoss",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "KLDivLoss",
-    "L1Loss",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "Mish",
-    "NLLLoss",
-    "PairwiseDistance",
-    "PoissonNLLLoss",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-    "TripletMarginLoss",
-    "ZeroPad2d",
+    "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
+    "BCEWithLogitsLoss", "ChannelShuffle", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout",
+    "Dropout1d", "Dropout2d", "Dropout3d", "Fold", "GaussianNLLLoss", "Hardshrink", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d",
+    "LeakyReLU", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "Mish", "NLLLoss", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "ReLU", "ReLU6", "SiLU",
+    "Sigmoid", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
+    "Softsign", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "Unfold",
 ]  # fmt: skip
 
 _TENSORS = ("weight", "pos_weight")  # options that are buffers
@@ -159,18 +112,32 @@ PairwiseDistance = _module("PairwiseDistance", F.pairwise_distance, "p eps keepd
 Dropout = _module("Dropout", F.dropout, "p inplace", _Random)
 Dropout1d = _module("Dropout1d", F.dropout1d, "p inplace", _Random)
 Dropout2d = _module("Dropout2d", F.dropout2d, "p inplace", _Random)
+Dropout3d = _module("Dropout3d", F.dropout3d, "p inplace", _Random)
 
 _LARGEST = "kernel_size stride padding dilation return_indices ceil_mode"
+_MEAN = "kernel_size stride padding ceil_mode count_include_pad divisor_override"
+_POWER = "norm_type kernel_size stride ceil_mode"
+_PATCHES = "kernel_size dilation padding stride"
 MaxPool1d = _module("MaxPool1d", F.max_pool1d, _LARGEST)
 MaxPool2d = _module("MaxPool2d", F.max_pool2d, _LARGEST)
+MaxPool3d = _module("MaxPool3d", F.max_pool3d, _LARGEST)
 AvgPool1d = _module("AvgPool1d", F.avg_pool1d, "kernel_size stride padding ceil_mode count_include_pad")
-AvgPool2d = _module(
-    "AvgPool2d", F.avg_pool2d, "kernel_size stride padding ceil_mode count_include_pad divisor_override"
-)
+AvgPool2d = _module("AvgPool2d", F.avg_pool2d, _MEAN)
+AvgPool3d = _module("AvgPool3d", F.avg_pool3d, _MEAN)
+LPPool1d = _module("LPPool1d", F.lp_pool1d, _POWER)
+LPPool2d = _module("LPPool2d", F.lp_pool2d, _POWER)
+LPPool3d = _module("LPPool3d", F.lp_pool3d, _POWER)
 AdaptiveAvgPool1d = _module("AdaptiveAvgPool1d", F.adaptive_avg_pool1d, "output_size")
 AdaptiveAvgPool2d = _module("AdaptiveAvgPool2d", F.adaptive_avg_pool2d, "output_size")
+AdaptiveAvgPool3d = _module("AdaptiveAvgPool3d", F.adaptive_avg_pool3d, "output_size")
 AdaptiveMaxPool1d = _module("AdaptiveMaxPool1d", F.adaptive_max_pool1d, "output_size return_indices")
 AdaptiveMaxPool2d = _module("AdaptiveMaxPool2d", F.adaptive_max_pool2d, "output_size return_indices")
+AdaptiveMaxPool3d = _module("AdaptiveMaxPool3d", F.adaptive_max_pool3d, "output_size return_indices")
+Unfold = _module("Unfold", F.unfold, _PATCHES)
+Fold = _module("Fold", F.fold, f"output_size {_PATCHES}")
+PixelShuffle = _module("PixelShuffle", F.pixel_shuffle, "upscale_factor")
+PixelUnshuffle = _module("PixelUnshuffle", F.pixel_unshuffle, "downscale_factor")
+ChannelShuffle = _module("ChannelShuffle", F.channel_shuffle, "groups")
 
 MSELoss = _module("MSELoss", F.mse_loss, "size_average reduce reduction")
 L1Loss = _module("L1Loss", F.l1_loss, "size_average reduce reduction")
@@ -202,15 +169,3 @@ class Softmax2d(Module):
     def forward(self, input: Any) -> Any:
         """What each pixel is most like."""
         return F.softmax(input, len(shape_of(input)) - 3)
-
-
-class ZeroPad2d(Module):
-    """A border of zeros around the last two axes."""
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__()
-        self.padding = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
-
-    def forward(self, input: Any) -> Any:
-        """The input with its border."""
-        return F.pad(input, self.padding)

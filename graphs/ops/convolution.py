@@ -29,8 +29,8 @@ from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps,
 from graphs.spec import TensorSpec
 
 __all__ = [
-    "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "convolution", "convolution_input",
-    "convolution_weight",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "convolution_input", "convolution_weight",
 ]  # fmt: skip
 
 
@@ -247,6 +247,15 @@ def conv2d(
     return _conv(2, x, weight, bias, window_of(_window_sizes(2, weight), stride, padding, dilation), groups)
 
 
+@composite
+def conv3d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1,
+    groups: int = 1,
+) -> Array:  # fmt: skip
+    """The same over three axes: x f[N, C, D, H, W] with weight f[F, C / groups, J, K, L]. Raises ShapeError."""
+    return _conv(3, x, weight, bias, window_of(_window_sizes(3, weight), stride, padding, dilation), groups)
+
+
 def _window_sizes(rank: int, weight: Array) -> list[int]:
     shape = shape_of(weight)
     if len(shape) != rank + 2:
@@ -295,6 +304,15 @@ def conv_transpose2d(
     Sizes as in `conv_transpose1d`. Each option is a number or one per axis. Raises ShapeError.
     """
     return _transposed(2, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+
+
+@composite
+def conv_transpose3d(
+    x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: PerAxis = 0,
+    output_padding: PerAxis = 0, groups: int = 1, dilation: PerAxis = 1,
+) -> Array:  # fmt: skip
+    """The adjoint of `conv3d`: x f[N, C, D, H, W] with weight f[C, F / groups, J, K, L]. Raises ShapeError."""
+    return _transposed(3, x, weight, bias, (stride, padding, dilation), output_padding, groups)
 
 
 def _transposed(

@@ -24,8 +24,8 @@ from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
 from graphs.spec import TensorSpec
 
 __all__ = [
-    "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d", "window_argmax", "window_max", "window_pick",
-    "window_place", "window_spread", "window_sum",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "window_argmax",
+    "window_max", "window_pick", "window_place", "window_spread", "window_sum",
 ]  # fmt: skip
 
 
@@ -239,6 +239,15 @@ def max_pool2d(
 
 
 @composite
+def max_pool3d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> Array:  # fmt: skip
+    """The largest of each window, as `max_pool1d` over three axes: f[N, C, D, H, W] -> f[N, C, O, P, Q]."""
+    return _maximum(x, _pooling(x, 3, size, stride, padding, dilation), ceil_mode)
+
+
+@composite
 def avg_pool1d(
     x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -254,20 +263,36 @@ def avg_pool1d(
 @composite
 def avg_pool2d(
     x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    count_include_pad: bool = True, divisor: int | None = None,
 ) -> Array:  # fmt: skip
-    """The mean of each window, as `avg_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q]."""
-    return _average(x, _pooling(x, 2, size, stride, padding, 1), ceil_mode, count_include_pad)
+    """The mean of each window, as `avg_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q].
+
+    With a `divisor` it is the sum divided by that. Raises ShapeError.
+    """
+    return _average(x, _pooling(x, 2, size, stride, padding, 1), ceil_mode, count_include_pad, divisor)
+
+
+@composite
+def avg_pool3d(
+    x: Array, size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor: int | None = None,
+) -> Array:  # fmt: skip
+    """The mean of each window, as `avg_pool2d` over three axes: f[N, C, D, H, W] -> f[N, C, O, P, Q]."""
+    return _average(x, _pooling(x, 3, size, stride, padding, 1), ceil_mode, count_include_pad, divisor)
 
 
 def _maximum(x: Array, window: Window, ceil_mode: bool) -> Array:
     return window_max(x, window=_longer(window, _beyond(shape_of(x), window, ceil_mode)))
 
 
-def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool) -> Array:
+def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool, divisor: int | None = None) -> Array:
+    if divisor == 0:
+        raise ShapeError("the divisor of a mean is not 0; leave it out to divide by the size of the window")
     beyond = _beyond(shape_of(x), window, ceil_mode)
     whole = _longer(window, beyond)
     total = window_sum(x, window=whole)
+    if divisor is not None:
+        return divide(total, divisor)
     if not any(beyond) and (count_include_pad or not any(before or after for _, _, before, after, _ in window)):
         return divide(total, math.prod(part[0] for part in window))
     sizes = _sizes_of(shape_of(x), window)

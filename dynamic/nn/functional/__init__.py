@@ -1,24 +1,25 @@
 """Functions that layers are made of, with PyTorch's names and meanings: `import dynamic.nn.functional as F`."""
 
 # ruff: noqa: F403
-from dynamic.nn.functional import activations, layers, losses, normalization, windows
+from dynamic.nn.functional import activations, layers, losses, moving, normalization, windows
 from dynamic.nn.functional.activations import *
 from dynamic.nn.functional.layers import *
 from dynamic.nn.functional.losses import *
+from dynamic.nn.functional.moving import *
 from dynamic.nn.functional.normalization import *
 from dynamic.nn.functional.windows import *
 from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
 from graphs.torch.promotion import of_floats
 
 for _name in (
-    "avg_pool1d", "cosine_similarity", "dropout", "dropout1d", "dropout2d", "gaussian_nll_loss", "gumbel_softmax",
-    "hardtanh", "kl_div", "l1_loss", "mse_loss", "pairwise_distance", "poisson_nll_loss", "relu6", "smooth_l1_loss",
-    "soft_margin_loss", "softsign", "tanhshrink", "threshold",
+    "avg_pool1d", "cosine_similarity", "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
+    "gumbel_softmax", "hardtanh", "kl_div", "l1_loss", "mse_loss", "pairwise_distance", "poisson_nll_loss", "relu6",
+    "smooth_l1_loss", "soft_margin_loss", "softsign", "tanhshrink", "threshold",
 ):  # fmt: skip
     globals()[_name] = of_floats(globals()[_name])  # PyTorch's dtypes where ints or other floats come in
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    *activations.__all__, *layers.__all__, *losses.__all__, *normalization.__all__, *windows.__all__,
+    *activations.__all__, *layers.__all__, *losses.__all__, *moving.__all__, *normalization.__all__, *windows.__all__,
 ]  # fmt: skip
 
 

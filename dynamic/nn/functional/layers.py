@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from graphs.ops.affine import by_rows
 from graphs.ops.shapes import shape_of
 
 __all__ = [
-    "bilinear", "dropout", "dropout1d", "dropout2d", "embedding", "linear", "one_hot", "pad", "pixel_shuffle",
+    "bilinear", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "linear", "one_hot",
     "scaled_dot_product_attention",
 ]  # fmt: skip
 
@@ -79,6 +78,11 @@ def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool
     return _dropped("dropout2d", input, p, training, inplace, tuple(range(2 - len(shape_of(input)), 0)))
 
 
+def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
+    """dropout of whole channels of f[N, C, D, H, W] or f[C, D, H, W]."""
+    return _dropped("dropout3d", input, p, training, inplace, (-3, -2, -1))
+
+
 def _dropped(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p is a probability, not {p}")
@@ -119,21 +123,3 @@ def scaled_dot_product_attention(
 def attention_weights(query: Array, key: Array, mask: Array | None) -> Array:
     """softmax(query @ key.T / sqrt(D)), masked: f[..., T, D], f[..., S, D] -> f[..., T, S]."""
     return neural.attention_weights(query, key, mask)
-
-
-def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = None) -> Array:
-    """x with a border: (before, after) of the last axis, then of the one before it, and so on."""
-    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
-    if any(size < 0 for pair in pairs for size in pair):
-        raise GraphError(located("pad: a negative size is not supported; slice the tensor"))
-    widths = [(0, 0)] * (len(shape_of(input)) - len(pairs)) + pairs[::-1]
-    return ops.pad(input, widths, 0 if value is None else value, mode=mode)
-
-
-def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
-    """f[..., C * r * r, H, W] -> f[..., C, H * r, W * r] (Shi et al., 2016)."""
-    *batch, channels, height, width = shape_of(input)
-    r, count = upscale_factor, len(shape_of(input)) - 3
-    parts = ops.reshape(input, (*batch, channels // (r * r), r, r, height, width))
-    order = (*range(count), count, count + 3, count + 1, count + 4, count + 2)
-    return ops.reshape(ops.permute_dims(parts, order), (*batch, channels // (r * r), height * r, width * r))

@@ -42,16 +42,16 @@ def batch_norm(
         )
     mean, variance = ops.batch_statistics(input)
     if running_mean is not None and running_var is not None:
-        _move(running_mean, mean, momentum, lambda: 1.0)
-        _move(running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
+        _move("batch_norm", running_mean, mean, momentum, lambda: 1.0)
+        _move("batch_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
     return ops.batch_norm(input, weight, bias, mean=mean, variance=variance, eps=eps)
 
 
-def _move(running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
+def _move(name: str, running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
     if not (isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray)):
         raise GraphError(
             located(
-                "batch_norm: in a trace running statistics cannot change, since a graph changes no tensor; call eval() "
+                f"{name}: in a trace running statistics cannot change, since a graph changes no tensor; call eval() "
                 "on the module, or make it with track_running_stats=False"
             )
         )
@@ -113,9 +113,23 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Array:
-    """Each channel of each example brought to mean 0 and variance 1. Raises GraphError for running statistics."""
-    if running_mean is not None or running_var is not None or not use_input_stats:
-        raise GraphError(located("instance_norm: running statistics are not supported; leave them out"))
+    """Each channel of each example of f[N, C, ...] brought to mean 0 and variance 1, then scaled and shifted.
+
+    With `use_input_stats=False` by running statistics; else these, if given, take a share, in place, of the means of
+    the examples' statistics. Raises ValueError for a single value per channel, GraphError for running ones in a trace.
+    """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    axes = tuple(range(2, len(shape_of(input))))
+    count = dims.product(shape_of(input)[2:])
+    if dims.same(count, 1):
+        raise ValueError(
+            f"instance_norm: one value per channel of an example, of shape {shape_of(input)}; use a larger input"
+        )
+    if running_mean is not None and running_var is not None:
+        mean, variance = (ops.mean(f(input, axis=axes), axis=0) for f in (ops.mean, ops.var))
+        _move("instance_norm", running_mean, mean, momentum, lambda: 1.0)
+        _move("instance_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
     return ops.instance_norm(input, weight, bias, eps=eps)
 
 

@@ -1,18 +1,21 @@
-"""Convolution, pooling and resizing with PyTorch's names and options."""
+"""Convolution, pooling and resizing with PyTorch's names and options, over one, two or three axes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from dynamic.nn.functional.common import Array, refuse
 from graphs import ops
 from graphs.ops.shapes import shape_of
+from graphs.ops.windows import per_axis
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d",
-    "avg_pool2d", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "interpolate", "max_pool1d", "max_pool2d",
-    "upsample",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "interpolate", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d", "upsample",
 ]  # fmt: skip
 
 
@@ -21,6 +24,11 @@ def _named(op: Callable[..., Array], function: Callable[..., Array]) -> Callable
     function.__name__ = op.__name__
     function.__doc__ = op.__doc__
     return function
+
+
+def _plain(value: Any) -> Any:
+    """One number where a tuple has one alone."""
+    return value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
 
 
 def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
@@ -36,15 +44,6 @@ def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
         return op(input, weight, bias, _plain(stride), _plain(padding), _plain(dilation), groups)
 
     return _named(op, convolution)
-
-
-def _plain(value: Any) -> Any:
-    """One number where a tuple has one alone."""
-    return value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
-
-
-conv1d = _convolution(ops.conv1d)
-conv2d = _convolution(ops.conv2d)
 
 
 def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
@@ -64,8 +63,10 @@ def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
     return _named(op, convolution)
 
 
-conv_transpose1d = _transposed(ops.conv_transpose1d)
-conv_transpose2d = _transposed(ops.conv_transpose2d)
+conv1d, conv2d, conv3d = map(_convolution, (ops.conv1d, ops.conv2d, ops.conv3d))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
+    _transposed, (ops.conv_transpose1d, ops.conv_transpose2d, ops.conv_transpose3d)
+)
 
 
 # Pooling ----------------------------------------------------------------------------------------------------------
@@ -82,21 +83,12 @@ def _largest(op: Callable[..., Array]) -> Callable[..., Array]:
         return_indices: bool = False,
     ) -> Array:
         refuse(op.__name__, "find them by argmax", return_indices=(return_indices, False))
-        sizes = [_plain(value) for value in (kernel_size, stride, padding, dilation)]
-        return _batched(op, input, *sizes, ceil_mode)
+        return op(input, *[_plain(value) for value in (kernel_size, stride, padding, dilation)], ceil_mode)
 
     return _named(op, pool)
 
 
-def _batched(op: Callable[..., Array], x: Array, *args: Any) -> Array:
-    """The op of f[N, C, ...], where the batch axis may be missing."""
-    if len(shape_of(x)) > (2 if op in (ops.max_pool1d, ops.avg_pool1d) else 3):
-        return op(x, *args)
-    return ops.squeeze(op(ops.expand_dims(x, 0), *args), 0)
-
-
-max_pool1d = _largest(ops.max_pool1d)
-max_pool2d = _largest(ops.max_pool2d)
+max_pool1d, max_pool2d, max_pool3d = map(_largest, (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d))
 
 
 def avg_pool1d(
@@ -108,29 +100,50 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:
     """The mean of each window of f[N, C, L], or f[C, L]."""
-    sizes = [_plain(value) for value in (kernel_size, stride, padding)]
-    return _batched(ops.avg_pool1d, input, *sizes, ceil_mode, count_include_pad)
+    size, step, border = _plain(kernel_size), _plain(stride), _plain(padding)
+    return ops.avg_pool1d(input, size, step, border, ceil_mode, count_include_pad)
 
 
-def avg_pool2d(
-    input: Array,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Array:
-    """The mean of each window of f[N, C, H, W], or f[C, H, W]."""
-    refuse("avg_pool2d", "multiply the result", divisor_override=(divisor_override, None))
-    sizes = [_plain(value) for value in (kernel_size, stride, padding)]
-    return _batched(ops.avg_pool2d, input, *sizes, ceil_mode, count_include_pad)
+def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
+    def pool(
+        input: Array,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Array:
+        sizes = [_plain(value) for value in (kernel_size, stride, padding)]
+        return op(input, *sizes, ceil_mode, count_include_pad, divisor_override)
+
+    return _named(op, pool)
 
 
-def _adaptive(x: Array, output_size: Any, axes: tuple[int, ...], reduce: Callable[..., Array]) -> Array:
-    """Each axis in as many windows as asked for, which overlap where the size is no multiple."""
-    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * len(axes)
-    for axis, count in reversed(list(zip(axes, wanted, strict=True))):  # so that the first of equals is PyTorch's
+avg_pool2d, avg_pool3d = map(_mean, (ops.avg_pool2d, ops.avg_pool3d))
+
+
+def _power_mean(name: str, rank: int, mean: Callable[..., Array]) -> Callable[..., Array]:
+    def pool(input: Array, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Array:
+        means = mean(ops.pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+        positive = ops.multiply(ops.sign(means), ops.relu(ops.abs(means)))
+        count = math.prod(per_axis(_plain(kernel_size), rank, "kernel_size", 1))
+        return ops.pow(ops.multiply(positive, count), 1 / norm_type)
+
+    pool.__name__ = name
+    pool.__doc__ = "The root of the sum of powers in each window: the p-norm of what is positive."
+    return pool
+
+
+lp_pool1d = _power_mean("lp_pool1d", 1, avg_pool1d)
+lp_pool2d = _power_mean("lp_pool2d", 2, avg_pool2d)
+lp_pool3d = _power_mean("lp_pool3d", 3, avg_pool3d)
+
+
+def _adaptive(x: Array, output_size: Any, rank: int, reduce: Callable[..., Array]) -> Array:
+    """Each of the last axes in as many windows as asked for, which overlap where the size is no multiple."""
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+    for axis, count in reversed(list(zip(range(-rank, 0), wanted, strict=True))):  # the first of equals is PyTorch's
         size = shape_of(x)[axis]
         if count is None or count == size:
             continue
@@ -143,14 +156,13 @@ def _adaptive(x: Array, output_size: Any, axes: tuple[int, ...], reduce: Callabl
     return x
 
 
-def adaptive_avg_pool1d(input: Array, output_size: Any) -> Array:
-    """The means of `output_size` windows along the last axis."""
-    return _adaptive(input, output_size, (-1,), ops.mean)
+def _adaptive_mean(rank: int) -> Callable[..., Array]:
+    def pool(input: Array, output_size: Any) -> Array:
+        return _adaptive(input, output_size, rank, ops.mean)
 
-
-def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
-    """The means of `output_size` windows along the last two axes."""
-    return _adaptive(input, output_size, (-2, -1), ops.mean)
+    pool.__name__ = f"adaptive_avg_pool{rank}d"
+    pool.__doc__ = f"The means of `output_size` windows along each of the last axes, {rank} of them."
+    return pool
 
 
 def _first_max(x: Array, axis: int, keepdims: bool) -> Array:
@@ -159,16 +171,23 @@ def _first_max(x: Array, axis: int, keepdims: bool) -> Array:
     return ops.take_along_axis(x, place, axis=axis)
 
 
-def adaptive_max_pool1d(input: Array, output_size: Any, return_indices: bool = False) -> Array:
-    """The largest of `output_size` windows along the last axis."""
-    refuse("adaptive_max_pool1d", "find them by argmax", return_indices=(return_indices, False))
-    return _adaptive(input, output_size, (-1,), _first_max)
+def _adaptive_max(rank: int) -> Callable[..., Array]:
+    name = f"adaptive_max_pool{rank}d"
+
+    def pool(input: Array, output_size: Any, return_indices: bool = False) -> Array:
+        refuse(name, "find them by argmax", return_indices=(return_indices, False))
+        return _adaptive(input, output_size, rank, _first_max)
+
+    pool.__name__ = name
+    pool.__doc__ = f"The largest of `output_size` windows along each of the last axes, {rank} of them."
+    return pool
 
 
-def adaptive_max_pool2d(input: Array, output_size: Any, return_indices: bool = False) -> Array:
-    """The largest of `output_size` windows along the last two axes."""
-    refuse("adaptive_max_pool2d", "find them by argmax", return_indices=(return_indices, False))
-    return _adaptive(input, output_size, (-2, -1), _first_max)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_mean, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max, (1, 2, 3))
+
+
+# Resizing ---------------------------------------------------------------------------------------------------------
 
 
 def interpolate(
