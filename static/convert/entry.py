@@ -13,7 +13,7 @@ from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
 from static.convert.stage.overwriting import Overwriting, forget_shared
 from static.convert.stage.places import Region, forget_frozen
-from static.trace.tracing import converts
+from static.trace.converting import converts
 
 
 class ConversionReport(NamedTuple):
@@ -46,7 +46,7 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
     def traced(*args: Any) -> Any:
         one = Conversion(conversion.package(f), max_rounds)
         try:
-            with one, converts(call), Region(conditional=False) as region:
+            with one, converts(call, conversion.unconverted), Region(conditional=False) as region:
                 return _ended(region, lambda: call(f)(*args))
         finally:
             forget_frozen()

@@ -21,8 +21,9 @@ from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
 from graphs.spec import TensorSpec
 from static.trace import weak
+from static.trace.converting import callee
 from static.trace.symbol import Symbol
-from static.trace.tracing import callee, current, is_traced, node_of, tracing
+from static.trace.tracing import current, is_traced, node_of, tracing
 
 Body = Callable[..., Any]
 

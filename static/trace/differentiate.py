@@ -20,8 +20,9 @@ from graphs.ops.shapes import dtype_of
 from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
+from static.trace.converting import callee
 from static.trace.symbol import Symbol
-from static.trace.tracing import callee, current, node_of, reading_all
+from static.trace.tracing import current, node_of, reading_all
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:

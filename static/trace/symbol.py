@@ -13,6 +13,7 @@ from graphs.errors import ControlFlowError, located
 from graphs.ir import Node
 from graphs.surface import Surface
 from graphs.torch.methods import TorchNames
+from static.trace.converting import unconverted
 
 
 @final
@@ -52,9 +53,9 @@ class Symbol(Surface, TorchNames):
     def __bool__(self) -> NoReturn:
         raise self._unknown(
             "a Python `if` or `while`, `and` or `or`",
-            "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it (static.why tells what "
-            "that leaves), choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
+            "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
+            "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it",
         )
 
     def __float__(self) -> NoReturn:
@@ -90,11 +91,13 @@ class Symbol(Surface, TorchNames):
 
     tolist = numpy = item
 
-    def _unknown(self, use: str, instead: str) -> ControlFlowError:
+    def _unknown(self, use: str, instead: str, first: str = "") -> ControlFlowError:
+        """The error for a use that needs the value. `first` is what to try before, unless a conversion has failed."""
+        remedies = ", ".join(remedy for remedy in (unconverted() or first, instead) if remedy)
         error = ControlFlowError(
             located(
                 f"{self.node.op.name}: {use} needs the value of {self.node.spec}, which is unknown while the graph is "
-                f"traced; {instead}, or run this function in the dynamic engine"
+                f"traced; {remedies}, or run this function in the dynamic engine"
             )
         )
         self.builder.refuse(error)

@@ -39,15 +39,11 @@ class Traced(NamedTuple):
     guards: tuple[Guard, ...] = ()
 
 
-Callee = Callable[[Any], Any]
-
-
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.builders: Table[Builder | None] = {}  # of the graphs that are being traced, the innermost last
         self.forbidden: dict[Node, GraphError] = {}  # memory that was changed in place under another name
         self.is_free: Table[bool] = {}  # to read it all the same
-        self.callees: Table[Callee | None] = {}  # what a function of the user's becomes before it is called
 
 
 _thread = _Thread()
@@ -120,22 +116,6 @@ class tracing(Block):  # noqa: N801
 def append_to(builder: Builder, hold: Hold) -> None:
     """The same until the block of a hold has ended."""
     enter(_thread.builders, hold, builder)
-
-
-class converts(Block):  # noqa: N801
-    """Inside, the engine calls what `callee` makes of a function that it was given, in place of the function."""
-
-    def __init__(self, callee: Callee) -> None:
-        self._callee = callee
-
-    def __enter__(self) -> None:
-        enter(_thread.callees, self.hold(), self._callee)
-
-
-def callee(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call for a function that the engine was given."""
-    convert = innermost(_thread.callees, None)
-    return f if convert is None else convert(f)
 
 
 def forbidden() -> dict[Node, GraphError]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import traceback
 from typing import Any
 
@@ -168,23 +167,6 @@ def test_state_that_outlives_the_call_is_refused_and_put_back() -> None:
     with pytest.raises(ControlFlowError, match="lasts beyond the call"):
         static.jit(f, convert=True)(INPUTS[0])
     assert _calls == {"count": 0}
-
-
-def test_a_cell_of_a_notebook_converts() -> None:
-    source = "def f(x):\n    if x[0] > 0:\n        return x[0]\n    return x[1] * 2\n"
-    linecache.cache["<cell 1>"] = len(source), None, source.splitlines(keepends=True), "<cell 1>"
-    names: dict[str, Any] = {}
-    exec(compile(source, "<cell 1>", "exec"), names)
-    check(names["f"])
-
-
-def test_without_its_source_a_function_is_traced_as_it_is() -> None:
-    names: dict[str, Any] = {}
-    exec("def f(x):\n    return x[0] if x[0] > 0 else x[1]\n", names)
-    step = static.jit(names["f"], convert=True)
-    with pytest.raises(ControlFlowError, match="convert=True"):
-        step(INPUTS[0])
-    assert [one.reason for one in static.why(step).functions] == ["its source cannot be read"]
 
 
 def test_an_error_shows_the_line_of_the_user() -> None:

@@ -23,7 +23,7 @@ _COMPARED: dict[type[ast.cmpop], str] = {
     ast.GtE: "greater_equal",
 }
 # They look at the frame that calls them.
-_OF_FRAMES = frozenset(["super", "locals", "globals", "vars", "eval", "exec", "dir", "__import__", "breakpoint"])
+_OF_FRAMES = frozenset(["super", "globals", "__import__", "breakpoint"])
 
 
 class Expressions(ast.NodeTransformer):
@@ -114,7 +114,7 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node, (ast.List, ast.Set, ast.Dict)):
             return self._display(node)
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-            raise NotConvertedError("it is a generator or a coroutine")
+            raise NotConvertedError("it has a yield or an await in an expression; make it a statement")
         return super().visit(node)
 
     def _display(self, node: ast.List | ast.Set | ast.Dict) -> ast.expr:

@@ -12,7 +12,7 @@ from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
 from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, thunk
 from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, stored
-from static.convert.rewrite.source import NotConvertedError, definition
+from static.convert.rewrite.source import FUTURE, NotConvertedError, definition
 from static.convert.rewrite.statements import Around, Statements
 
 KEPT = 4096  # functions whose rewritten code is kept
@@ -102,9 +102,9 @@ def compiled(code: CodeType) -> CodeType:
     factory = at(function(_FACTORY, nodes.parameters(), [*outer, new]), node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     try:
-        top = compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future(code))
+        top = compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & FUTURE)
     except SyntaxError as error:
-        raise NotConvertedError(f"its rewritten form does not compile: {error}") from None
+        raise NotConvertedError(f"its rewritten form does not compile: {error}; write it in simpler parts") from None
     inner = _inside(_inside(top, _FACTORY), _NAME)
     return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
@@ -143,8 +143,3 @@ def _mangle(node: ast.FunctionDef, owner: str) -> None:
 
 def _inside(code: CodeType, name: str) -> CodeType:
     return next(const for const in code.co_consts if isinstance(const, CodeType) and const.co_name == name)
-
-
-def _future(code: CodeType) -> int:
-    """The compiler flag of `from __future__ import annotations`, where the file has it."""
-    return code.co_flags & 0x1000000

@@ -29,7 +29,9 @@ class _Yields(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """Any node but functions inside, which yield for themselves."""
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-            raise NotConvertedError(f"line {node.lineno} uses what is sent to the generator, or awaits")
+            raise NotConvertedError(
+                f"its line {node.lineno} takes what is sent to a generator, or awaits; write a loop and a function"
+            )
         return node if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else super().visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> Any:

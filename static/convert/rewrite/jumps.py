@@ -203,7 +203,7 @@ class _Lowering:
 
     def _try(self, statement: ast.Try, loop: Flags) -> ast.Try:
         if _leaving(statement.finalbody) or (statement.orelse and _leaving(statement.body)):
-            raise NotConvertedError("it jumps out of a finally, or out of a try that has an else")
+            raise NotConvertedError("it jumps out of a finally, or out of a try that has an else; jump after it")
         handlers = [
             ast.copy_location(ast.ExceptHandler(h.type, h.name, self._filled(h.body, loop)), h)
             for h in statement.handlers
@@ -249,7 +249,7 @@ def _test(pattern: ast.pattern, subject: str) -> ast.expr:
             return either([_test(one, subject) for one in patterns])
         case ast.MatchAs(pattern=None, name=None):
             return ast.Constant(True)
-    raise NotConvertedError("it matches patterns that are no constants")
+    raise NotConvertedError("it matches patterns that are no constants; write ifs")
 
 
 def _is_true(test: ast.expr) -> bool:

@@ -1,93 +1,124 @@
-"""The syntax tree of a function, found in its file by the place of its first line.
+"""The syntax tree of a function, found in its file, or in the cell of its notebook, by the place of its first line.
 
-Raises NotConvertedError where there is none that is certain: no source, two functions at one place, a file that has
-changed since it was imported.
+The text is compiled and compared with the function in memory: a file may have been edited after it was imported, and
+other text may have been run under its name. Raises NotConvertedError where there is no tree that is certain.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
+import warnings
+from collections.abc import Iterator
 from types import CodeType
-from typing import Any
+from typing import NamedTuple
 
 Definition = ast.FunctionDef | ast.Lambda
 
 
 class NotConvertedError(Exception):
-    """Why a function is left as it is."""
+    """Why a function is left as it is, and what to do about it: `reason; remedy`."""
+
+
+class Source(NamedTuple):
+    """The functions of a text by the line at which their code starts: their trees, and what they compile to."""
+
+    trees: dict[int, list[Definition]]
+    codes: dict[int, list[CodeType]]
+
+    def definition(self, code: CodeType) -> Definition | None:
+        """The tree that compiles to this code, if there is one."""
+        line = code.co_firstlineno
+        if not any(_is_same(known, code) for known in self.codes.get(line, [])):
+            return None
+        found = [tree for tree in self.trees.get(line, []) if _name(tree) == code.co_name]
+        if len(found) > 1:
+            found = [tree for tree in found if _holds(tree, code)]
+        return found[0] if len(found) == 1 else None
 
 
 def definition(code: CodeType) -> Definition:
-    """The tree of the function that has this code, its own copy."""
-    lines = linecache.getlines(code.co_filename)
-    if not lines:
-        raise NotConvertedError("its source cannot be read")
-    tree = _tree("".join(lines))
-    found = [node for node in _at_line(tree, code.co_firstlineno) if _is_named(node, code.co_name)]
-    if len(found) > 1:
-        found = [node for node in found if _holds(node, code)]
-    if len(found) != 1:
-        raise NotConvertedError(f"its source is not at line {code.co_firstlineno}, or not alone there")
-    node = found[0]
-    _check_same(node, code)
-    return node
-
-
-@functools.lru_cache(maxsize=64)
-def _tree(text: str) -> dict[int, list[ast.AST]]:
-    """The functions of a file, by the line at which their code starts."""
-    try:
-        module = ast.parse(text)
-    except SyntaxError as error:
-        raise NotConvertedError(f"its file does not parse: {error}") from None
-    found: dict[int, list[ast.AST]] = {}
-    for node in ast.walk(module):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            found.setdefault(first, []).append(node)
+    """The tree of the function that has this code; it is not to be changed."""
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise NotConvertedError("it is a coroutine; write a function")
+    file = code.co_filename
+    found = _read(file, code)
+    if found is None:
+        linecache.checkcache(file)  # what it keeps may be older than the function
+        found = _read(file, code)
+    if found is None:
+        raise NotConvertedError(
+            "it is not what the text of its file compiles to: the file was edited after it was imported, or a tool has "
+            "rewritten the function, as pytest does where there is an assert; import the file again, or move the "
+            "function to a file that no tool rewrites"
+        )
     return found
 
 
-def _at_line(tree: dict[int, list[ast.AST]], line: int) -> list[Definition]:
-    found = tree.get(line, [])
-    if any(isinstance(node, ast.AsyncFunctionDef) for node in found):
-        raise NotConvertedError("it is a coroutine")
-    return [node for node in found if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+def _read(file: str, code: CodeType) -> Definition | None:
+    text = "".join(linecache.getlines(file))
+    if not text:
+        raise NotConvertedError(f"there is no source of it under {file!r}; save it in a file, and import that")
+    return _source(text, code.co_flags & FUTURE).definition(code)
 
 
-def _is_named(node: Definition, name: str) -> bool:
-    return name == ("<lambda>" if isinstance(node, ast.Lambda) else node.name)
+FUTURE = 0x1000000
+"""The flag of `from __future__ import annotations`, which a cell of a notebook has from an earlier one."""
 
 
-def _holds(node: Definition, code: CodeType) -> bool:
+@functools.lru_cache(maxsize=64)
+def _source(text: str, flags: int) -> Source:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python has shown them already
+        try:
+            module = ast.parse(text)
+            top = compile(module, "<compared>", "exec", flags=flags, dont_inherit=True)
+        except (SyntaxError, ValueError):  # a text that was edited since
+            return Source({}, {})
+    source = Source({}, {})
+    for tree in ast.walk(module):
+        if isinstance(tree, (ast.FunctionDef, ast.Lambda)):
+            lines = [tree.lineno, *(decorator.lineno for decorator in getattr(tree, "decorator_list", []))]
+            source.trees.setdefault(min(lines), []).append(tree)
+    for code in _inside(top):
+        source.codes.setdefault(code.co_firstlineno, []).append(code)
+    return source
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    """The codes of the functions that a code makes."""
+    return [const for const in code.co_consts if isinstance(const, CodeType)]
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    """Those, and the ones inside them."""
+    for inner in _inner(code):
+        yield inner
+        yield from _inside(inner)
+
+
+def _is_same(code: CodeType, other: CodeType) -> bool:
+    """Whether two codes do the same at the same places, under whatever file name."""
+    return (
+        code == other
+        and code.co_exceptiontable == other.co_exceptiontable
+        and list(code.co_positions()) == list(other.co_positions())
+        and all(map(_is_same, _inner(code), _inner(other)))
+    )
+
+
+def _name(tree: Definition) -> str:
+    return "<lambda>" if isinstance(tree, ast.Lambda) else tree.name
+
+
+def _holds(tree: Definition, code: CodeType) -> bool:
     """Whether the instructions of a function lie inside the body of this one, and in no lambda further in."""
-    body = node.body if isinstance(node.body, ast.expr) else node
+    body = tree.body if isinstance(tree.body, ast.expr) else tree
     places = [p for p in code.co_positions() if p[0] and p[2] is not None and (p[1], p[3]) != (p[0], p[2])]
+    if not places:  # Python was told to keep no columns
+        return False
     first, last = min(p[0::2] for p in places), max(p[1::2] for p in places)
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     return (start, end) == (first, last)
-
-
-def _check_same(node: Definition, code: CodeType) -> None:
-    """Raise NotConvertedError for the source of another function: a file that was edited after it was imported."""
-    args = node.args
-    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-    names += [arg.arg for arg in (args.vararg, args.kwarg) if arg is not None]
-    if tuple(names) != code.co_varnames[: len(names)] or not _attributes(node) <= _names(code):
-        raise NotConvertedError("its file has changed since it was imported; import it again")
-
-
-def _attributes(node: Definition) -> set[str]:
-    """The attributes that a function reads: its code has them too."""
-    body = node.body if isinstance(node.body, list) else [node.body]
-    nodes = [n for statement in body for n in ast.walk(statement)]
-    return {n.attr for n in nodes if isinstance(n, ast.Attribute) and not n.attr.startswith("__")}
-
-
-def _names(code: CodeType) -> set[str]:
-    """The names in a function and in those inside it."""
-    inner: list[Any] = [const for const in code.co_consts if isinstance(const, CodeType)]
-    return set(code.co_names).union(*map(_names, inner)) if inner else set(code.co_names)

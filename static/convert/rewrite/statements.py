@@ -100,7 +100,7 @@ class Statements:
     def _plain(self, statement: ast.stmt) -> Body:
         """A statement that is left as it is but for its expressions."""
         if isinstance(statement, (ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
-            raise NotConvertedError("it is a coroutine, or holds one")
+            raise NotConvertedError("it is a coroutine, or holds one; write a function")
         for field, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, field, self._expressions(value))

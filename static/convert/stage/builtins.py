@@ -15,6 +15,7 @@ from graphs.ops.effects import print as print_op
 from graphs.ops.elementwise import round as round_op
 from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
+from static.convert.stage import frames
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import is_conditional
@@ -164,5 +165,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     str: _text(str),
     repr: _text(repr),
     format: _text(format),
+    **frames.REPLACED,
 }
 """What is called in place of a function of Python's."""

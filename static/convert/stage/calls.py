@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import random
@@ -9,7 +10,7 @@ import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType, MethodType, SimpleNamespace
+from types import CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,7 @@ def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
     _check_effects(f, args)
+    _check_unconverted(f, args)
     if not _is_of_the_engines(f):
         for value in (getattr(f, "__self__", None), *args, *options.values()):
             check_not_frozen(value)
@@ -199,6 +201,32 @@ def _check_effects(f: Any, args: tuple[Any, ...]) -> None:
     elif f is open or f is input or module in _CLOCKS:
         name = getattr(f, "__name__", f)
         refuse(f"{name}() gives another result in each call, and a graph repeats one for ever; pass it as an argument")
+
+
+def _check_unconverted(f: Any, args: tuple[Any, ...]) -> None:
+    """Raise ControlFlowError for a function of the user's whose writes nobody would undo if it is not reached."""
+    if not isinstance(f, FunctionType) or not is_conditional() or f in _plain or not conversion.is_the_users(f):
+        return
+    reason = conversion.why_not(f)
+    if reason and _may_write(f.__code__) and not (args and _is_init_of_dataclass(f, args[0])):
+        refuse(
+            f"{f.__name__}() is called where only the run knows whether it is reached, and is not converted: {reason}"
+        )
+
+
+def _may_write(code: CodeType) -> bool:
+    """Whether a function writes to anything but its variables, or calls what may."""
+    return any(
+        step.opname.startswith(("STORE_", "DELETE_", "CALL"))
+        for step in dis.get_instructions(code)
+        if not step.opname.endswith("_FAST")
+    )
+
+
+def _is_init_of_dataclass(f: FunctionType, owner: Any) -> bool:
+    """Whether this is what `dataclass` has written, which sets attributes of a new object and no more."""
+    kind = type(owner)
+    return f.__name__ == "__init__" and "__dataclass_fields__" in vars(kind) and not hasattr(kind, "__post_init__")
 
 
 @contextmanager

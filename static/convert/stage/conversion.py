@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from graphs.blocks import Block, Table, enter, innermost
-from graphs.errors import is_internal
+from graphs.errors import is_internal, user_frame
 
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -60,14 +61,48 @@ def is_the_users(f: FunctionType) -> bool:
     one = running()
     if is_internal(file):
         return False
-    library = file.startswith(_PYTHON) or any(name in file for name in _INSTALLED)
-    return not library or (one is not None and bool(one.own) and package(f) == one.own)
+    return not _is_of_a_library(file) or (one is not None and bool(one.own) and package(f) == one.own)
+
+
+def _is_of_a_library(file: str) -> bool:
+    return file.startswith(_PYTHON) or any(name in file for name in _INSTALLED)
 
 
 def note(f: FunctionType, reason: str = "") -> None:
     """Tell that a function is converted, or why not."""
     one = running()
     if one is not None:
-        code = f.__code__
-        found = MetFunction(f.__qualname__, f"{code.co_filename}:{code.co_firstlineno}", reason)
-        one.functions[found[:2]] = found
+        found = MetFunction(f.__qualname__, _place(f.__code__), reason)
+        one.functions[found.name, found.place] = found
+
+
+def _place(code: CodeType) -> str:
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def why_not(f: FunctionType) -> str:
+    """Why a function that was met is not converted, and what to do about it; empty where it is, or was not met."""
+    one = running()
+    known = one and one.functions.get((f.__qualname__, _place(f.__code__)))
+    return known.reason if known else ""
+
+
+def unconverted() -> str:
+    """Why the user's code that runs now is not converted, and what to do about it; empty if nothing is."""
+    one, frame = running(), user_frame()
+    if one is None or frame is None:
+        return ""
+    code = frame.f_code
+    if _is_of_a_library(code.co_filename):
+        return f"{code.co_qualname} is a function of a library, which is not converted; write one of your own"
+    if not code.co_flags & inspect.CO_NEWLOCALS:
+        return "the body of a class is not converted; decide before it"
+    reasons = {known.place: known for known in one.functions.values() if known.reason}
+    if code.co_flags & inspect.CO_GENERATOR and _place(code) not in reasons:
+        return "Python takes the items of this generator one by one; loop over it"
+    while frame is not None:
+        known = reasons.get(_place(frame.f_code))
+        if known is not None:
+            return f"{known.name} is not converted: {known.reason}"
+        frame = frame.f_back
+    return "Python itself asks for it here, and not a statement or an operator that is converted"
