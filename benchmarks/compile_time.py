@@ -19,7 +19,7 @@ import static
 from benchmarks import deep, summary
 from benchmarks.table import chosen
 from compare.instruments.time.rounds import collected
-from compare.report import tables
+from compare.page import tables
 from compare.run.environment import environment, pin
 from static import clock
 

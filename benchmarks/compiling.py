@@ -16,7 +16,7 @@ import click
 import static
 from benchmarks.programs import ROWS, Row
 from compare.instruments.time.rounds import collected
-from compare.report import tables
+from compare.page import tables
 from compare.run.environment import pin
 
 

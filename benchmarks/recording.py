@@ -22,7 +22,7 @@ import numpy as np
 import dynamic
 from benchmarks.workers import CLOCKS
 from compare.instruments.time.rounds import Clock, calibrate, collected, orders, time_block
-from compare.report import tables
+from compare.page import tables
 from compare.run.environment import pin
 
 Call = Callable[[], Any]

@@ -21,7 +21,7 @@ from benchmarks.programs import Array, Params
 from benchmarks.workers import alone
 from compare.errors import WorkerError
 from compare.instruments.parity import measure as parity
-from compare.report import tables
+from compare.page import tables
 
 SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64
 

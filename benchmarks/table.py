@@ -28,7 +28,7 @@ from benchmarks.workers import CLOCKS, Settings, Worker, working
 from compare.errors import WorkerError
 from compare.instruments.parity import measure as parity
 from compare.instruments.time.rounds import orders
-from compare.report import tables
+from compare.page import tables
 from compare.run.environment import environment
 
 Blocks = dict[str, list[float]]

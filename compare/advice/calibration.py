@@ -24,9 +24,9 @@ from compare.advice.structures import Structure, structure
 from compare.engines.arms import transformed
 from compare.instruments.time.rounds import TimedCall, collected, time_block
 from compare.records import machines
+from compare.records.job import Job
 from compare.records.record import Environment
 from compare.records.runs import Calibration
-from compare.run.job import Job
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec

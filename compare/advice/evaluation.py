@@ -23,7 +23,7 @@ from compare.engines import arms
 from compare.errors import described
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import paired_rounds
-from compare.run.job import Budget
+from compare.records.job import Budget
 from compare.run.progress import Reporter
 from compare.stats import proportion_interval
 from compare.workloads.base import Case

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from compare.advice.costs import Costs
 from compare.advice.structures import TURNS, Structure
 from compare.advice.work import StepSeconds
-from compare.report import text
+from compare.words import text
 
 TIE = 1.25
 """Engines whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""

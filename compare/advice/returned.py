@@ -16,8 +16,8 @@ import numpy as np
 from compare.advice.costs import Curve, Returned
 from compare.errors import WorkerError
 from compare.instruments.time.rounds import collected
+from compare.records.job import Job
 from compare.records.runs import ReturnedMemory, error_of
-from compare.run.job import Job
 
 SIZES = (1 << 14, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24)
 """Bytes of the arrays that are held."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from compare.claims.literature import Cited, told
+from compare.records import kinds
 from compare.records.record import Kind, Record, Records
 from compare.stats import LEAST, WIDEST, Interval
 
@@ -111,8 +112,8 @@ class Claim:
     `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
     the kinds in `reads` alone. `check` is the kind that is made for this claim alone, and `outside` the
     `module:function` that makes one of that kind for an arm of a framework. `tape` says whether it rests on seconds
-    and bytes of the dynamic engine alone, or on facts as well. `figures` are the modules that draw what serves this
-    claim alone. Figures in `literature` that come from an abstract say so.
+    and bytes of the dynamic engine alone, or on facts as well. Figures in `literature` that come from an abstract say
+    so.
     """
 
     id: str
@@ -126,9 +127,12 @@ class Claim:
     check: Kind | None = None
     outside: str = ""
     tape: Literal["alone", "partly", "not"] = "not"
-    figures: tuple[str, ...] = ()
     literature: tuple[Cited | str, ...] = ()
     not_tested: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.check is not None:
+            kinds.register(self.check)
 
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.break_even import Course, break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, steady
-from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridPlace
+from compare.records.crossover import Crossover, CrossoverMemory, GridPlace
 from compare.records.record import Records, grouped, of
-from compare.report import text
 from compare.stats import Interval
+from compare.words import text
 
 STATIC = "static-exact"
 G = TypeVar("G", bound=GridPlace)

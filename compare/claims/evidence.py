@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from compare.instruments.memory.schema import Memory
-from compare.instruments.parity.schema import Parity
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import Cell, OfArms, Records, grouped, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 

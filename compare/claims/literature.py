@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from compare.report import text
 from compare.stats import Interval
+from compare.words import text
 
 SMALLEST = 0.05
 """As in `compare.claims.base`, which reads this module: ratios nearer to 1 are a tie."""

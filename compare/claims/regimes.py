@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from compare.claims.base import Label
 from compare.claims.evidence import DYNAMIC, admitted
-from compare.instruments.memory.schema import Memory
+from compare.records.memory import Memory
 from compare.records.record import Cell, Records, of
 
 KIB, MIB = 2**10, 2**20

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import complete, options
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compare.advice import Costs
-    from compare.frameworks.advice.command import Judged
+    from compare.advice.frameworks.command import Judged
 
 
 @click.command()
@@ -92,7 +92,7 @@ def advise(
 def _in_framework(
     framework: str, function: str | None, inputs: str | None, mode: str | None, calibration: Path | None
 ) -> dict[str, Any]:
-    from compare.frameworks.advice import command
+    from compare.advice.frameworks import command
     from compare.run import progress
 
     asked = command.question(framework, function or "", inputs or "", mode)
@@ -106,8 +106,9 @@ def _in_framework(
 
 
 def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
-    from compare.frameworks.advice import command
-    from compare.report import tables, text
+    from compare.advice.frameworks import command
+    from compare.page import tables
+    from compare.words import text
 
     columns = ("row", "said", "predicted", "measured", "right")
     echo("Ratios are compiled ÷ eager.")
@@ -157,9 +158,9 @@ def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool 
 def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, heldout
     from compare.own import origin
-    from compare.report import tables
-    from compare.report.text import counted
+    from compare.page import tables
     from compare.run import environment, progress
+    from compare.words.text import counted
 
     environment.pin()
     more = evaluation.from_rows(origin.named(rows)) if rows else {}
@@ -206,7 +207,7 @@ def _say_rate(when: str, rate: dict[str, Any]) -> None:
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    from compare.report.text import ratio
+    from compare.words.text import ratio
 
     right = {None: "", True: "yes", False: "no"}[row["hit"]]
     return row["name"], row["winner"], ratio(row["predicted_ratio"]), ratio(row["measured_ratio"]), right

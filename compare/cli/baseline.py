@@ -11,7 +11,7 @@ import click
 
 from compare.cli import options
 from compare.errors import CompareError
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.records.record import Records

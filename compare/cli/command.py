@@ -22,13 +22,13 @@ from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.cli.trend import trend
 from compare.errors import CompareError
-from compare.report.terminal import echo
+from compare.records.device import DEVICES
 from compare.run import ending
-from compare.run.device import DEVICES
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
-    from compare.instruments.parity.schema import Parity
+    from compare.records.parity import Parity
     from compare.records.record import Record
 
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape", "frameworks", "device")} | {
@@ -94,8 +94,8 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     """Measure the workloads and write results, verdicts and a report."""
     from compare.claims import tape
     from compare.run import executors, progress
-    from compare.run.settings import PRESETS, Settings
-    from compare.run.stages import run as measure
+    from compare.suite.settings import PRESETS, Settings
+    from compare.suite.stages import run as measure
     from dynamic import tapes
 
     kept = asked.pop("save_baseline"), asked.pop("baseline")
@@ -137,7 +137,7 @@ def _again(settings: Any, directory: Path) -> list[str]:
 @PYTHON_TAPE
 def report(directory: Path, *, python_tape: bool) -> None:
     """Judge the results in DIRECTORY again and write its report again."""
-    from compare.run.stages import finish
+    from compare.suite.stages import finish
 
     records = options.results_in(directory)
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
@@ -149,13 +149,13 @@ def report(directory: Path, *, python_tape: bool) -> None:
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all arms; time nothing."""
-    from compare.instruments.parity.schema import Parity
+    from compare.page import tables
+    from compare.records.parity import Parity
     from compare.records.record import of
     from compare.records.runs import Failure
-    from compare.report import tables
     from compare.run import progress
-    from compare.run.settings import Settings
-    from compare.run.stages import check as gate
+    from compare.suite.settings import Settings
+    from compare.suite.stages import check as gate
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
     parity = of(records, Parity)
@@ -177,7 +177,7 @@ for command in (diff, advise, compare, export, graph, plan, schema, selftest, sh
 def list_() -> None:
     """List the workloads and the claims."""
     from compare import claims, workloads
-    from compare.report import tables
+    from compare.page import tables
 
     found = map(workloads.get, workloads.names())
     rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
@@ -209,7 +209,7 @@ def show(name: str) -> None:
 def doctor(ctx: click.Context) -> None:
     """Show the environment, and check that every part works."""
     from compare.cli import doctor as clinic
-    from compare.report import tables
+    from compare.page import tables
 
     parts, environment = clinic.examine()
     tables.show(("part", "state"), parts)
@@ -222,9 +222,9 @@ def doctor(ctx: click.Context) -> None:
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import conditions
+    from compare.page import tables
     from compare.records.record import of
     from compare.records.runs import Run
-    from compare.report import tables
 
     echo("\n".join(conditions.sentences(records)) + "\n")
     tables.judged(verdicts)

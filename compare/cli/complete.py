@@ -33,9 +33,9 @@ def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
 def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """The arms of the run in DIRECTORY, for `export --arm`; without a run there, those of every workload."""
     from compare import workloads
-    from compare.instruments.time.schema import Time
     from compare.records import results
     from compare.records.record import of
+    from compare.records.time import Time
 
     path = results.found_in(Path(ctx.params.get("directory") or ""))
     if path:
@@ -52,7 +52,7 @@ def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
 
 def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """The frameworks that have an adapter, after the last comma."""
-    from compare import frameworks
+    from compare import engines as frameworks
 
     return _listed(typed, frameworks.names())
 
@@ -64,7 +64,7 @@ def _engine_modes() -> Iterable[str]:
 
 
 def _modes_of(framework: str) -> Iterable[str]:
-    from compare import frameworks
+    from compare import engines as frameworks
 
     with suppress(CompareError):
         return [mode.name for mode in frameworks.named(framework).modes if mode.name]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
+    from compare.page.changes import Compared
     from compare.records.record import Records
-    from compare.report.changes import Compared
 
 
 @click.command()
@@ -29,8 +29,8 @@ def diff(
     All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and
     bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
     """
+    from compare.page import beside, changes, tables
     from compare.records.files import write_atomic
-    from compare.report import beside, changes, tables
 
     if len(directories) < 2:
         raise click.UsageError("give two runs or more")
@@ -54,7 +54,7 @@ def diff(
 
 def show(before: Records, after: Records, *, whole: bool = False, unlike_machines: bool = False) -> Compared:
     """What changed from one run to another: all of it, or what changed by more than 5%."""
-    from compare.report import changes, tables
+    from compare.page import changes, tables
 
     found = changes.compared(before, after, unlike_machines=unlike_machines)
     for sentence in found.sentences:

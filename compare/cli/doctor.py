@@ -10,13 +10,13 @@ from typing import Any
 from msgspec import to_builtins
 
 from compare.errors import WorkerError
+from compare.records.job import Job
 from compare.records.runs import error_of
 from compare.run import product
-from compare.run.job import Job
 from compare.run.processes import ask
 from compare.run.start import PACKAGES
 
-PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.run.stages")
+PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.page", "compare.suite.stages")
 LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "msgspec", "rich", "jinja2", "psutil", "threadpoolctl")
 FINE = "fine"
 START_SECONDS = 60.0

@@ -28,7 +28,8 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     `pyperf` has the steady times, for `python -m pyperf compare_to`. `speedscope` and `perfetto` have the step of a
     function of yours line by line, for https://www.speedscope.app and https://ui.perfetto.dev.
     """
-    from compare.records import formats, profiles
+    from compare.page import formats
+    from compare.records import profiles
 
     made = {"pyperf": formats.pyperf, "speedscope": profiles.speedscope, "perfetto": profiles.perfetto}[kind]
     _write(made(options.results_in(directory), arm), out)
@@ -38,7 +39,7 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
 @OUT
 def schema(*, out: Path | None) -> None:
     """Write the JSON Schema of a line of results.jsonl."""
-    from compare.records import formats
+    from compare.page import formats
 
     _write(formats.json_schema(), out)
 

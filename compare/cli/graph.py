@@ -9,7 +9,7 @@ import click
 
 from compare.cli import options
 from compare.errors import explained
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from graphs.drawing import GraphDrawing

@@ -17,8 +17,8 @@ import click
 from click.core import ParameterSource
 
 from compare.cli import complete
-from compare.report.terminal import echo
 from compare.run import ending
+from compare.words.terminal import echo
 
 Command = Callable[..., Any]
 WIDTH = 100
@@ -43,7 +43,7 @@ class Seconds(click.FloatRange):
 
 def framework_names(value: str | Sequence[str]) -> list[str]:
     """Names of frameworks with commas between them, each once. Raises click.BadParameter for one no adapter has."""
-    from compare import frameworks
+    from compare import engines as frameworks
     from compare.errors import UnknownNameError
 
     asked = value.split(",") if isinstance(value, str) else value

@@ -11,13 +11,13 @@ import click
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
 from compare.errors import explained
-from compare.report.terminal import echo
-from compare.run.device import DEVICES, Device
+from compare.records.device import DEVICES, Device
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
-    from compare.frameworks.own.result import Result as FrameworkResult
     from compare.gate.ending import Gate
     from compare.own import Result
+    from compare.own.frameworks.result import Result as FrameworkResult
 
 MODES = "dynamic,static"
 
@@ -141,7 +141,7 @@ def _names(modes: str) -> list[str]:
 def _in_framework(
     framework: str, function: str, limit: float, device: Device, *, inputs: str | None, modes: str | None, **asked: Any
 ) -> FrameworkResult:
-    from compare.frameworks.own import run
+    from compare.own.frameworks import run
     from compare.run import progress
 
     if asked["gradient"] is not None or asked["allow_effects"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.records.trials import Selftest
@@ -65,7 +65,7 @@ def selftest(
 
 
 def _show(rates: Selftest) -> None:
-    from compare.report import tables
+    from compare.page import tables
     from compare.selftest import page
 
     for found in (page.rates_table(rates), page.coverage_table(rates)):

@@ -12,14 +12,14 @@ import click
 from compare.cli import options
 from compare.cli.options import say
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.instruments.lengths.sampling import TraceSample
     from compare.instruments.lengths.trace import LengthTrace
+    from compare.records.job import Budget
     from compare.records.record import Record
-    from compare.run.job import Budget
-    from compare.run.settings import Settings
+    from compare.suite.settings import Settings
 
 DRAWN, LONGEST = 2000, 56
 """Lengths of a known distribution, and the longest of them."""
@@ -55,9 +55,9 @@ def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) ->
     FILE.csv has one length in each row, in the order in which they come. The command counts compilations, cache hits
     and padding on all lengths, and times a sample that it describes.
     """
-    from compare.instruments.lengths import screen
     from compare.instruments.lengths.measure import SIZES
-    from compare.report import tables
+    from compare.page import lengths_screen as screen
+    from compare.page import tables
 
     run = _Timing(lengths, **asked)
     trace = _trace(lengths, column, run.seed)
@@ -84,7 +84,7 @@ class _Timing:
 
     @cached_property
     def settings(self) -> Settings:
-        from compare.run.settings import Settings
+        from compare.suite.settings import Settings
 
         return Settings("quick" if self.quick else "full", self.seed)
 
@@ -103,11 +103,11 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
-    from compare.instruments.lengths import screen
-    from compare.instruments.lengths.schema import Lengths
+    from compare.page import lengths_screen as screen
+    from compare.page import tables
+    from compare.records.lengths import Lengths
     from compare.records.record import of
     from compare.records.runs import Failure
-    from compare.report import tables
 
     records, sample = _measured(run, name, trace)
     good = of(records, Lengths)
@@ -132,10 +132,10 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
 
 def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
-    from compare.instruments import lengths
     from compare.records.runs import error_of
     from compare.run import progress
     from compare.run.processes import run_job
+    from compare.suite.jobs import lengths_job
 
     settings, records = run.settings, []
     reporter = progress.reporter()
@@ -145,7 +145,7 @@ def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record]
         sample, budget = _sample(run, trace)
         reporter.finish()
         for process in range(run.processes):
-            job = lengths.job(run.model, name, settings, process, sample.lengths, budget)
+            job = lengths_job(run.model, name, settings, process, sample.lengths, budget)
             reporter.start(job.label)
             records.append(run_job(job, settings.limits.timeout))
             reporter.finish(error_of(records[-1]))
@@ -154,14 +154,14 @@ def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record]
 
 def _sample(run: _Timing, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
-    from compare.instruments import lengths
     from compare.instruments.lengths import probe
     from compare.instruments.lengths.sampling import quantiles
     from compare.run.processes import run_job
+    from compare.suite.jobs import lengths_job
 
     settings, wanted = run.settings, COUNTS["quick" if run.quick else "full"]
     limit = settings.limits.timeout
-    job = lengths.job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
+    job = lengths_job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
     known = probe.paces(run_job(asked, limit))
     sample = probe.fitted(trace.lengths, known, job.budget.least, limit / 2, wanted, run.seed)

@@ -8,7 +8,7 @@ import click
 
 from compare.cli import options
 from compare.errors import CompareError
-from compare.report.terminal import echo
+from compare.words.terminal import echo
 
 
 @click.command()
@@ -23,9 +23,9 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are
     compared with earlier ones of the same machine only.
     """
+    from compare.page import changes, html, markdown, tables
+    from compare.page import trend as trends
     from compare.records.files import write_atomic
-    from compare.report import changes, html, markdown, tables
-    from compare.report import trend as trends
 
     if len(directories) < 2:
         raise click.UsageError("give two runs or more")

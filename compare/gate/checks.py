@@ -9,11 +9,11 @@ from typing import Any
 import static
 from compare.errors import InputsError
 from compare.instruments.parity import measure
-from compare.instruments.parity.schema import Parity
 from compare.own.bundle import SIZE
 from compare.own.case import arms_of, case_of, checked
-from compare.report import text
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.parity import Parity
+from compare.words import text
 from static.call.cache import Stats
 
 DYNAMIC = "dynamic"

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from compare.gate.rules import Judgement
-from compare.instruments.parity.schema import Parity, ParityArm
 from compare.own import show
 from compare.own.result import Result
+from compare.records.parity import Parity, ParityArm
 from compare.records.record import of
 from compare.records.runs import Failure
 

@@ -16,12 +16,12 @@ from typing import Literal
 
 from compare.claims.evidence import cells, steady
 from compare.errors import InputsError
-from compare.instruments.time.schema import Time
 from compare.own.case import KNOWN, arms_of
 from compare.own.claims import ratio_of
 from compare.records.record import Records
-from compare.report import text
+from compare.records.time import Time
 from compare.stats import Interval
+from compare.words import text
 
 ALLOWED = "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05'"
 

@@ -14,9 +14,9 @@ from compare.gate.checks import jitted, name_of
 from compare.instruments.time.rounds import own_rounds
 from compare.own.case import checked
 from compare.own.measure import pinned
-from compare.report import text
-from compare.run.job import Budget
+from compare.records.job import Budget
 from compare.stats import Interval, ratio_interval
+from compare.words import text
 
 GROUPS = 5
 """How often the steps are built and timed anew in one measurement, if they can be built."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.workloads.base import Case, Workload
 
 A_GRAPH_EACH = ("static-exact", "static-bucket")

@@ -10,7 +10,7 @@ from compare.errors import InputsError
 from compare.own import bundle, effects, measure
 from compare.own.case import arms_of, case_of, checked, converting
 from compare.own.result import Result
-from compare.run.job import Budget, Job
+from compare.records.job import Budget, Job
 from compare.run.progress import Reporter
 
 __all__ = ["Result", "compare"]
@@ -38,7 +38,7 @@ def compare(
     With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
     0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled;
     f runs in this process, of the options `seconds` and `seed` hold, and what is returned is a
-    `compare.frameworks.own.result.Result`. `graphduel compare --framework` uses fresh processes, which tell cold caches
+    `compare.own.frameworks.result.Result`. `graphduel compare --framework` uses fresh processes, which tell cold caches
     from warm ones, and has intervals.
 
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
@@ -61,7 +61,7 @@ def compare(
     by itself is raised. Raises InputsError for inputs or modes that cannot be used.
     """
     if framework is not None:
-        from compare.frameworks.own import run
+        from compare.own.frameworks import run
 
         return run.here(run.asked_of(framework, "", "", modes or (), seconds=seconds, seed=seed), f, inputs)
     if processes is not None and processes < 0:

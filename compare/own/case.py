@@ -15,7 +15,7 @@ import static
 from compare.engines import arms
 from compare.errors import InputsError
 from compare.own import modules
-from compare.report import text
+from compare.words import text
 from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Side, Verdict, beyond, not_measured
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady
-from compare.instruments.memory.schema import Memory
-from compare.instruments.parity.schema import Parity
-from compare.instruments.time.schema import Time
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import OfArms, Records, kind_of
-from compare.report import text
+from compare.records.time import Time
 from compare.stats import Interval
+from compare.words import text
 
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import dynamic
 import static
 from compare.engines import arms
+from compare.page.blocks import Inline, Section, section
+from compare.records.job import Job
 from compare.records.own import EngineGraphs
 from compare.records.record import Records, of
-from compare.report import text
-from compare.report.page import Inline, Section, section
-from compare.run.job import Job
+from compare.words import text
 from compare.workloads.base import Case
 from graphs.drawing import Diagram, beside, of_graph
 from graphs.drawing.folding import folded

@@ -15,9 +15,9 @@ from typing import Any
 import static
 from compare.engines import arms
 from compare.instruments.lines.measure import texts
+from compare.records.job import Job
 from compare.records.own import RewriteHint, RewriteHints
-from compare.report import text
-from compare.run.job import Job
+from compare.words import text
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.errors import ControlFlowError, GraphError

@@ -17,26 +17,25 @@ from compare.errors import InputsError, described
 from compare.instruments.ladder import measure as ladder
 from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.ledger import measure as ledger
-from compare.instruments.ledger.schema import Ledger
 from compare.instruments.lines import measure as lines
 from compare.instruments.memory import measure as memory
-from compare.instruments.memory.schema import Memory
 from compare.instruments.parity import measure as parity
-from compare.instruments.parity.schema import Parity
 from compare.instruments.parts import measure as parts
 from compare.instruments.time import measure as timing
-from compare.instruments.time.schema import Time
 from compare.own import bundle, drawn, hints, policies
 from compare.own.origin import origin_of
+from compare.records.job import Job
+from compare.records.ledger import Ledger
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import OfArms, Record
-from compare.records.runs import Bare, Failure, Setting, error_of
+from compare.records.runs import OWN, Bare, Failure, Setting, error_of
+from compare.records.time import Time
 from compare.run import environment, layout
 from compare.run.gate import sorted_out
-from compare.run.job import Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started
-from compare.run.settings import OWN
 from compare.run.worker import failure
 from compare.workloads.base import Case
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compare.instruments.parity.schema import Parity
 from compare.own import drawn, policies, show
 from compare.own.verdict import Measured
+from compare.page import answer as suite
+from compare.page.blocks import Bullets, Section, Table, section
 from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
+from compare.records.parity import Parity
 from compare.records.record import Records, of
 from compare.records.runs import Run
-from compare.report import answer as suite
-from compare.report import text
-from compare.report.page import Bullets, Section, Table, section
+from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict

@@ -14,14 +14,14 @@ import static
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import cells, steady
 from compare.engines.arms import STATIC, signature, transformed
-from compare.instruments.time.schema import Time
 from compare.own import reach
 from compare.own.claims import ratio_of
+from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import Records, of
-from compare.report import text
-from compare.run.job import Job
+from compare.records.time import Time
 from compare.stats import Interval
+from compare.words import text
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError
 from static.call.jit import LIMIT

@@ -8,14 +8,14 @@ from html import escape
 from typing import Any
 
 from compare.claims import tape
-from compare.instruments.lines.schema import SourceLines, SourceLinesArm, ranked
 from compare.own import hints, policies
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
+from compare.records.lines import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
 from compare.records.record import grouped, of
 from compare.records.runs import Failure, Run
-from compare.report import text
+from compare.words import text
 
 COLUMNS = ("mode", "a call", "÷ dynamic", "first run", "compiles", "memory")
 WIDTH = 80

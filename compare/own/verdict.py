@@ -12,13 +12,13 @@ from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
-from compare.instruments.memory.schema import Memory
-from compare.instruments.parity.schema import Parity
-from compare.instruments.time.schema import Time
 from compare.own.claims import ratio_of
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import Record, Records, of
-from compare.report import text
+from compare.records.time import Time
 from compare.stats import Interval
+from compare.words import text
 
 Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
 

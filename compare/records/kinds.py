@@ -1,45 +1,87 @@
-"""Every kind of record by its name: those of claims and instruments, and those that belong to no claim."""
+"""Every kind of record by its name, and who makes it: the one table that workers, results files and the schema read.
+
+A maker is named and never imported here, so that records stand below all that measures. A claim outside this package
+registers the kind of its check when it is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from compare.claims import CLAIMS
-from compare.frameworks.advice.schema import FrameworkWork
-from compare.frameworks.outside.schema import FrameworkCell
-from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime
-from compare.instruments import INSTRUMENTS
+from compare.records.control_flow import Programs
+from compare.records.crossover import Crossover, CrossoverMemory
+from compare.records.debugging import Faults
+from compare.records.framework_cells import FrameworkCell
+from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime
+from compare.records.framework_work import FrameworkWork
+from compare.records.gradients import Gradients
+from compare.records.ladder import Ladder
+from compare.records.ledger import Ledger
+from compare.records.lengths import Lengths, LengthsProbe
+from compare.records.lines import SourceLines
+from compare.records.memory import Memory
 from compare.records.own import EngineGraphs, RewriteHints, ShapePolicies
+from compare.records.parity import Parity
+from compare.records.parts import Parts
+from compare.records.prototyping import Prototypes
 from compare.records.record import Kind
 from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
+from compare.records.structure import Edits
+from compare.records.time import Time
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 
-OTHERS = (
+_TABLE = (
+    # what a run writes of itself
     Kind(Run),
     Kind(Failure),
     Kind(Bare, "compare.run.environment:measure"),
+    # instruments
+    Kind(Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0}),
+    Kind(Ladder, "compare.instruments.ladder.measure:measure", typical={"small": 1.7, "": 3.5}),
+    Kind(Parts, "compare.instruments.parts.measure:measure", typical={"": 2.5}),
+    Kind(Crossover, "compare.instruments.crossover.measure:measure", typical={"coarse": 2.5, "": 18.0}),
+    Kind(CrossoverMemory, "compare.instruments.crossover.measure:measure_memory"),
+    Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
+    Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
+    Kind(SourceLines, "compare.instruments.lines.measure:measure"),
+    Kind(
+        Memory,
+        "compare.instruments.memory.measure:measure",
+        by_arm=True,
+        typical={"": 2.2, "medium": 2.8, "large": 3.0},
+    ),
+    Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),
+    Kind(Parity, "compare.instruments.parity.measure:measure", timed=False, typical={"": 1.2}),
+    Kind(FrameworkCell, "compare.instruments.outside.measure:measure", typical={"": 8.0}),
+    # checks of claims
+    Kind(Programs, "compare.claims.c1_control_flow.measure:measure", typical={"": 23.0}),
+    Kind(Gradients, "compare.claims.c2_gradients.measure:measure", timed=False, typical={"": 3.0}),
+    Kind(Faults, "compare.claims.c3_debugging.measure:measure", timed=False, typical={"": 2.5}),
+    Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    Kind(Edits, "compare.claims.c8_structure.measure:measure", typical={"": 3.5}),
+    # functions of a user's
+    Kind(ShapePolicies),
+    Kind(RewriteHints),
+    Kind(EngineGraphs),
+    Kind(FrameworkFault),
+    Kind(FrameworkGate, "compare.own.frameworks.measure:measure_gate"),
+    Kind(FrameworkTime, "compare.own.frameworks.measure:measure_times"),
+    # advice, and the selftest
+    Kind(FrameworkWork, "compare.advice.frameworks.measure:measure"),
     Kind(ReturnedMemory, "compare.advice.returned:measure"),
     Kind(Calibration, "compare.advice.calibration:measure"),
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),
-    Kind(ShapePolicies),
-    Kind(RewriteHints),
-    Kind(EngineGraphs),
-    Kind(FrameworkFault),
-    Kind(FrameworkGate, "compare.frameworks.own.measure:measure_gate"),
-    Kind(FrameworkTime, "compare.frameworks.own.measure:measure_times"),
-    Kind(FrameworkWork, "compare.frameworks.advice.measure:measure"),
-    Kind(FrameworkCell, "compare.frameworks.outside.measure:measure", typical={"": 8.0}),
 )
-"""What a run writes of itself, what the advice asks a worker for, the selftest, and functions in frameworks."""
+
+_registered = {kind.name: kind for kind in _TABLE}
+KINDS: Mapping[str, Kind] = MappingProxyType(_registered)
+"""Every kind that this process knows, by its name."""
 
 
-def _registered() -> Iterator[Kind]:
-    yield from OTHERS
-    yield from (kind for instrument in INSTRUMENTS for kind in instrument.kinds)
-    yield from (claim.check for claim in CLAIMS.values() if claim.check)
-
-
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _registered()}
-"""What makes and describes each kind."""
+def register(kind: Kind) -> None:
+    """Make a kind known. Raises ValueError where another record type has its name."""
+    if _registered.setdefault(kind.name, kind).type is not kind.type:
+        raise ValueError(f"a kind of record is called {kind.name!r} already; give the new one another tag")

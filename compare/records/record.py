@@ -1,7 +1,7 @@
 """What a record is: what a job has left, of one kind, as a line of a results file holds it; times in s, sizes in bytes.
 
-Each claim and instrument has the types of its own kinds in its `schema.py`. A field that is at its default is not
-written, and a field may be added with a default without a new version of the file.
+The types of the kinds are in the other modules here, and `compare.records.kinds` lists them. A field that is at its
+default is not written, and a field may be added with a default without a new version of the file.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 class Kind(NamedTuple):
-    """A kind of record, as the claim or instrument that it belongs to registers it.
+    """A kind of record, and who makes it.
 
     `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
     `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs may run side by side on the cores that

@@ -25,6 +25,7 @@ import msgspec
 
 from compare.errors import ResultsError
 from compare.records.files import write_atomic
+from compare.records.kinds import KINDS
 from compare.records.record import JobName, Record
 from compare.records.runs import Failure, Run
 
@@ -54,8 +55,6 @@ def parsed(line: bytes) -> Record | None:
 
     Raises ResultsError where a line is not ours, of another version, or has not the fields of its kind.
     """
-    from compare.records.kinds import KINDS  # claims and instruments register theirs, and are loaded with it
-
     try:
         value = json.loads(line, parse_constant=_refused)  # msgspec's own reader knows no halves of characters
         head = msgspec.convert(value, _Head)

@@ -7,6 +7,8 @@ from typing import Any
 from compare.records.record import JobName, Record
 
 Setting = str | int | float | bool | list[str] | None
+OWN = "own"
+"""What the preset of a user's own function is called in the settings of its run."""
 
 
 class Run(Record, tag="run"):
@@ -15,6 +17,11 @@ class Run(Record, tag="run"):
     run: str
     at: str
     settings: dict[str, Setting]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it measured a function of the user's, and not the suite."""
+        return self.settings.get("preset") == OWN
 
 
 class Failure(Record, tag="failure"):

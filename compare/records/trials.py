@@ -6,10 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compare.instruments.memory.schema import MemoryArm
-from compare.instruments.time.schema import TimeArm
+from compare.records.memory import MemoryArm
 from compare.records.record import OfArms, Record
 from compare.records.runs import Setting
+from compare.records.time import TimeArm
 
 Outcome = Literal["met", "missed", "too noisy"]
 

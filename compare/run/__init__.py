@@ -1,1 +1,1 @@
-"""A run: its jobs, the worker processes that do them one at a time, and the stages in which they follow."""
+"""How jobs are run: worker processes, executors, the gate, and how far a run is."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from compare.records.job import Job
 from compare.records.record import Blas, Environment
 from compare.records.runs import Bare
 from compare.run import start
-from compare.run.job import Job
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

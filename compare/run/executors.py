@@ -25,9 +25,9 @@ from urllib.parse import urlsplit
 
 from compare.errors import CompareError
 from compare.records import machines
+from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.records.record import Environment, OfArms, Record
-from compare.run.job import Job
 
 Execute = Callable[[Job, float], Record]
 Kind = Literal["local", "thread", "process", "dask"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from compare.instruments.parity.schema import Parity, ParityArm
+from compare.records.job import Job
+from compare.records.parity import Parity, ParityArm
 from compare.records.record import Arm, Cell, Record, of
-from compare.run.job import Job
 from compare.run.runner import Wanted
 
 REFERENCE = "dynamic"

@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.run.start import LAYOUT
 from static import memory
 from static.codegen import binding

@@ -6,8 +6,8 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.run.job import Job
 
 Group = tuple[str, str]
 """A kind and a size, both empty where nothing is known of a job."""

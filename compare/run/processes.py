@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from compare.errors import OverrunError, ResultsError, WorkerError
+from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import parsed
 from compare.run import layout, product, start
 from compare.run.environment import THREAD_VARIABLES
-from compare.run.job import Job
 from compare.run.worker import failure
 
 WORKER = str(start.__file__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from compare.report.terminal import plain
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.run.pace import Pace
+from compare.words.terminal import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,12 +19,13 @@ from importlib import import_module
 from typing import Any
 
 from compare.errors import described
+from compare.records import device
+from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.records.record import Record
 from compare.records.results import encoded
 from compare.records.runs import Failure
-from compare.run import device, environment, layout, product
-from compare.run.job import Job
+from compare.run import environment, layout, product
 
 
 def main() -> None:

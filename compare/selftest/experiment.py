@@ -17,18 +17,18 @@ from compare.errors import NothingMeasuredError
 from compare.own import measure
 from compare.records import journal, results
 from compare.records.files import write_atomic
+from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.record import Record
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
-from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
-from compare.run.settings import PRESETS
 from compare.selftest import page, subjects
 from compare.selftest.inject import AGAIN
 from compare.selftest.rates import MEMORY, TIME, WHOLE, judge
+from compare.suite.settings import PRESETS
 
 RATES = "selftest.json"
 """The file that the rates are written to."""

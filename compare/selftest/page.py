@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compare.page.blocks import Table
+from compare.page.markdown import table
 from compare.records.record import Environment
 from compare.records.trials import Coverage, LeakRate, Rate, Selftest, SpeedRate
-from compare.report.markdown import table
-from compare.report.page import Table
-from compare.report.text import counted
 from compare.selftest.rates import LEAST_LEAK
+from compare.words.text import counted
 
 _TARGET = {None: "none", True: "met", False: "missed"}
 _PAGE = """# How far the harness can be trusted

@@ -14,7 +14,7 @@ import numpy as np
 
 import graphs
 from compare.own.case import case_of
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.workloads import Case, Workload
 
 PARTS = 100

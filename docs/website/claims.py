@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.claims import CLAIMS, Claim
-from compare.report import text
+from compare.words import text
 
 FIGURES = {
     "C4": {

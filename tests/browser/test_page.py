@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare import report
+from compare import page as report
 from compare.claims import judge
 from compare.cli.command import graphduel
-from compare.report import html, trend
+from compare.page import html, trend
 from tests.helpers.claim_records import BASE, cell, grid, grid_memory, lengths
 from tests.helpers.records import typed
 

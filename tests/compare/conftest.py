@@ -2,7 +2,9 @@
 
 import pytest
 
-from compare import frameworks, report, workloads
+from compare import engines as frameworks
+from compare import page as report
+from compare import workloads
 from compare.advice.costs import Overhead, save
 from compare.records import machines
 from compare.run.environment import environment

@@ -129,7 +129,7 @@ def test_a_row_is_predicted_then_measured_and_one_that_fails_is_left_out(monkeyp
 
 
 def calibration_free():
-    from compare.run.job import Budget
+    from compare.records.job import Budget
 
     return Budget(2, 1, 0.01, 1e-5)
 

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compare.advice.frameworks import calibration, command, costs, measure, prediction, probes
 from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError, WorkerError
-from compare.frameworks.advice import calibration, command, costs, measure, prediction, probes
-from compare.frameworks.advice.schema import FrameworkWork, Timed
-from compare.frameworks.advice.work import RanOp, Work, counted
-from compare.frameworks.own.schema import FrameworkFault
+from compare.records.framework_steps import FrameworkFault
+from compare.records.framework_work import FrameworkWork, Timed
+from compare.records.job import Budget, Job
 from compare.records.record import kind_of
-from compare.run.job import Budget, Job
+from compare.records.work import RanOp, Work, counted
 from compare.run.progress import Reporter
 from compare.run.worker import failure, perform
 

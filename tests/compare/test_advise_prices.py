@@ -13,7 +13,7 @@ from compare import advice
 from compare.advice import calibration, memory, returned, synthetic, work
 from compare.advice.costs import Curve, Kernel, Overhead, Returned
 from compare.advice.structures import structure
-from compare.run.job import Job
+from compare.records.job import Job
 from graphs.spec import TensorSpec
 from static.memory import ALIGNMENT
 from tests.helpers.fake_workloads import BRANCH

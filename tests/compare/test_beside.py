@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
+from compare.page import beside
 from compare.records import results
-from compare.report import beside
 from tests.helpers.claim_records import memories, prototypes
 from tests.helpers.records import typed
 

@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
+from compare.page import changes
 from compare.records import results
-from compare.report import changes
 from compare.stats import unpaired_ratio_interval
 from tests.helpers.claim_records import cell
 from tests.helpers.claim_records import memory as cell_memory

@@ -12,11 +12,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import claims, report, workloads
+from compare import claims, workloads
+from compare import page as report
 from compare.cli.command import graphduel
 from compare.records import results
-from compare.report import terminal
-from compare.run import stages as runs
+from compare.suite import stages as runs
+from compare.words import terminal
 from dynamic import tapes
 from tests.helpers.fake_run import Machine, parity_with, raw
 from tests.helpers.records import lines

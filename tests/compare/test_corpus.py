@@ -15,7 +15,7 @@ from compare.claims.c1_control_flow.corpus import FAMILIES, programs
 from compare.claims.c1_control_flow.corpus.program import Program, floats
 from compare.claims.c1_control_flow.measure import calls, measured
 from compare.claims.c1_control_flow.rule import ALONE, EASY_EDIT, MIN_PROGRAMS
-from compare.run.job import Budget
+from compare.records.job import Budget
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
 from tests.helpers.corpus_values import VALUES as CORPUS_VALUES

@@ -7,8 +7,8 @@ import pytest
 
 from compare.instruments.crossover import measure
 from compare.instruments.crossover.measure import ARMS, GRIDS, Grid
-from compare.run.job import Budget, Job
-from compare.run.settings import PRESETS
+from compare.records.job import Budget, Job
+from compare.suite.settings import PRESETS
 from tests.helpers.records import plain, typed
 
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.claims import CLAIMS
 from compare.claims.c8_structure import catalogue, outside
 from compare.claims.c8_structure.base import STEPS
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.run.worker import perform
 from tests.helpers.claim_records import said
 from tests.helpers.records import plain, typed

@@ -15,19 +15,20 @@ import pytest
 from click.testing import CliRunner
 from msgspec import convert, to_builtins
 
-from compare import report, workloads
+from compare import page as report
+from compare import workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
 from compare.records import machines, results
+from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.record import Environment
 from compare.run import executors, runner
-from compare.run import settings as presets
-from compare.run import stages as runs
 from compare.run.executors import Cluster, Pool, Serial
-from compare.run.job import Budget, Job
 from compare.run.progress import Reporter
-from compare.run.settings import Settings
+from compare.suite import settings as presets
+from compare.suite import stages as runs
+from compare.suite.settings import Settings
 from tests.helpers.fake_run import Machine, answered
 from tests.helpers.records import lines, typed
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
-from compare.records import formats as export
+from compare.page import formats as export
 from compare.records import results
 from compare.records.kinds import KINDS
 from tests.helpers.records import typed

@@ -7,14 +7,14 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.frameworks.own import run, show
-from compare.frameworks.own.measure import gate
+from compare.own.frameworks import run, show
+from compare.own.frameworks.measure import gate
+from compare.records import device
+from compare.records.job import Job
 from compare.records.record import Environment
-from compare.run import device
-from compare.run.job import Job
 from compare.run.worker import perform
 from tests.helpers import toy_framework
 

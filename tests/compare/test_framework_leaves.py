@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compare.frameworks import jax, leaves
-from compare.frameworks.leaves import Specialised, Trace
+from compare.engines import jax, leaves
+from compare.engines.leaves import Specialised, Trace
 
 
 def by_shape(function):

@@ -13,27 +13,30 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from compare import frameworks, workloads
-from compare.claims import CLAIMS
+from compare import engines as frameworks
+from compare import workloads
+from compare.claims import CLAIMS, agreement, roles
 from compare.claims.base import Effect, Finding, Regime, Verdict
 from compare.claims.evidence import cells
 from compare.cli.command import graphduel
-from compare.frameworks.outside import agreement, jobs, measure, roles, stage
-from compare.frameworks.outside.schema import FrameworkArm, FrameworkCell
-from compare.frameworks.outside.step import FrameworkStep, longest
-from compare.instruments.memory.schema import Memory, MemoryArm
-from compare.instruments.parity.schema import Parity, ParityArm
-from compare.instruments.time.schema import Time, TimeArm
+from compare.engines.workload_step import FrameworkStep, longest
+from compare.instruments.outside import measure
+from compare.page import frameworks as section
 from compare.records import results
+from compare.records.framework_cells import FrameworkArm, FrameworkCell
+from compare.records.job import Budget, Job
 from compare.records.journal import Journal
+from compare.records.memory import Memory, MemoryArm
+from compare.records.parity import Parity, ParityArm
 from compare.records.record import Cell, JobName
 from compare.records.runs import Failure
-from compare.report import frameworks as section
-from compare.run import stages
-from compare.run.job import Budget, Job
+from compare.records.time import Time, TimeArm
 from compare.run.progress import Reporter
-from compare.run.settings import Settings
 from compare.run.worker import perform
+from compare.suite import outside_jobs as jobs
+from compare.suite import outside_stage as stage
+from compare.suite import stages
+from compare.suite.settings import Settings
 from tests.helpers import toy_framework
 from tests.helpers.claim_records import PEAKS, SIZES
 

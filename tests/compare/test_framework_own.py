@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 import compare
-from compare import frameworks
+from compare import engines as frameworks
 from compare.cli.command import graphduel
+from compare.engines.source import Loader
 from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.frameworks.own import modes, run, show
-from compare.frameworks.own.asked import Asked, arms_of
-from compare.frameworks.own.modes import Mode
-from compare.frameworks.own.notes import Notes
-from compare.frameworks.own.result import Result
-from compare.frameworks.own.schema import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
-from compare.frameworks.source import Loader
+from compare.own.frameworks import modes, run, show
+from compare.own.frameworks.asked import Asked, arms_of
+from compare.own.frameworks.modes import Mode
+from compare.own.frameworks.notes import Notes
+from compare.own.frameworks.result import Result
+from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.run import processes
 from compare.run.progress import Reporter
 from compare.stats import Interval
@@ -174,7 +174,7 @@ def test_the_first_pass_ends_at_its_limit():
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
-from compare.frameworks.own.notes import Notes
+from compare.own.frameworks.notes import Notes
 notes = Notes(sys.argv[1])
 with notes.ended_after(0.2, 8):
     notes.add(0.125)
@@ -304,7 +304,7 @@ import numpy as np, autograd.numpy as anp
 def loss(w, x): return anp.sum(anp.tanh(x * w))
 inputs = [(np.ones(3), np.ones((2, 3)))]
 """)
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.frameworks.autograd:Autograd"})
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.engines.autograd:Autograd"})
     asked = ["compare", f"{file}:loss", "--framework", "autograd", "--processes", "1", "--seconds", "0.05"]
     done = CliRunner().invoke(graphduel, [*asked, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
@@ -325,7 +325,7 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
 )
 def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, text, code, told):
     (tmp_path / "mine.py").write_text(f"import numpy as np\n{text}\n", "utf-8")
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.frameworks.autograd:Autograd"})
+    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.engines.autograd:Autograd"})
     asked = ["compare", f"{tmp_path / 'mine.py'}:loss", "--framework", "autograd", "--processes", "1"]
     done = CliRunner().invoke(graphduel, asked)
     assert done.exit_code == code, done.output

@@ -13,15 +13,15 @@ import graphs as g
 import static
 from compare.engines import arms
 from compare.engines.arms import CompiledStep
-from compare.instruments.ladder import figure
 from compare.instruments.ladder.measure import differences, measure_rungs
 from compare.instruments.ladder.rungs import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition
-from compare.instruments.ladder.waterfall import waterfalls
 from compare.instruments.time.rounds import paired_rounds
-from compare.report.summary import summarise
-from compare.run import jobs
-from compare.run.job import Budget
-from compare.run.settings import Cell, Settings
+from compare.page.figures import ladder as figure
+from compare.page.figures.waterfall import waterfalls
+from compare.page.summary import summarise
+from compare.records.job import Budget
+from compare.suite import jobs
+from compare.suite.settings import Cell, Settings
 from static.backends import choice
 from static.passes import pipeline
 from tests.helpers import fake_workloads

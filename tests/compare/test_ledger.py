@@ -8,14 +8,15 @@ import pytest
 import dynamic
 import graphs as g
 from compare.engines.arms import transformed
-from compare.instruments.ledger import figure, graph, tape
+from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import attributed, counts, most_live
 from compare.instruments.ledger.measure import disagreements, measure_arm
-from compare.instruments.ledger.schema import LedgerCount, Moment
 from compare.instruments.ledger.tape import watched
 from compare.instruments.ledger.timeline import Reading, Timeline, moment, thinned
-from compare.report.summary import summarise
-from compare.run.job import Job
+from compare.page.figures import ledger as figure
+from compare.page.summary import summarise
+from compare.records.job import Job
+from compare.records.ledger import LedgerCount, Moment
 from compare.run.processes import run_job
 from compare.workloads import Case
 from tests.helpers import fake_workloads

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from compare.frameworks import limit
-from compare.frameworks.limit import LimitError, within
+from compare.engines import limit
+from compare.engines.limit import LimitError, within
 
 SOON = 0.01
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from compare.engines import arms
 from compare.instruments.time import measure as timing
 from compare.instruments.time import rounds
+from compare.records.job import Budget
 from compare.records.record import JobName
-from compare.run.job import Budget
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain

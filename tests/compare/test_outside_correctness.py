@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.claims import CLAIMS
 from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import outside as control_flow

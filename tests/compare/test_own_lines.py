@@ -12,13 +12,14 @@ import pytest
 import graphs as g
 import static
 from compare import own
-from compare.instruments.lines import figure, graph, ticks
+from compare.instruments.lines import graph, ticks
 from compare.instruments.lines.measure import measure_lines, texts
 from compare.instruments.lines.tape import LineKernel, aligned
 from compare.own.case import case_of
 from compare.own.measure import closer_jobs
-from compare.report.summary import summarise
-from compare.run.job import Job
+from compare.page.figures import lines as figure
+from compare.page.summary import summarise
+from compare.records.job import Job
 
 ARMS = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first

@@ -10,16 +10,16 @@ from msgspec import structs
 
 import compare
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
-from compare.instruments.time.schema import Time
 from compare.own import bundle, measure, show
 from compare.own.case import case_of
 from compare.own.claims import judge
 from compare.own.result import Result
 from compare.own.verdict import verdict
+from compare.page import verdicts
+from compare.records.job import Budget, Job
 from compare.records.record import of
 from compare.records.runs import Failure, Run
-from compare.report import verdicts
-from compare.run.job import Budget, Job
+from compare.records.time import Time
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
 from tests.helpers.own_functions import MASKS, QUICK, STREAM

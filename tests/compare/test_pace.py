@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.run.job import Job
 from compare.run.pace import Pace
 
 PROGRAM, PARITY = (KINDS[kind].typical[""] for kind in ("program", "parity"))

@@ -7,13 +7,14 @@ import pytest
 
 import static
 from compare.errors import UnsupportedError
-from compare.instruments.parts import figure, programs
+from compare.instruments.parts import programs
 from compare.instruments.parts.measure import measure_parts
 from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
-from compare.instruments.parts.shares import parted, stages
+from compare.page.figures import parts as figure
+from compare.page.figures.shares import parted, stages
+from compare.page.summary import summarise
+from compare.records.job import Budget
 from compare.records.record import Cell
-from compare.report.summary import summarise
-from compare.run.job import Budget
 from compare.stats import sum_interval
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed

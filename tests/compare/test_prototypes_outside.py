@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.claims import CLAIMS
 from compare.claims.c7_prototyping import outside
 from compare.claims.c7_prototyping.edits import EDITS, length
-from compare.frameworks.base import Mode
-from compare.run.job import Job
+from compare.engines.base import Mode
+from compare.records.job import Job
 from compare.run.worker import perform
 from compare.workloads import branch_on_sum
 from tests.helpers.claim_records import said

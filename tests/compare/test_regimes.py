@@ -14,10 +14,10 @@ from compare.instruments.memory import measure as memory
 from compare.instruments.memory.measure import measure_arm
 from compare.instruments.parity import measure as parity
 from compare.instruments.time import measure as timing
+from compare.records.job import Budget, Job
 from compare.records.record import Cell
-from compare.run import jobs
-from compare.run.job import Budget, Job
-from compare.run.settings import PRESETS, Settings
+from compare.suite import jobs
+from compare.suite.settings import PRESETS, Settings
 from tests.helpers.claim_records import memory as memory_records
 from tests.helpers.records import typed
 

@@ -1,4 +1,4 @@
-"""Registration: jobs, workers, the schema and the page find a claim by its object, and an instrument by its own."""
+"""Registration: jobs, workers, the schema and the page find a claim by its object, and a kind in its one table."""
 
 import ast
 import subprocess
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from compare.claims import CLAIMS
-from compare.instruments import INSTRUMENTS
-from compare.records.kinds import KINDS, OTHERS
-from compare.report.plots import figures
+from compare.page import figures
+from compare.page.figures import FIGURES
+from compare.records.kinds import KINDS, register
+from compare.records.record import Kind, Record
 from tests.helpers.records import typed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,8 +20,14 @@ CHECKS = {claim.check.name: claim for claim in CLAIMS.values() if claim.check}
 
 
 def test_no_two_register_one_kind():
-    instruments = [kind for instrument in INSTRUMENTS for kind in instrument.kinds]
-    assert len(KINDS) == len(OTHERS) + len(instruments) + len(CHECKS)
+    class Other(Record, tag="time"):
+        """Another type of that name."""
+
+    before = dict(KINDS)
+    register(KINDS["time"])
+    with pytest.raises(ValueError, match="a kind of record is called 'time' already"):
+        register(Kind(Other))
+    assert before == dict(KINDS)
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
@@ -46,15 +53,15 @@ def test_what_measures_a_kind_is_there(kind):
 
 
 def test_every_figure_can_be_drawn_from_nothing():
-    assert len(figures()) == 12
-    assert set(figures().values()) <= {"", "answer", "parity", *CLAIMS}
-    assert all(callable(import_module(module).draw) for module in figures())
+    modules = {path.stem for path in Path(figures.__path__[0]).glob("*.py") if "\ndef draw(" in path.read_text("utf-8")}
+    assert set(FIGURES) == modules
+    assert set(FIGURES.values()) <= {"", "answer", "parity", *CLAIMS}
 
 
 # "gradients" are also a class of bytes, and the page tells each failed check of them.
 @pytest.mark.parametrize("name", sorted(CHECKS.keys() - {"gradients"}))
 def test_no_room_but_claims_names_the_kind_of_a_check(name):
-    files = [path for path in (ROOT / "compare").rglob("*.py") if "claims" not in path.parts]
+    files = [path for path in (ROOT / "compare").rglob("*.py") if not {"claims", "records"} & set(path.parts)]
     nodes = [(path.name, node) for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     assert not [file for file, node in nodes if isinstance(node, ast.Constant) and node.value == name]
 
@@ -76,15 +83,16 @@ def find(records):
 
 NEW = Claim(
     "C9", "Haste", "Haste makes waste.", "It does not.", "Haste.", "More than 1.", find, (Haste,),
-    check=Kind(Haste, "builtins:dict"), figures=("compare.claims.c9_haste.figure",),
+    check=Kind(Haste, "builtins:dict"),
 )
 compare.claims.CLAIMS = {**compare.claims.CLAIMS, "C9": NEW}  # as the one list has it
 
 from compare.errors import ResultsError
-from compare.records import formats, results
-from compare.report import plots
-from compare.run import executors, jobs, worker
-from compare.run.settings import Settings
+from compare.page import formats
+from compare.records import results
+from compare.run import executors, worker
+from compare.suite import jobs
+from compare.suite.settings import Settings
 
 job = jobs.check_jobs(Settings())[-1]
 assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")
@@ -99,7 +107,6 @@ except ResultsError as error:
 else:
     raise AssertionError("a line that breaks its type was read")
 assert "Haste" in formats.json_schema()["$defs"]
-assert list(plots.figures().items())[-1] == ("compare.claims.c9_haste.figure", "C9")
 assert compare.claims.judge([record])[-1].finding.verdict == "supported"
 assert compare.claims.judge([Haste("C9", 0.5)])[-1].finding.verdict == "refuted"
 """

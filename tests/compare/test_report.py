@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import pytest
 
-from compare import report
+from compare import page as report
 from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
-from compare.instruments.parity import figure as two_graphs
-from compare.instruments.time import figure as steady
-from compare.report.page import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
-from compare.report.summary import summarise
+from compare.page.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
+from compare.page.figures import parity as two_graphs
+from compare.page.figures import time as steady
+from compare.page.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError
 from tests.helpers.records import typed

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 from matplotlib import rc_context
 
-from compare import report
+from compare import page as report
 from compare.claims import crossover as crossover_claim
 from compare.claims.break_even import Course
 from compare.claims.crossover import MapPlace
 from compare.errors import ResultsError
-from compare.instruments.crossover import decision
-from compare.instruments.crossover import figure as crossover
-from compare.instruments.lengths import figure as strategies
-from compare.report import answer, model
-from compare.report.plots import style
-from compare.report.summary import summarise
+from compare.page import answer, model
+from compare.page.figures import crossover, decision
+from compare.page.figures import lengths as strategies
+from compare.page.plots import style
+from compare.page.summary import summarise
 from compare.stats import Interval
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
 from tests.helpers.records import typed

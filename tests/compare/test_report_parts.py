@@ -8,15 +8,16 @@ import pytest
 
 from compare.claims.base import Effect, Finding, Regime
 from compare.claims.break_even import Course, break_even
-from compare.instruments.parity import figure as two_graphs
+from compare.page import verdicts
+from compare.page.blocks import Page, Section
+from compare.page.figures import parity as two_graphs
+from compare.page.markdown import render
+from compare.page.plots import style
+from compare.page.plots.layered import layered
+from compare.page.summary import largest
 from compare.records.record import Cell
-from compare.report import text, verdicts
-from compare.report.markdown import render
-from compare.report.page import Page, Section
-from compare.report.plots import style
-from compare.report.plots.layered import layered
-from compare.report.summary import largest
 from compare.stats import Interval
+from compare.words import text
 
 
 def ratio_of(low, estimate, high):

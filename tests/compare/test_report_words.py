@@ -2,13 +2,13 @@
 
 import re
 
-from compare.report import html, markdown, words
-from compare.report.page import Bullets, Page, Section, Table, Terms
+from compare.page import html, markdown, terms
+from compare.page.blocks import Bullets, Page, Section, Table, Terms
 
 
 def page(*blocks):
     held = [Section("All", blocks)]
-    listed = words.section(held)
+    listed = terms.section(held)
     return Page("t", "s", (*held, listed) if listed else tuple(held))
 
 
@@ -25,23 +25,23 @@ def test_the_first_use_of_a_word_links_to_its_meaning():
 
 def test_only_words_that_a_sentence_uses_are_listed():
     (section,) = page("Padded sizes.", Table(("arm",), (("tape",),), "l")).sections[1:]
-    assert section.blocks[0].rows == (("padding", words.WORDS["padding"]),)
-    assert words.section([Section("x", ("nothing of the kind",))]) is None
+    assert section.blocks[0].rows == (("padding", terms.WORDS["padding"]),)
+    assert terms.section([Section("x", ("nothing of the kind",))]) is None
 
 
 def test_a_part_of_another_word_is_none():
     for text in ("static-bucket runs", "control flow", "rearmed", "stepwise", "break-evens-all"):
-        assert [word for _, word in words.found(text) if word] == [], text
-    assert "".join(piece for piece, _ in words.found("the control, a step")) == "the control, a step"
+        assert [word for _, word in terms.found(text) if word] == [], text
+    assert "".join(piece for piece, _ in terms.found("the control, a step")) == "the control, a step"
 
 
 def test_every_form_has_its_word():
     for form, word in {"shape policies": "shape policy", "Rungs": "rung", "traced": "trace", "ops": "op"}.items():
-        assert [found for _, found in words.found(form) if found] == [word]
+        assert [found for _, found in terms.found(form) if found] == [word]
 
 
 def test_terms_of_a_claim_are_linked_and_markdown_lists_meanings():
     made = page(Terms((("The claim", "A tape costs memory."),)))
     assert links(html.render(made)) == [("words-tape", "tape")]
-    assert f"**tape:** {words.WORDS['tape']}" in markdown.render(made)
+    assert f"**tape:** {terms.WORDS['tape']}" in markdown.render(made)
     assert "<dt>The claim</dt>" in html.render(made)

@@ -8,11 +8,11 @@ import pytest
 
 from compare.errors import ResultsError, UnknownNameError
 from compare.records import results
-from compare.run import jobs
-from compare.run import settings as presets
-from compare.run import stages as runs
 from compare.run.progress import Reporter
-from compare.run.settings import Cell, Settings
+from compare.suite import jobs
+from compare.suite import settings as presets
+from compare.suite import stages as runs
+from compare.suite.settings import Cell, Settings
 from tests.helpers.fake_run import SETTINGS, TIMED, Machine, environment, failing, go, kinds, parity_with, raw
 from tests.helpers.records import lines
 

@@ -16,9 +16,9 @@ import pytest
 
 from compare.errors import CompareError, ResultsError
 from compare.records import lock, results
-from compare.run import stages as runs
 from compare.run.progress import Reporter
-from compare.run.settings import Settings
+from compare.suite import stages as runs
+from compare.suite.settings import Settings
 from tests.helpers.fake_run import SETTINGS, failing, go, kinds
 from tests.helpers.records import lines, typed
 
@@ -179,7 +179,7 @@ from dataclasses import replace
 from compare import report, workloads
 from compare.run import jobs
 from compare.run import settings as presets
-from compare.run.job import Budget
+from compare.records.job import Budget
 quick = replace(presets.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
 presets.PRESETS = {"quick": quick}
 workloads.add("fake_tiny", "tests.helpers.fake_workloads:TINY")

@@ -18,7 +18,7 @@ from compare.cli.command import graphduel
 from compare.engines import arms
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.records import results
-from compare.run.job import Budget, Job
+from compare.records.job import Budget, Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.worker import failure

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from compare import claims
 from compare.claims import Effect, Finding, Verdict
-from compare.report import tables, verdicts
+from compare.page import tables, verdicts
 from compare.run import progress
 from compare.run.progress import Bar
 from compare.stats import Interval

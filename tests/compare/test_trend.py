@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
+from compare.page import html, markdown, sparkline, trend
 from compare.records import results
-from compare.report import html, markdown, sparkline, trend
 from compare.stats import Interval
 from tests.helpers.claim_records import cell
 from tests.helpers.records import typed

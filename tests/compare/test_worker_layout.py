@@ -9,9 +9,9 @@ import pytest
 
 import graphs as g
 import static
+from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.run import layout, processes
-from compare.run.job import Job
 from compare.run.start import LAYOUT
 from static.codegen import binding
 from static.memory import ALIGNMENT

@@ -17,8 +17,8 @@ from msgspec import to_builtins
 
 from compare import workloads
 from compare.errors import UnknownNameError, WorkerError
+from compare.records.job import Budget, Job
 from compare.run import environment, processes, product, start, worker
-from compare.run.job import Budget, Job
 from dynamic import tapes
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain

@@ -18,9 +18,9 @@ from compare import workloads
 from compare.cli.command import graphduel
 from compare.engines import arms
 from compare.instruments.parity import measure as parity
-from compare.run import jobs
-from compare.run import settings as presets
-from compare.run.settings import Settings
+from compare.suite import jobs
+from compare.suite import settings as presets
+from compare.suite.settings import Settings
 from compare.workloads import Case, Workload
 from compare.workloads.base import Example
 

@@ -5,6 +5,7 @@ import importlib
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -106,16 +107,10 @@ def test_a_package_says_that_it_is_typed(package):
 
 # Circles ----------------------------------------------------------------------------------------------------------
 
-STATIC_ROOMS = (
-    "trace",
-    "convert",
-    "passes",
-    "memory",
-    "codegen",
-    "backends",
-    "call",
-)  # in the order in which a graph goes through them
-TOOLS = {"static.clock", "static.rebuild"}  # of every room
+FLOORS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["graphduel"][
+    "floors"
+]
+"""For each package its rooms, from the ground up."""
 
 
 def modules_of(package: str) -> dict[str, Path]:
@@ -158,7 +153,7 @@ def in_circles(imports: dict[str, set[str]]) -> set[str]:
 @pytest.mark.parametrize(
     ("package", "importer", "used"),
     [
-        ("compare", "compare.run.settings", "compare.run.job"),
+        ("compare", "compare.suite.settings", "compare.records.job"),
         ("dynamic", "dynamic.tapes", "dynamic.fast"),  # in a function
         ("graphs", "graphs.ops.control", "graphs.cost"),
         ("static", "static.call.executable", "static.call.report"),
@@ -180,14 +175,34 @@ def test_a_circle_of_any_kind_is_seen(tmp_path):
 
 
 def floor(module: str) -> int:
-    """How late a graph comes to a module of static: its tools come first, and last what has no room."""
-    room = module.removeprefix("static.").partition(".")[0]
-    if module in TOOLS:
-        return -1
-    return STATIC_ROOMS.index(room) if room in STATIC_ROOMS else len(STATIC_ROOMS)
+    """The floor that a module stands on: that of its room, or above them all where it has none."""
+    package, _, rest = module.partition(".")
+    room = rest.partition(".")[0]
+    return FLOORS[package].index(room) if room in FLOORS[package] else len(FLOORS[package])
 
 
-def test_a_graph_goes_forward_through_the_rooms_of_static():
-    imports = arrows(modules_of("static"))
-    assert {module.split(".")[1] for module in imports if module.count(".") > 1} == set(STATIC_ROOMS)
-    assert not {(one, other) for one in imports for other in imports[one] if floor(other) > floor(one)}
+def going_up(imports: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """The arrows from a module to one of a later room."""
+    return {(module, used) for module in imports for used in imports[module] if floor(used) > floor(module)}
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_a_room_imports_only_what_stands_before_it(package):
+    imports = arrows(modules_of(package))
+    folders = {module.split(".")[1] for module in imports if module.count(".") > 1}
+    assert folders <= set(FLOORS[package])
+    assert {
+        room for room in FLOORS[package] if not any(floor(f"{package}.{room}") == floor(m) for m in imports)
+    } == set()
+    assert going_up(imports) == set()
+
+
+def test_an_arrow_that_goes_up_is_seen():
+    imports = {"compare.records.record": {"compare.claims.base", "compare.errors"}, "compare.cli": {"compare.records"}}
+    assert going_up(imports) == {("compare.records.record", "compare.claims.base")}
+
+
+def test_contributing_shows_the_floors_that_the_test_holds():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for package, rooms in FLOORS.items():
+        assert f"`{package}/`: {' · '.join(rooms)}" in " ".join(text.split())

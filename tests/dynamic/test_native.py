@@ -19,9 +19,9 @@ import pytest
 
 import dynamic
 import graphs as g
+from compare.records.job import Job
 from compare.run import processes
 from compare.run.environment import environment
-from compare.run.job import Job
 from dynamic import tapes
 from dynamic.pool import _allocator
 from graphs import dispatch, op

@@ -11,11 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-from compare import report, workloads
+from compare import page as report
+from compare import workloads
 from compare.records import results
-from compare.run import stages as run
 from compare.run.progress import Reporter
-from compare.run.settings import Settings
+from compare.suite import stages as run
+from compare.suite.settings import Settings
 from tests.helpers.fake_run import answered
 from tests.helpers.records import typed
 

@@ -1,9 +1,9 @@
 """A run without workers: a machine that answers as a worker would."""
 
 from compare.records import results
-from compare.run import stages as runs
 from compare.run.progress import Reporter
-from compare.run.settings import Settings
+from compare.suite import stages as runs
+from compare.suite.settings import Settings
 from tests.helpers.records import lines, typed
 
 OK = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 import graphs
-from compare.run.job import Job
+from compare.records.job import Job
 from compare.workloads import Case, Workload
 
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.frameworks.advice.work import RanOp
-from compare.frameworks.base import Compilation, Framework, Mode, Observed
+from compare.engines.base import Compilation, Framework, Mode, Observed
+from compare.records.work import RanOp
 from graphs.errors import ControlFlowError
 
 SLOWER = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compare.frameworks import named
-from compare.frameworks.advice.work import counted
+from compare.engines import named
+from compare.records.work import counted
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

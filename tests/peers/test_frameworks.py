@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import graphs as g
-from compare import frameworks, workloads
-from compare.frameworks.own import run
-from compare.frameworks.own.measure import gate
+from compare import engines as frameworks
+from compare import workloads
 from compare.instruments.parity import measure as parity
+from compare.own.frameworks import run
+from compare.own.frameworks.measure import gate
 from graphs import op as registry
 from graphs.testing import samples
 

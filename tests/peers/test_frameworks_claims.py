@@ -5,7 +5,7 @@ Of every check a part is run, and only what the frameworks have promised for yea
 
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import outside as control_flow
 from compare.claims.c2_gradients import outside as gradients

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
 from compare.claims.c7_prototyping import outside as prototyping
 from compare.claims.c7_prototyping.edits import EDITS
 from compare.claims.c8_structure import catalogue, measure

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compare import workloads
-from compare.frameworks import names, of_arm
-from compare.frameworks.outside.measure import first
+from compare.engines import names, of_arm
+from compare.instruments.outside.measure import first
 from compare.instruments.parity.measure import expectations
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compare import frameworks
+from compare import engines as frameworks
+from compare.engines.torch import dynamo
 from compare.errors import InputsError
-from compare.frameworks.own import run
-from compare.frameworks.own.measure import gate
-from compare.frameworks.torch import dynamo
 from compare.own import origin
+from compare.own.frameworks import run
+from compare.own.frameworks.measure import gate
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"

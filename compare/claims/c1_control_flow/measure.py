@@ -17,11 +17,11 @@ import graphs
 import static
 from compare.claims.c1_control_flow.corpus import programs, tokens
 from compare.claims.c1_control_flow.corpus.program import Arguments, Array, Function, Program
-from compare.claims.c1_control_flow.schema import ProgramRow, Programs
 from compare.errors import described
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
-from compare.run.job import Budget
+from compare.records.control_flow import ProgramRow, Programs
+from compare.records.job import Budget
 from graphs.errors import ControlFlowError, VerificationError
 from graphs.testing import check_grads
 

@@ -17,12 +17,12 @@ import optree
 from compare.claims.c1_control_flow.corpus import programs
 from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
 from compare.claims.c1_control_flow.measure import Results, Tried, calls, check_equal, found, reference
-from compare.claims.c1_control_flow.schema import ProgramRow, Programs
+from compare.engines import of_arm
+from compare.engines.base import Framework, Observed
+from compare.engines.limit import LimitError, within
+from compare.engines.source import Loader
 from compare.errors import described, without_folders
-from compare.frameworks import of_arm
-from compare.frameworks.base import Framework, Observed
-from compare.frameworks.limit import LimitError, within
-from compare.frameworks.source import Loader
+from compare.records.control_flow import ProgramRow, Programs
 
 LIMIT = 20.0
 """Seconds for a version of a program, all inputs twice: a compiler may take minutes."""

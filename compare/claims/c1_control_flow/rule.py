@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.claims.c1_control_flow.schema import ProgramRow, Programs
-from compare.records.record import Kind, Records, of
-from compare.report import text
+from compare.records.control_flow import ProgramRow, Programs
+from compare.records.kinds import KINDS
+from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, geometric_mean, proportion_interval
+from compare.words import text
 
 MIN_PROGRAMS = 40
 """A corpus smaller than this is a list of favourites."""
@@ -175,7 +176,7 @@ CLAIM = Claim(
     f"interval lies above {HARD_MOST:.0%}. Otherwise depends. Inconclusive with fewer than {MIN_PROGRAMS} programs.",
     find=find,
     reads=(Programs,),
-    check=Kind(Programs, "compare.claims.c1_control_flow.measure:measure", typical={"": 23.0}),
+    check=KINDS[kind_of(Programs)],
     outside="compare.claims.c1_control_flow.outside:measure",
     literature=(
         "AutoGraph turns Python control flow into graphs as fast as graphs by hand (abstract, arXiv 1810.08061)",

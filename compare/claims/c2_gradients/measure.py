@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from compare.claims.c2_gradients.schema import Gradients
+from compare.records.gradients import Gradients
 
 if TYPE_CHECKING:
     from graphs.testing import Sample

@@ -13,10 +13,10 @@ import numpy as np
 
 import dynamic
 from compare.claims.c2_gradients.measure import differentiable, weighted, weights_of
-from compare.claims.c2_gradients.schema import Gradients
-from compare.frameworks import of_arm
-from compare.frameworks.base import Framework, Function
-from compare.frameworks.limit import within
+from compare.engines import of_arm
+from compare.engines.base import Framework, Function
+from compare.engines.limit import within
+from compare.records.gradients import Gradients
 from graphs import tree
 from graphs.testing import Sample, samples
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.claims.c2_gradients.schema import Gradients
 from compare.claims.evidence import DYNAMIC
-from compare.instruments.parity.schema import Parity, ParityArm
-from compare.records.record import Kind, Records, of
+from compare.records.gradients import Gradients
+from compare.records.kinds import KINDS
+from compare.records.parity import Parity, ParityArm
+from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, proportion_interval
 
 MIN_OPS = 40
@@ -112,7 +113,7 @@ CLAIM = Claim(
     f"{MIN_PASS_RATE}. Otherwise inconclusive.",
     find=find,
     reads=(Gradients, Parity),
-    check=Kind(Gradients, "compare.claims.c2_gradients.measure:measure", timed=False, typical={"": 3.0}),
+    check=KINDS[kind_of(Gradients)],
     outside="compare.claims.c2_gradients.outside:measure",
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(

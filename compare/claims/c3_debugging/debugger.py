@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from compare.claims.c3_debugging.base import Fault, SourceLine
-from compare.claims.c3_debugging.schema import Engine, FaultRow, Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, Tools, same, same_results
+from compare.records.debugging import Engine, FaultRow, Phase
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty training does what the healthy one does."""

@@ -11,8 +11,8 @@ import numpy as np
 
 import dynamic
 from compare.claims.c3_debugging.base import Training
-from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Tools, TrainingUpdate, inputs_of
+from compare.records.debugging import Phase
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
 from graphs.ir import Graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 from compare.claims.c3_debugging.catalogue import corpus
 from compare.claims.c3_debugging.debugger import examine
 from compare.claims.c3_debugging.dynamic_tools import DynamicTools
-from compare.claims.c3_debugging.schema import Faults
 from compare.claims.c3_debugging.static_tools import StaticTools
+from compare.records.debugging import Faults
 
 
 def measure() -> Faults:

@@ -16,13 +16,13 @@ import numpy as np
 from compare.claims.c3_debugging import base, catalogue
 from compare.claims.c3_debugging.base import Fault, SourceLine, Training
 from compare.claims.c3_debugging.debugger import IMMUNE, off, row
-from compare.claims.c3_debugging.schema import Engine, FaultRow, Faults, Phase
 from compare.claims.c3_debugging.tools import TRAINING, risen, same_results
 from compare.claims.c3_debugging.tools import Attempt as Ended
+from compare.engines import of_arm
+from compare.engines.base import Framework, Function
+from compare.engines.limit import within
 from compare.errors import described, without_folders
-from compare.frameworks import of_arm
-from compare.frameworks.base import Framework, Function
-from compare.frameworks.limit import within
+from compare.records.debugging import Engine, FaultRow, Faults, Phase
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""

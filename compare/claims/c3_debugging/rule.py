@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.claims.c3_debugging.schema import FaultRow, Faults
-from compare.records.record import Kind, Records, of
-from compare.report import text
+from compare.records.debugging import FaultRow, Faults
+from compare.records.kinds import KINDS
+from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, proportion_interval
+from compare.words import text
 
 MIN_FAULTS = 30
 """Fewer seeded faults than this are anecdotes."""
@@ -124,7 +125,7 @@ CLAIM = Claim(
     f"and with fewer than {MIN_FAULTS} faults.",
     find=find,
     reads=(Faults,),
-    check=Kind(Faults, "compare.claims.c3_debugging.measure:measure", timed=False, typical={"": 2.5}),
+    check=KINDS[kind_of(Faults)],
     outside="compare.claims.c3_debugging.outside:measure",
     literature=(
         "the authors of PyTorch say that an imperative style makes debugging easy (abstract, arXiv 1912.01703)",

@@ -10,8 +10,8 @@ import numpy as np
 
 import static
 from compare.claims.c3_debugging.base import Training
-from compare.claims.c3_debugging.schema import Phase
 from compare.claims.c3_debugging.tools import Attempt, Event, Tools, TrainingUpdate, inputs_of
+from compare.records.debugging import Phase
 from graphs.ir import Graph, Node
 
 _NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves

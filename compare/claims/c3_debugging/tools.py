@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare.claims.c3_debugging.base import SourceLine, Training
-from compare.claims.c3_debugging.schema import Engine, Phase
+from compare.records.debugging import Engine, Phase
 from graphs import tree
 from graphs.ir import Graph
 from graphs.reach import unreached

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compare.claims.base import Regime, judged
 from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
-from compare.instruments.lengths.schema import Lengths, StrategyArm
+from compare.records.lengths import Lengths, StrategyArm
 from compare.records.record import Records, grouped, of
-from compare.report import text
+from compare.words import text
 
 ALONE = "one by one"
 PHASES: tuple[tuple[str, Read], ...] = (("first epoch", first_run), ("steady state", steady))

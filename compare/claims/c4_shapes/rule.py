@@ -25,12 +25,12 @@ from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, left_out, unsteady
 from compare.claims.literature import Cited
-from compare.instruments.lengths.schema import Lengths
-from compare.instruments.memory.schema import Memory
-from compare.instruments.parity.schema import Parity
-from compare.instruments.time.schema import Time
+from compare.records.lengths import Lengths
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import Cell, Records
-from compare.report import text
+from compare.records.time import Time
+from compare.words import text
 
 WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
 """The workloads whose inputs vary in length, and in nothing else."""
@@ -213,7 +213,6 @@ CLAIM = Claim(
     find=find,
     reads=(Time, Memory, Lengths, Parity),
     tape="partly",
-    figures=("compare.claims.c4_shapes.figure",),
     literature=(
         Cited(
             "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128",

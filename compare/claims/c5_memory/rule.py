@@ -19,12 +19,12 @@ from compare.claims.base import (
 )
 from compare.claims.evidence import DYNAMIC, Evidence, cells, left_out
 from compare.claims.literature import Cited
-from compare.instruments.crossover.schema import CrossoverMemory
-from compare.instruments.memory.schema import Memory, MemoryArm
-from compare.instruments.parity.schema import Parity
+from compare.records.crossover import CrossoverMemory
+from compare.records.memory import Memory, MemoryArm
+from compare.records.parity import Parity
 from compare.records.record import Cell, Records, grouped
-from compare.report import text
 from compare.stats import Interval, geometric_mean_interval
+from compare.words import text
 
 MIN_WORKLOADS = 3
 """Fewer workloads than this say nothing about graphs in general."""

@@ -21,13 +21,13 @@ from compare.claims.base import (
 from compare.claims.break_even import break_even, course
 from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.claims.literature import Cited
-from compare.instruments.crossover.schema import Crossover
-from compare.instruments.memory.schema import Memory
-from compare.instruments.parity.schema import Parity
-from compare.instruments.time.schema import Time
+from compare.records.crossover import Crossover
+from compare.records.memory import Memory
+from compare.records.parity import Parity
 from compare.records.record import Cell, Records, grouped
-from compare.report import text
+from compare.records.time import Time
 from compare.stats import Interval, geometric_mean_interval
+from compare.words import text
 
 CONTROL = "big_matmul"
 """One large matmul: the kernel is all there is, so the engines must tie on it."""
@@ -220,7 +220,6 @@ CLAIM = Claim(
     find=find,
     reads=(Time, Memory, Crossover, Parity),
     tape="alone",
-    figures=("compare.claims.c6_speed.figure",),
     literature=(
         Cited(
             "torch.compile: 2.27x inference and 1.41x training",

@@ -16,9 +16,9 @@ from typing import Any
 import dynamic
 import static
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
-from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
 from compare.engines import arms
 from compare.instruments.time.rounds import collected, orders
+from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
 
 REPEATS = 3

@@ -12,11 +12,11 @@ from typing import Any
 
 from compare import workloads
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
-from compare.claims.c7_prototyping.schema import ModelCost, Prototypes, TaskRow
+from compare.engines import Framework
+from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
-from compare.frameworks import Framework
-from compare.frameworks.session import session, tried
 from compare.instruments.time.rounds import collected
+from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
 
 LIMIT = 60.0

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, judged, not_measured
-from compare.claims.c1_control_flow.schema import Programs
-from compare.claims.c3_debugging.schema import FaultRow, Faults
-from compare.claims.c7_prototyping.schema import Prototypes, TaskRow
 from compare.claims.literature import Cited
-from compare.records.record import Kind, Records, of
-from compare.report import text
+from compare.records.control_flow import Programs
+from compare.records.debugging import FaultRow, Faults
+from compare.records.kinds import KINDS
+from compare.records.prototyping import Prototypes, TaskRow
+from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
+from compare.words import text
 
 MIN_TASKS = 3
 """Fewer tasks than this have no interval worth telling."""
@@ -133,7 +134,7 @@ CLAIM = Claim(
     f"Inconclusive with fewer than {MIN_TASKS} tasks.",
     find=find,
     reads=(Prototypes, Programs, Faults),
-    check=Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
+    check=KINDS[kind_of(Prototypes)],
     outside="compare.claims.c7_prototyping.outside:measure",
     tape="alone",
     literature=(

@@ -14,7 +14,7 @@ import dynamic
 import static
 from compare.claims.c8_structure.base import STEPS, Edit, Version
 from compare.claims.c8_structure.catalogue import edits
-from compare.claims.c8_structure.schema import EditCost, EditRow, Edits, Way
+from compare.records.structure import EditCost, EditRow, Edits, Way
 from graphs import tree
 
 RATE = np.float32(0.1)

@@ -24,10 +24,10 @@ from compare.claims.c8_structure.measure import (
     training,
     ways,
 )
-from compare.claims.c8_structure.schema import EditRow, Edits, Way
+from compare.engines import Framework
+from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
-from compare.frameworks import Framework
-from compare.frameworks.session import session, tried
+from compare.records.structure import EditRow, Edits, Way
 
 BUDGET = 5.0
 """Seconds after which eager is not trained again on an edit."""

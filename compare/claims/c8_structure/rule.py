@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, combine, not_measured
-from compare.claims.c8_structure.schema import EditRow, Edits
 from compare.claims.literature import Cited
-from compare.records.record import Kind, Records, of
-from compare.report import text
+from compare.records.kinds import KINDS
+from compare.records.record import Records, kind_of, of
+from compare.records.structure import EditRow, Edits
 from compare.stats import geometric_mean_interval
+from compare.words import text
 
 MIN_EDITS = 4
 """The kinds of edit without which the claim is not tested."""
@@ -90,7 +91,7 @@ CLAIM = Claim(
     "kinds of edit.",
     find=find,
     reads=(Edits,),
-    check=Kind(Edits, "compare.claims.c8_structure.measure:measure", typical={"": 3.5}),
+    check=KINDS[kind_of(Edits)],
     outside="compare.claims.c8_structure.outside:measure",
     tape="partly",
     literature=(

@@ -14,12 +14,12 @@ import numpy as np
 
 import graphs
 from compare.engines import arms
-from compare.instruments.crossover.schema import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.instruments.memory import measure as memory
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
-from compare.run.job import Budget, Job
+from compare.records.crossover import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
+from compare.records.job import Budget, Job
 from compare.workloads.base import Case
 from graphs import tree
 

@@ -18,13 +18,13 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
-from compare.instruments.ladder import schema
 from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, RungDefinition
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
-from compare.run.job import Job
+from compare.records import ladder as schema
+from compare.records.job import Job
 from compare.workloads.base import Case
 
 WARM_CALLS = 2

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import dynamic
 import static
 from compare.engines import arms
-from compare.instruments.ledger.schema import LedgerCount
+from compare.records.ledger import LedgerCount
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Graph, Node

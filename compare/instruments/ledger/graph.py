@@ -12,9 +12,9 @@ from typing import Any
 
 import static
 from compare.engines import arms
-from compare.instruments.ledger.schema import Moment, Phase
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
+from compare.records.ledger import Moment, Phase
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node

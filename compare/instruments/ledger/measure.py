@@ -10,11 +10,11 @@ from compare.engines import arms
 from compare.errors import described
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
-from compare.instruments.ledger.schema import Ledger, LedgerArm
 from compare.instruments.ledger.timeline import Timeline, thinned
 from compare.instruments.memory.measure import nbytes_of, resident_growth
 from compare.instruments.memory.tracing import numpy_memory
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.ledger import Ledger, LedgerArm
 from compare.workloads.base import Case
 
 WARM_STEPS = 2

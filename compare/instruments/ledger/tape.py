@@ -13,9 +13,9 @@ import numpy as np
 
 import dynamic
 from compare.engines.arms import transformed
-from compare.instruments.ledger.schema import Moment
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
+from compare.records.ledger import Moment
 from compare.workloads.base import Case
 from dynamic import tapes
 from graphs import dispatch, tree

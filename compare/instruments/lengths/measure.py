@@ -22,12 +22,12 @@ from compare.errors import described
 from compare.instruments import thin
 from compare.instruments.lengths.distributions import drawn
 from compare.instruments.lengths.models import Stream, stream
-from compare.instruments.lengths.schema import GroupCall, Lengths, StrategyArm
 from compare.instruments.lengths.strategies import STRATEGIES, ReadyStrategy, Strategy
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import timed
 from compare.instruments.time.rounds import collected, orders, paired_rounds
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.lengths import GroupCall, Lengths, StrategyArm
 from graphs import tree
 
 CHECKED = 8

@@ -13,12 +13,12 @@ import numpy as np
 from compare.errors import NothingMeasuredError
 from compare.instruments.lengths.models import stream
 from compare.instruments.lengths.sampling import LEAST_SIZES, TraceSample, sample
-from compare.instruments.lengths.schema import LengthsProbe
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
+from compare.records.job import Job
+from compare.records.lengths import LengthsProbe
 from compare.records.record import Record
 from compare.records.runs import Failure
-from compare.run.job import Job
 
 KEPT = (1, 0.99, 0.95, 0.9, 0.75, 0.5)
 """Shares of a trace, its shortest lengths, of which the largest is taken that fits."""

@@ -6,13 +6,3 @@ node came from; inside a fused group each kernel has its own (`compare.instrumen
 
 All is read in a step that is watched, apart from the steps that are timed. What no line has is `elsewhere`.
 """
-
-from __future__ import annotations
-
-from compare.instruments.base import Instrument
-from compare.instruments.lines.schema import SourceLines
-from compare.records.record import Kind
-
-LINES = Instrument(
-    (Kind(SourceLines, "compare.instruments.lines.measure:measure"),), figures=("compare.instruments.lines.figure",)
-)

@@ -11,7 +11,7 @@ import static
 from compare.engines.arms import traced, transformed
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
-from compare.instruments.lines.schema import SourceLinesArm
+from compare.records.lines import SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node

@@ -14,8 +14,8 @@ from compare import workloads
 from compare.engines import arms
 from compare.errors import described
 from compare.instruments.lines import graph, tape
-from compare.instruments.lines.schema import SourceLines, SourceLinesArm
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.lines import SourceLines, SourceLinesArm
 from compare.workloads.base import Case
 from graphs.errors import is_internal
 

@@ -16,7 +16,7 @@ import dynamic
 from compare.engines.arms import transformed
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
-from compare.instruments.lines.schema import SourceLinesArm
+from compare.records.lines import SourceLinesArm
 from compare.workloads.base import Case
 from dynamic.anomaly import forward_lines
 from graphs import dispatch, tree

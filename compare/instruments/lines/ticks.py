@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-from compare.instruments.lines.schema import LineCost, SourceLinesArm
+from compare.records.lines import LineCost, SourceLinesArm
 
 PASSES = 15
 WARM_PASSES = 2

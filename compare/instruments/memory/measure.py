@@ -32,10 +32,10 @@ from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
 from compare.instruments import thin
-from compare.instruments.memory.schema import Memory, MemoryArm
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.memory import Memory, MemoryArm
 from compare.workloads.base import Case
 from graphs import tree
 

@@ -28,9 +28,9 @@ from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
 from compare.instruments import thin
-from compare.instruments.parity.schema import Parity, ParityArm
+from compare.records.job import Job
+from compare.records.parity import Parity, ParityArm
 from compare.records.record import Status
-from compare.run.job import Job
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 

@@ -13,9 +13,9 @@ import static
 from compare import workloads
 from compare.engines import arms
 from compare.instruments.parts.programs import dynamic_programs, static_programs
-from compare.instruments.parts.schema import Parts
 from compare.instruments.time.rounds import own_rounds
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.parts import Parts
 from compare.workloads.base import Case
 from static.call.executable import Executable
 from static.passes import pipeline

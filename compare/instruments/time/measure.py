@@ -13,9 +13,9 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.instruments import thin
-from compare.instruments.time import schema
 from compare.instruments.time.rounds import Clock, TimedCall, collected, orders, paired_rounds
-from compare.run.job import Budget, Job
+from compare.records import time as schema
+from compare.records.job import Budget, Job
 from compare.workloads.base import Case, Example
 
 Build = Callable[[str, Case], Step]

@@ -17,7 +17,7 @@ from random import Random
 from statistics import NormalDist, geometric_mean, stdev
 
 from compare.instruments.time.steady import steady_from
-from compare.run.job import Budget
+from compare.records.job import Budget
 from graphs import collector
 
 Clock = Callable[[], int]

@@ -4,9 +4,9 @@ from xml.etree import ElementTree as ET
 
 from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement
-from compare.instruments.parity.schema import Parity, ParityArm
 from compare.own.result import Result
-from compare.run.job import Job
+from compare.records.job import Job
+from compare.records.parity import Parity, ParityArm
 
 
 def test_markdown_shows_signs_as_they_are():

@@ -8,15 +8,15 @@ import pytest
 
 import compare
 import graphs as g
-from compare.instruments.parity import figure
 from compare.own import drawn
 from compare.own.case import case_of
+from compare.page.blocks import Inline
+from compare.page.figures import parity as figure
+from compare.page.summary import summarise
 from compare.records import results
+from compare.records.job import Job
 from compare.records.own import EngineGraphs
 from compare.records.record import of
-from compare.report.page import Inline
-from compare.report.summary import summarise
-from compare.run.job import Job
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 

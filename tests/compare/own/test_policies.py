@@ -8,14 +8,14 @@ import pytest
 import compare
 import graphs as g
 from compare.engines.arms import signature
-from compare.instruments.time.schema import Time
 from compare.own import page, policies
 from compare.own.case import case_of
+from compare.page.blocks import Table
 from compare.records import results
+from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import of
-from compare.report.page import Table
-from compare.run.job import Job
+from compare.records.time import Time
 from static.call.jit import LIMIT
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, cell

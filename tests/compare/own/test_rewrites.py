@@ -11,9 +11,9 @@ import graphs as g
 from compare.own import hints, page
 from compare.own.case import case_of
 from compare.records import results
+from compare.records.job import Job
 from compare.records.own import RewriteHints
 from compare.records.record import of
-from compare.run.job import Job
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from compare.frameworks.limit import within
+from compare.engines.limit import within
 from tests.static.convert.outcome import Outcome
 
 SECONDS = 3.0

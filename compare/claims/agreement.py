@@ -1,0 +1,167 @@
+"""Whether the frameworks agree with our engines, claim by claim; and where they do not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from compare.claims import CLAIMS, Verdict
+from compare.claims.base import OPEN, Regime
+from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
+from compare.claims.framework_arms import ArmOfCell, arms
+from compare.claims.roles import inside, of_framework
+from compare.engines import Framework, named, names
+from compare.records.framework_cells import FrameworkCell
+from compare.records.memory import Memory, MemoryArm
+from compare.records.record import Records, of
+from compare.records.time import Time
+from compare.stats import geometric_mean
+from compare.words import text
+
+Agrees = Literal["yes", "no", "cannot tell"]
+MOST = 4
+"""Regimes that a reason names."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One claim about one framework: eager against compiled there, beside dynamic against static here."""
+
+    claim: str
+    framework: str
+    ours: str
+    theirs: str
+    agrees: Agrees
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a run says of a framework: the verdict on each claim, and whether ours agree."""
+
+    framework: Framework
+    version: str
+    verdicts: tuple[Verdict, ...]
+    agreements: tuple[Agreement, ...]
+    arms: tuple[ArmOfCell, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "framework": self.framework.name,
+            "version": self.version,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "agreement": [asdict(agreement) for agreement in self.agreements],
+        }
+
+
+def judged(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
+    """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
+    return [found for name in names() if (found := _of(named(name), records, ours))]
+
+
+def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outside | None:
+    own = of_framework(records, framework)
+    if not own:
+        return None
+    here = {verdict.claim.id: verdict for verdict in ours}
+    verdicts = tuple(claim.judge(own) for claim in CLAIMS.values())
+    on_gpu = any(record.environment and record.environment.gpu for record in records)
+    ladder = [] if on_gpu else _ladder(framework, own, inside(records))  # ours ran on the CPU
+    why = {"C4": ladder, "C5": _peaks(inside(records)), "C6": ladder}
+    agreements = (
+        _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
+    )
+    cells_of = (r for r in of(records, FrameworkCell) if framework.arms[0] in r.arms)
+    version = next((record.version for record in cells_of), "")
+    compared = tuple(agreements) if len(framework.arms) > 1 else ()
+    return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
+
+
+def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
+    here, there = ours.finding.verdict, theirs.finding.verdict
+    agrees: Agrees = "yes" if here == there else "no"
+    if here in OPEN or there in OPEN:
+        agrees = "cannot tell"
+    why: tuple[str, ...] = ()
+    if agrees == "cannot tell":
+        why = _open(theirs if there in OPEN else ours)
+    elif agrees == "no":
+        why = (*_differences(ours, theirs), *explained)
+    return Agreement(ours.claim.id, framework.name, here, there, agrees, why)
+
+
+def _open(verdict: Verdict) -> tuple[str, ...]:
+    """Why a verdict is open: what is flagged, or else what comes first."""
+    flagged = tuple(reason for reason in verdict.reasons if reason.startswith("flagged"))
+    return flagged or verdict.reasons[:1]
+
+
+def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
+    """The conditions on which the two verdicts part."""
+    here = {regime.condition: regime for regime in ours.finding.regimes}
+    pairs = [(here[regime.condition], regime) for regime in theirs.finding.regimes if regime.condition in here]
+    parted = [pair for pair in pairs if pair[0].verdict != pair[1].verdict]
+    for ours_there, regime in parted[:MOST]:
+        yield f"{regime.condition}: {_said(regime)} there, {_said(ours_there)} here"
+    if len(parted) > MOST:
+        yield f"and {len(parted) - MOST} more conditions of {len(pairs)}"
+    if not parted:
+        yield from theirs.reasons[:2]
+
+
+def _said(regime: Regime) -> str:
+    return f"{regime.verdict} ({text.number(regime.value)})" if regime.value is not None else regime.verdict
+
+
+def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
+    """What of the gap between eager and compiled is graph mode, by our engines, and what is kernels.
+
+    compiled ÷ eager = (static ÷ dynamic) x (dynamic ÷ eager) x (compiled ÷ static), over the workloads in both.
+    """
+    here = {cell.cell: cell for cell in cells(ours, Time)}
+    factors = [found for cell in cells(theirs, Time) if (found := _factors(cell, here))]
+    if not factors:
+        return []
+    mode, eager, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
+    said = (
+        f"in {framework.title} compiled ÷ eager is {text.ratio(mode * eager * compiled)} with the best compiled arm, "
+        f"over {text.counted(len(factors), 'workload')}: {text.ratio(mode)} is graph mode alone (static ÷ dynamic "
+        f"here), times {text.ratio(eager)} (our dynamic engine ÷ its eager arm), times {text.ratio(compiled)} (its "
+        "compiled arm ÷ our static engine)"
+    )
+    return [said]
+
+
+def _peaks(ours: Records) -> list[str]:
+    """What of our own ratio of bytes is held between steps, which is not counted of a framework."""
+    found = [
+        (fixed / dynamic)
+        for cell in cells(ours, Memory)
+        if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(DYNAMIC, _peak))
+    ]
+    if not found:
+        return []
+    said = (
+        "in a framework only the peak of a step is counted; our count adds graphs, plans and caches that stay between "
+        f"steps. By the peak alone, static ÷ dynamic is {text.ratio(geometric_mean(found))} here, over "
+        f"{text.counted(len(found), 'cell')}"
+    )
+    return [said]
+
+
+def _peak(measured: MemoryArm) -> Sequence[float]:
+    return (measured.peak,)
+
+
+def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float, float] | None:
+    ours = here.get(cell.cell)
+    compiled, static = cell.least(steady), ours.least(steady) if ours else None
+    if ours is None or compiled is None or static is None:
+        return None
+    their_eager, their_compiled = cell.mean(DYNAMIC, steady), cell.mean(compiled, steady)
+    dynamic, fixed = ours.mean(DYNAMIC, steady), ours.mean(static, steady)
+    if not (their_eager and their_compiled and dynamic and fixed):
+        return None
+    return fixed / dynamic, dynamic / their_eager, their_compiled / fixed

@@ -1,0 +1,105 @@
+"""HIPS autograd: NumPy's functions on a tape, and nothing compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.engines.base import Framework, Function, Mode
+from compare.engines.composed import composed, looped
+from compare.errors import InputsError
+from compare.records.device import Device
+
+
+class Autograd(Framework):
+    """Gradients come from `autograd.value_and_grad`."""
+
+    name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
+    modes = (Mode(""),)
+
+    def use(self, device: Device) -> None:
+        """The CPU alone. Raises InputsError for another."""
+        if device != "cpu":
+            raise InputsError(f"--device {device}: HIPS autograd runs on the CPU alone; leave --device out")
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(_functions())
+
+    def arrays(self, tree: Any) -> Any:
+        """NumPy's own."""
+        return tree
+
+    def numpy(self, tree: Any) -> Any:
+        """NumPy's own."""
+        return tree
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        return optree.tree_map(
+            lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x,
+            tree,
+            none_is_leaf=True,
+        )
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The function, or its value and gradients."""
+        import autograd
+
+        if argnum is None:
+            return lambda *args: (loss(*args), ())
+        step: Function = autograd.value_and_grad(loss, argnum)
+        return step
+
+
+def _functions() -> dict[str, Function]:
+    import autograd.numpy as anp
+    from autograd.scipy.special import logsumexp
+    from autograd.tracer import getval
+
+    same = (
+        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod "
+        "any all argmax argmin squeeze broadcast_to moveaxis sort roll repeat logical_and logical_not logical_or"
+    )
+
+    def log_softmax(x: Any, axis: int = -1) -> Any:
+        return x - logsumexp(x, axis=axis, keepdims=True)
+
+    def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+        at = axis % x.ndim
+        shape = [max(sizes) for sizes in zip(x.shape, indices.shape, strict=True)]
+        shape[at] = indices.shape[at]
+        grid = list(np.indices(shape, sparse=True))
+        grid[at] = np.broadcast_to(indices, shape)
+        return anp.broadcast_to(x, (*shape[:at], x.shape[at], *shape[at + 1 :]))[tuple(grid)]
+
+    def argsort(x: Any, axis: int = -1, descending: bool = False) -> Any:
+        values = getval(x)
+        return np.argsort(-values if descending else values, axis=axis, kind="stable")
+
+    def take(x: Any, indices: Any, axis: int = 0) -> Any:
+        return x[(slice(None),) * axis + (getval(indices),)]
+
+    return {
+        **{name: getattr(anp, name) for name in same.split()},
+        "stack": anp.stack,
+        "concat": anp.concatenate,
+        "permute_dims": anp.transpose,
+        "matrix_transpose": lambda x: anp.swapaxes(x, -1, -2),
+        "expand_dims": lambda x, axis=0: anp.expand_dims(x, axis),
+        "cumulative_sum": lambda x, axis=0: anp.cumsum(x, axis=axis),
+        "relu": lambda x: anp.maximum(x, 0),
+        "sigmoid": lambda x: 1 / (1 + anp.exp(-x)),
+        "logsumexp": logsumexp,
+        "log_softmax": log_softmax,
+        "take": take,
+        "take_along_axis": take_along_axis,
+        "argsort": argsort,
+        "astype": lambda x, dtype: x.astype(dtype),
+        "zeros": np.zeros,
+        "unstack": lambda x, axis=0: tuple(anp.moveaxis(x, axis, 0)),
+        "stop_gradient": getval,
+        "scan": looped(anp.stack),
+    }

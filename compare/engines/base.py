@@ -1,0 +1,255 @@
+"""What an adapter says of its framework: its arms, its functions, how a step is built, and what it tells of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from compare.engines.source import Loader
+from compare.errors import InputsError, UnsupportedError, without_folders
+from compare.records.device import Device, note
+from compare.records.work import RanOp
+from compare.workloads.base import Case, Workload
+
+Function = Callable[..., Any]
+
+
+LOSS = "the first, or as 'loss'"
+"""Where `loss_in` looks."""
+
+
+def loss_in(returned: Any) -> Any:
+    """The loss in what a function returns: itself, the first of a tuple, or what a dict calls `loss`."""
+    if isinstance(returned, tuple) and returned:
+        return returned[0]
+    return returned.get("loss") if isinstance(returned, dict) else returned
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way for a framework to run a function.
+
+    A `usual` one is among those that a user's function is compared in unless others are asked for, and one of the
+    `suite` among those that workloads are measured in.
+    One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
+    workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
+    One that `relaxes` compiles for shapes that vary, and is measured where they do.
+    """
+
+    name: str
+    usual: bool = True
+    suite: bool = True
+    traces: bool = False
+    relaxes: bool = False
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation: why there was one, and the seconds it took where the framework says so."""
+
+    reason: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason.
+
+    `limits` says what has been compiled so often that it runs eager where it is new again.
+    """
+
+    compilations: Sequence[Compilation] = ()
+    breaks: Mapping[str, int] = field(default_factory=dict)
+    limits: Sequence[str] = ()
+
+    def since(self, before: Observed) -> Observed:
+        """What came after an earlier look."""
+        added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
+        breaks = {reason: count for reason, count in added.items() if count}
+        return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
+
+
+class Framework(ABC):
+    """An adapter. One process runs one framework, and `start` comes before all else in it.
+
+    name     what a user says, and how arms begin, unless `prefix` is another
+    title    what the framework calls itself
+    module   what is imported
+    package  what is installed, as a requirement
+    remark   what a reader of its numbers must know
+    shares   whether modes can share a process without changing what another one compiles
+    idioms   what the framework calls its own op for each function of ours that holds control flow
+    """
+
+    name: str
+    title: str
+    module: str
+    package: str
+    modes: tuple[Mode, ...]
+    prefix: str = ""
+    remark: str = ""
+    shares: bool = True
+    device: Device = "cpu"
+    idioms: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms, the eager one first."""
+        return tuple(f"{self.prefix or self.name}-{mode.name}" if mode.name else self.name for mode in self.modes)
+
+    def mode(self, arm: str) -> Mode:
+        """The mode that an arm runs in."""
+        return self.modes[self.arms.index(arm)]
+
+    @property
+    def missing(self) -> str | None:
+        """What to install before this framework can run here; None where it is installed."""
+        if find_spec(self.module) is not None:
+            return None
+        return f"{self.title} is not installed; pip install '{self.package}'"
+
+    @property
+    def version(self) -> str:
+        """The installed version, of whichever distribution the module comes from: TensorFlow has several."""
+        return version(packages_distributions()[self.module][0])
+
+    @staticmethod
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+        """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
+        return {}
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+
+    def use(self, device: Device) -> None:
+        """Put arrays on that device from now on; comes after `start`. Raises InputsError where it is not there."""
+        if device == "cuda":
+            gpu = self.gpu()
+            if gpu is None:
+                raise InputsError(
+                    f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
+                    "leave --device out"
+                )
+            note(gpu)
+        self.device = device
+
+    def gpu(self) -> str | None:
+        """The name of the first GPU that the framework can compute on; None where there is none."""
+        return None
+
+    def bounded(self) -> None:
+        """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""
+
+    @abstractmethod
+    def functions(self) -> dict[str, Function]:
+        """The framework's functions by the names that `graphs` has for them."""
+
+    def load(self, module: str) -> ModuleType:
+        """A module over `graphs`, executed once more over this framework's functions."""
+        return self._loader.load(module)
+
+    def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
+        """A module that was loaded, with another text, executed over this framework's functions."""
+        return self._loader.edited(module, text)
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return Loader(self.name, self.functions())
+
+    def workload(self, source: str) -> Workload:
+        """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
+        module, _, attribute = source.partition(":")
+        found: Workload = getattr(self.load(module), attribute)
+        return found
+
+    def loss(self, arm: str, case: Case) -> Function:
+        """The loss of a case as an arm takes it."""
+        rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
+        return rewritten or case.loss
+
+    @abstractmethod
+    def arrays(self, tree: Any) -> Any:
+        """A container of NumPy arrays as one of the framework's; what is no array stays as it is."""
+
+    @abstractmethod
+    def numpy(self, tree: Any) -> Any:
+        """A container of the framework's arrays as one of NumPy's."""
+
+    @abstractmethod
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """A function compiled by itself, to be called by others; nothing of it may stay in Python."""
+        raise NotImplementedError(f"{self.title} compiles nothing")
+
+    def pieces(self, function: Function) -> Function | None:
+        """A function in pieces around graph breaks, which `observed` counts; None where a framework has none."""
+        return None
+
+    def captured(self, arm: str, function: Function) -> Function | None:
+        """`compiled` but for its kernels, where to make those is a stage of its own, of seconds; else None."""
+        return None
+
+    def control(self) -> dict[str, Function]:
+        """Control flow by the framework's own ops, where `functions` has Python's in its place."""
+        return {}
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """The ops of a call of an eager step, in order. Raises UnsupportedError where there is no way to see them."""
+        raise UnsupportedError(f"nothing counts the ops that {self.title} runs; measure it with graphduel compare")
+
+    def wait(self, result: Any) -> None:
+        """Return when a result is computed."""
+
+    def reset(self, seed: int) -> None:
+        """Bring the framework's random numbers back to a seed."""
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """What brings back the state that arguments hold now, such as a module's running statistics."""
+        return lambda: None
+
+    @abstractmethod
+    def doubled(self, tree: Any) -> Any:
+        """A copy of arguments with every float in float64."""
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where float64 is allowed."""
+        return nullcontext()
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Where a compiled function draws the random numbers that the eager one draws, if it can."""
+        return nullcontext()
+
+    def forget(self) -> None:
+        """Drop what this process has compiled; a cache on the disk stays."""
+
+    def observed(self, step: Function) -> Observed:
+        """What compiling a step has meant so far."""
+        return Observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Where NaN and infinity are errors, by the framework's own switch for that."""
+        yield
+
+    def traced(self, error: BaseException) -> bool:
+        """Whether an error of a compiled function came as it was traced or compiled, before any data ran."""
+        return False
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether an error is the framework saying that it does not do this, rather than a fault."""
+        return isinstance(error, NotImplementedError)
+
+    def reason(self, error: BaseException) -> str:
+        """What an error says, in a line."""
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)

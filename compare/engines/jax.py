@@ -1,0 +1,231 @@
+"""JAX: op by op, and compiled whole by XLA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import optree
+
+from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.composed import composed
+from compare.engines.leaves import Specialised
+from compare.records.device import Device
+from compare.records.work import RanOp
+
+EAGER = Mode("eager")
+JIT = Mode("jit", traces=True)
+
+
+class Jax(Framework):
+    """Gradients come from `jax.value_and_grad`; loops and branches are those of `jax.lax` where the loss has them."""
+
+    name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
+    modes = (EAGER, JIT)
+    remark = (
+        "JAX's eager arm compiles each primitive alone, and is slow. "
+        "So the graph mode of jit is not the reason for all that it saves."
+    )
+    idioms = MappingProxyType(
+        {name: f"jax.lax.{name}" for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
+    )
+
+    @staticmethod
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+        """One thread, which flags alone do not hold, and the persistent cache in the folder."""
+        return {
+            "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
+            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+            "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """Listen to what compiles, from now on."""
+        import jax
+
+        jax.config.update("jax_enable_x64", doubles)
+        if not _listening:
+            jax.monitoring.register_event_duration_secs_listener(_heard)
+            _listening.append(True)
+
+    def gpu(self) -> str | None:
+        """What kind the first is; JAX raises where a platform is not there."""
+        import jax
+
+        try:
+            return str(jax.devices("cuda")[0].device_kind)
+        except RuntimeError:
+            return None
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(_functions())
+
+    def arrays(self, tree: Any) -> Any:
+        """Arrays of JAX, copied; on the GPU those that were made elsewhere as well."""
+        import jax
+        import jax.numpy as jnp
+
+        def placed(leaf: Any) -> Any:
+            if self.device == "cuda" and isinstance(leaf, (np.ndarray, jax.Array)):
+                return jax.device_put(leaf, jax.devices("cuda")[0])
+            return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+        return optree.tree_map(placed, tree, none_is_leaf=True)
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays of NumPy."""
+        import jax
+
+        return optree.tree_map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, tree, none_is_leaf=True)
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The whole step, compiled for each structure of arguments and each value in them that is no array."""
+        import jax
+
+        step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
+        return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """The primitives that tracing the step finds: each is a call of compiled code."""
+        import jax
+
+        leaves, structure = optree.tree_flatten(cast("Any", call), none_is_leaf=True)
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+
+        def run(*arrays: Any) -> Any:
+            placed = dict(zip(at, arrays, strict=True))
+            return step(*optree.tree_unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+        return [_ran(equation) for equation in jax.make_jaxpr(run)(*(leaves[i] for i in at)).eqns]
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """See the base."""
+        import jax
+
+        return Specialised(function, jax.jit, jax.Array)
+
+    def wait(self, result: Any) -> None:
+        """Return when every array is computed."""
+        import jax
+
+        jax.block_until_ready(result)
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        import jax
+        import jax.numpy as jnp
+
+        def double(leaf: Any) -> Any:
+            floats = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+            return leaf.astype(np.float64) if floats else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    def doubles(self) -> AbstractContextManager[None]:
+        """Where `jax_enable_x64` is on."""
+        import jax
+
+        return jax.enable_x64(True)
+
+    def forget(self) -> None:
+        """Every cache in memory, that of primitives as well."""
+        import jax
+
+        jax.clear_caches()
+
+    def observed(self, step: Function) -> Observed:
+        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        return step.observed() if isinstance(step, Specialised) else Observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`jax_debug_nans` and `jax_debug_infs`, which run a compiled step again op by op to say where."""
+        import jax
+
+        with jax.debug_nans(True), jax.debug_infs(True):
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """Any but that of a check: what XLA computes raises nothing."""
+        return not isinstance(error, FloatingPointError)
+
+    def refuses(self, error: BaseException) -> bool:
+        """What a trace cannot do with a value, and what has no derivative."""
+        import jax
+
+        refusals = (
+            NotImplementedError,
+            jax.errors.JAXTypeError,
+            jax.errors.JAXIndexError,
+            jax.errors.UnexpectedTracerError,
+        )
+        return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
+
+
+_listening: list[bool] = []
+_STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+_STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
+
+
+def _heard(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
+    """Add what followed a trace to it: primitives that compile alone have other names."""
+    if event in _STAGES and fun_name in _STEP and Specialised.latest is not None:
+        Specialised.latest.seconds += seconds
+
+
+def _functions() -> dict[str, Function]:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+
+    same = (
+        "tanh exp log sin cos sqrt abs square floor round reshape where maximum minimum clip sum mean max min prod "
+        "any all argmax argmin concat unstack squeeze matrix_transpose broadcast_to take_along_axis argsort sort "
+        "cumulative_sum roll repeat zeros logical_and logical_not logical_or permute_dims moveaxis"
+    )
+
+    def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:
+        y = lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2)
+        return y if bias is None else y + bias[:, None, None]
+
+    def max_pool2d(x: Any, size: int) -> Any:
+        window = (1, 1, size, size)
+        return lax.reduce_window(x, -jnp.inf, lax.max, window, window, "VALID")
+
+    return {
+        **{name: getattr(jnp, name) for name in same.split()},
+        **{name: getattr(jax.nn, name) for name in ("sigmoid", "relu", "softmax", "log_softmax", "logsumexp")},
+        "astype": lambda x, dtype: jnp.asarray(x).astype(dtype),
+        "stack": lambda xs, axis=0: jnp.stack([jnp.asarray(x) for x in xs], axis=axis),
+        "expand_dims": lambda x, axis=0: jnp.expand_dims(x, axis),
+        "take": lambda x, indices, axis=0: jnp.take(x, jnp.asarray(indices), axis=axis),
+        "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+        "stop_gradient": lax.stop_gradient,
+        "conv2d": conv2d,
+        "max_pool2d": max_pool2d,
+        "cond": lax.cond,
+        "switch": lax.switch,
+        "while_loop": lax.while_loop,
+        "fori_loop": lax.fori_loop,
+        "scan": lax.scan,
+    }
+
+
+def _ran(equation: Any) -> RanOp:
+    """An equation of a jaxpr. JAX has no views: what only moves elements is an op like others."""
+    arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
+    elements = sum(var.aval.size for var in equation.outvars)
+    moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)
+    if equation.primitive.name != "dot_general":
+        return RanOp("other", elements, moved)
+    (contracted, _), _ = equation.params["dimension_numbers"]
+    inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+    return RanOp("product", elements, moved, 2 * elements * inner)

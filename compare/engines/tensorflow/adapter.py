@@ -1,0 +1,152 @@
+"""TensorFlow: eager on a gradient tape, and as functions that AutoGraph reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.composed import composed
+from compare.engines.leaves import Specialised
+from compare.engines.tensorflow.functions import NUMBER, functions
+from compare.engines.tensorflow.step import stepped
+from compare.errors import without_folders
+from compare.records.device import Device
+
+EAGER = Mode("eager")
+FUNCTION = Mode("function", traces=True)
+RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
+XLA = Mode("function-xla", traces=True)
+_OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
+
+
+class TensorFlow(Framework):
+    """Gradients come from a GradientTape that watches the parameters alone; a step is compiled whole."""
+
+    name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
+    modes = (EAGER, FUNCTION, RELAXED, XLA)
+    idioms = MappingProxyType(
+        {"cond": "tf.cond", "switch": "tf.switch_case", "while_loop": "tf.while_loop", "scan": "tf.while_loop"}
+    )
+
+    @staticmethod
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+        """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
+        hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
+        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """One thread, the seed, and NumPy's rules for operators between tensors and numbers."""
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.random.set_seed(seed)
+        tf.experimental.numpy.experimental_enable_numpy_behavior()
+        NUMBER[:] = [np.float64 if doubles else np.float32]
+
+    def use(self, device: Device) -> None:
+        """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""
+        import tensorflow as tf
+
+        super().use(device)
+        if device == "cpu" and self.gpu():
+            tf.config.set_visible_devices([], "GPU")
+
+    def gpu(self) -> str | None:
+        """The first physical one."""
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU")) if found else None
+
+    def wait(self, result: Any) -> None:
+        """Return when the GPU has done all that it was given."""
+        import tensorflow as tf
+
+        if self.device == "cuda":
+            tf.test.experimental.sync_devices()
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(functions())
+
+    def arrays(self, tree: Any) -> Any:
+        """Tensors, copied to the device; those that lie there already stay."""
+        import tensorflow as tf
+
+        def placed(leaf: Any) -> Any:
+            if isinstance(leaf, np.ndarray):
+                return tf.constant(leaf)
+            return tf.identity(leaf) if isinstance(leaf, tf.Tensor) and self.device == "cuda" else leaf
+
+        with tf.device("GPU:0" if self.device == "cuda" else "CPU:0"):
+            return optree.tree_map(placed, tree, none_is_leaf=True)
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays, copied."""
+        import tensorflow as tf
+
+        return optree.tree_map(lambda x: x.numpy() if isinstance(x, tf.Tensor) else x, tree, none_is_leaf=True)
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The whole step, traced for each signature."""
+        step = (lambda *args: (loss(*args), ())) if argnum is None else stepped(loss, argnum)
+        return step if self.mode(arm) is EAGER else self.compiled(arm, step)
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """See the base."""
+        import tensorflow as tf
+
+        return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), tf.Tensor)
+
+    def reset(self, seed: int) -> None:
+        """The seed of every generator."""
+        import tensorflow as tf
+
+        tf.random.set_seed(seed)
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        import tensorflow as tf
+
+        floats = (tf.float16, tf.float32)
+        return optree.tree_map(
+            lambda x: tf.cast(x, tf.float64) if tf.is_tensor(x) and x.dtype in floats else x, tree, none_is_leaf=True
+        )
+
+    def observed(self, step: Function) -> Observed:
+        """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
+        return step.observed() if isinstance(step, Specialised) else Observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`tf.debugging.enable_check_numerics`."""
+        import tensorflow as tf
+
+        tf.debugging.enable_check_numerics()
+        try:
+            yield
+        finally:
+            tf.debugging.disable_check_numerics()
+
+    def traced(self, error: BaseException) -> bool:
+        """Any but that of a graph that runs."""
+        return "Graph execution error" not in str(error)
+
+    def refuses(self, error: BaseException) -> bool:
+        """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
+        said = str(error)
+        return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
+
+    def reason(self, error: BaseException) -> str:
+        """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
+        last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
+        name = type(error).__name__
+        return without_folders(last if last.startswith(name) else f"{name}: {last}")

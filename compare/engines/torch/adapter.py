@@ -1,0 +1,198 @@
+"""PyTorch: eager, compiled by Dynamo and Inductor, and exported."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.composed import composed
+from compare.engines.torch import counting, dynamo
+from compare.engines.torch.control import IDIOMS, control
+from compare.engines.torch.functions import functions
+from compare.engines.torch.step import stepped
+from compare.records.device import Device
+from compare.records.work import RanOp
+
+EAGER = Mode("eager")
+
+
+class Torch(Framework):
+    """Gradients come from `torch.autograd.grad` over the parameters alone."""
+
+    name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
+    shares = False
+    modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
+    idioms = IDIOMS
+
+    @staticmethod
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+        """One thread, for compiling too, and the caches of Inductor in the folder."""
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
+        return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+
+    def start(self, seed: int, *, doubles: bool = False) -> None:
+        """One thread, and the seed."""
+        import torch
+
+        torch.set_num_threads(1)
+        torch.set_default_dtype(torch.float64 if doubles else torch.float32)
+        torch.manual_seed(seed)
+        dynamo.listen()
+
+    def gpu(self) -> str | None:
+        """The first that CUDA names."""
+        import torch
+
+        return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
+
+    def bounded(self) -> None:
+        """See the base."""
+        dynamo.bounded()
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(functions(self.device))
+
+    def arrays(self, tree: Any) -> Any:
+        """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
+        import torch
+
+        def placed(leaf: Any) -> Any:
+            tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+            return tensor.to(self.device) if isinstance(tensor, (torch.Tensor, torch.nn.Module)) else tensor
+
+        return optree.tree_map(placed, tree, none_is_leaf=True)
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays, which share memory with tensors on the CPU."""
+        import torch
+
+        return optree.tree_map(
+            lambda x: x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
+        )
+
+    def wait(self, result: Any) -> None:
+        """Return when the GPU has done all that it was given."""
+        import torch
+
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The loss as the arm runs it, and the gradients of the leaves of one argument."""
+        import torch
+
+        run = loss if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), loss)
+        if argnum is None:
+            return lambda *args: (torch.no_grad()(run)(*args), ())
+
+        return stepped(run, argnum)
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """As the dispatcher sees them."""
+        return counting.ran(step, call)
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """By `fullgraph=True`, or exported."""
+        return dynamo.made(self.mode(arm), function, fullgraph=True)
+
+    def captured(self, arm: str, function: Function) -> Function | None:
+        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
+        return dynamo.captured(self.mode(arm), function)
+
+    def pieces(self, function: Function) -> Function | None:
+        """By Dynamo, which breaks graphs; without kernels, since breaks do not depend on them."""
+        return dynamo.pieces(function)
+
+    def control(self) -> dict[str, Function]:
+        """Higher-order ops, which take tensors only."""
+        return control()
+
+    def reset(self, seed: int) -> None:
+        """The seed of every generator."""
+        import torch
+
+        torch.manual_seed(seed)
+
+    def state(self, tree: Any) -> Callable[[], None]:
+        """The buffers of modules: running statistics change in every call."""
+        import torch
+
+        modules = [leaf for leaf in optree.tree_leaves(tree) if isinstance(leaf, torch.nn.Module)]
+        kept = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+
+        def restore() -> None:
+            with torch.no_grad():
+                for buffer, value in kept:
+                    buffer.copy_(value)
+
+        return restore
+
+    def doubled(self, tree: Any) -> Any:
+        """Modules copied whole."""
+        import torch
+
+        def double(leaf: Any) -> Any:
+            if isinstance(leaf, torch.nn.Module):
+                return copy.deepcopy(leaf).double()
+            return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+        return optree.tree_map(double, tree, none_is_leaf=True)
+
+    @contextmanager
+    def doubles(self) -> Iterator[None]:
+        """Tensors that a function makes itself are in float64 too."""
+        import torch
+
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+    @contextmanager
+    def repeatable(self) -> Iterator[None]:
+        """Inductor draws as eager does."""
+        import torch._inductor.config as inductor
+
+        with inductor.patch(fallback_random=True):
+            yield
+
+    def forget(self) -> None:
+        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        dynamo.forget()
+
+    def observed(self, step: Function) -> Observed:
+        """What Dynamo recorded."""
+        return dynamo.observed()
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`torch.autograd.detect_anomaly`, which looks at gradients alone; there is no such switch for values."""
+        import torch
+
+        with torch.autograd.detect_anomaly():
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """What Dynamo and the compilers behind it raise, and what Dynamo says more of."""
+        from torch._dynamo.exc import TorchDynamoException
+
+        return isinstance(error, TorchDynamoException) or "from user code" in str(error)
+
+    def refuses(self, error: BaseException) -> bool:
+        """What Dynamo and export say they do not take."""
+        from torch._dynamo.exc import TorchDynamoException
+
+        refusals = (NotImplementedError, TorchDynamoException)
+        return (
+            isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
+        )

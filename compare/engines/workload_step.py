@@ -1,0 +1,72 @@
+"""A step of a workload in a framework: called as the harness calls the steps of our engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compare.engines import heap
+from compare.engines.arms import Step, masked_dims
+from compare.engines.base import Framework, Observed
+from compare.errors import UnsupportedError
+from compare.workloads.base import Case, Example
+from graphs import tree
+from static.call.policies import axis_names, named_sizes, pad_axes
+
+PADDED = "-padded"
+"""Ends the name of an arm that meets every example padded to the longest."""
+
+
+class FrameworkStep(Step):
+    """One arm of a case in a framework. A call returns when the result is computed."""
+
+    def __init__(self, framework: Framework, arm: str, case: Case) -> None:
+        self.framework = framework
+        padded = arm.endswith(PADDED)
+        mode = arm.removesuffix(PADDED)
+        loss = case.masked if padded else framework.loss(mode, case)
+        if loss is None:
+            raise UnsupportedError(f"{arm}: the workload has no masked loss: padding would change its result")
+        given = longest(case) if padded else case.examples
+        self.run = framework.build(mode, loss, case.argnum)
+        super().__init__(self.run, framework.arrays(case.params), tuple(map(framework.arrays, given)))
+        self.before = framework.observed(self.run)
+        self.longest = max(case.lengths) if padded else 0
+        self.live = heap.live()
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """The loss and the gradients of the parameters, as the framework's arrays."""
+        result: tuple[Any, Any] = self.run(self.params, *example)
+        self.framework.wait(result)
+        return result
+
+    @property
+    def observed(self) -> Observed:
+        """What the framework tells of this step."""
+        return self.framework.observed(self.run).since(self.before)
+
+    @property
+    def compiles(self) -> int:
+        """The compilations so far."""
+        return len(self.observed.compilations)
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """See the base."""
+        return self.longest * len(lengths) or sum(lengths)
+
+
+def longest(case: Case) -> tuple[Example, ...]:
+    """Every example with its mask, padded to the longest."""
+    dims = masked_dims(case)[1:]
+    masked = [case.masked_example(index) for index in range(len(case.examples))]
+    names = axis_names(dims, masked[0])
+    sizes = [named_sizes(tree.leaves(example), names) for example in masked]
+    largest = {name: max(size[name] for size in sizes) for name in sizes[0]}
+
+    def padded(example: Example) -> Example:
+        leaves, structure = tree.flatten(example)
+        wide = [pad_axes(leaf, axes, largest) for leaf, axes in zip(leaves, names, strict=True)]
+        found: Example = tree.unflatten(structure, wide)
+        return found
+
+    return tuple(map(padded, masked))

@@ -1,0 +1,90 @@
+"""What a user asks about a function in a framework, as it travels to the processes that measure it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compare.engines import Framework, named
+from compare.errors import InputsError
+from compare.own import origin
+from compare.records.device import Device
+from compare.workloads import nearest
+
+Function = Callable[..., Any]
+Calls = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`function` and `inputs` are places, `FILE.py:name`; the second may be empty, as in `origin.called`.
+
+    `arms` are those of the framework, the eager one first.
+
+    `limit` is how many seconds a mode may take for its first pass over the inputs. A worker is ended at it, and writes
+    what each first call took to the file `notes`.
+    """
+
+    framework: str
+    function: str
+    inputs: str
+    arms: tuple[str, ...]
+    seed: int = 0
+    seconds: float = 2.5
+    limit: float = 300.0
+    notes: str = ""
+    device: Device = "cpu"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Asked:
+        """What `to_dict` wrote."""
+        return cls(**{**values, "arms": tuple(values["arms"])})
+
+    @property
+    def adapter(self) -> Framework:
+        """The framework."""
+        return named(self.framework)
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The processor time of this process; wall time where a GPU computes while the process waits."""
+        return time.process_time_ns if self.device == "cpu" else time.perf_counter_ns
+
+    def started(self) -> Framework:
+        """The framework, in this process and on the device, compiling as often as it would for a user.
+
+        Raises InputsError where the device is not there.
+        """
+        self.adapter.start(self.seed)
+        self.adapter.use(self.device)
+        self.adapter.bounded()
+        return self.adapter
+
+    def load(self) -> tuple[Function, Calls]:
+        """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""
+        function, found = origin.called(self.function, self.inputs)
+        place = self.inputs or self.function
+        for number, call in enumerate(found):
+            if not isinstance(call, tuple) or not call:
+                kind = type(call).__name__
+                raise InputsError(f"{place}: call {number} is a {kind}; each is the tuple of the function's arguments")
+        if not found:
+            raise InputsError(f"{place} holds no call; give at least one tuple of arguments")
+        return function, [self.adapter.arrays(call) for call in found]
+
+
+def arms_of(framework: Framework, modes: tuple[str, ...]) -> tuple[str, ...]:
+    """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError."""
+    by_name = {mode.name or "eager": mode for mode in framework.modes}
+    for mode in modes:
+        if mode not in by_name:
+            raise InputsError(f"{framework.title} has no mode {mode!r}; {nearest(mode, tuple(by_name))}")
+    eager, *others = framework.arms
+    wanted = [mode.usual if not modes else mode.name in modes for mode in framework.modes[1:]]
+    return (eager, *(arm for arm, is_wanted in zip(others, wanted, strict=True) if is_wanted))

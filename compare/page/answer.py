@@ -1,0 +1,150 @@
+"""The first screen: what to do, in sentences that this run supports, the claims as rows, and the calculator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from compare.claims import regimes
+from compare.claims.base import SMALLEST_EFFECT, Verdict
+from compare.claims.crossover import CostPlace
+from compare.page import model, sparkline, verdicts
+from compare.page.blocks import Block, Calculator, ClaimRow, Claims, Picture, Section, Table, section
+from compare.page.summary import Ratio, Summary
+from compare.records.record import Cell, grouped
+from compare.stats import geometric_mean
+from compare.words import text
+
+NAME = "answer"
+EXPLAINED = (
+    "Every ratio on this page is static ÷ dynamic: 0.8× means that static takes 0.8 of what dynamic takes. "
+    "Below 1× static is faster or smaller, above 1× dynamic is. Square brackets hold the 95% interval: the range that "
+    "the noise of this run leaves open."
+)
+_RUNS = 10_000
+"""The runs of the example that says how many shapes are paid for."""
+_WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "unclear"}
+_CALCULATOR = (
+    "The formula was fitted to the chains of equal ops that this run timed. Ops are those of the forward pass; the "
+    "costs include the backward pass. Each new shape costs one compilation."
+)
+
+
+def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Picture]) -> Section:
+    """The section that opens the page."""
+    blocks: tuple[Block, ...] = (
+        *advice(summary.places),
+        EXPLAINED,
+        *pictures,
+        verdicts.headline(judged),
+        speed(summary.ratios, regimes.places(summary.records)),
+        claims(judged),
+    )
+    return Section("The answer", blocks, NAME)
+
+
+def advice(places: Sequence[CostPlace]) -> Iterator[str]:
+    """When to compile, by the crossover map: sentences for what it shows, and none for what it does not."""
+    reach = _reach(places)
+    if reach is None:
+        return
+    inside = [place for place in places if place.at.elements <= reach]
+    paid = max(place.pays_after or 1 for place in inside)
+    low, mean, high = _spread(inside)
+    yield (
+        f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its ops work on up to "
+        f"{reach:,} floats: once compiled, it takes {mean} the time of dynamic ({low} to {high})."
+    )
+    yield f"So {_RUNS:,} runs of a step pay for up to {text.counted(max(1, _RUNS // paid), 'shape')}."
+    yield from _beyond([place for place in places if place.at.elements > reach])
+
+
+def _reach(places: Sequence[CostPlace]) -> int | None:
+    """The largest tensor up to which static is shown to be faster at every place of the map; None where at none."""
+    reach = None
+    for size in sorted({place.at.elements for place in places}):
+        if not all(_leads(place) for place in places if place.at.elements == size):
+            break
+        reach = size
+    return reach
+
+
+def _leads(place: CostPlace) -> bool:
+    return place.steady.side(SMALLEST_EFFECT) == "below"
+
+
+def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
+    if places:
+        largest = max(place.at.elements for place in places)
+        groups = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
+        kinds = {ops: _spread(of) for ops, of in groups.items()}
+        said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
+        yield f"With larger tensors the op decides: at {largest:,} floats static ÷ dynamic is {text.listed(said)}."
+
+
+def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:
+    """The least, the mean and the largest of static ÷ dynamic."""
+    found = [place.steady.estimate for place in places]
+    low, mean, high = (float(f"{value:.2g}") for value in (min(found), geometric_mean(found), max(found)))
+    return text.ratio(low), text.ratio(mean), text.ratio(high)
+
+
+def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
+    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
+    best: dict[Cell, Ratio] = {}
+    for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
+        best.setdefault(ratio.cell, ratio)
+    if not best:
+        return "No steady-state time of dynamic and of a static arm can be compared in this run."
+    large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
+    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
+    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
+    return f"Once warm, the fastest static arm is, compared with dynamic, {of_large}{of_all}."
+
+
+def _won(ratios: Iterable[Ratio]) -> str:
+    found = Counter(ratio.words for ratio in ratios)
+    return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
+
+
+def claims(judged: Sequence[Verdict]) -> Claims:
+    """The claims, a row each."""
+    return Claims(tuple(map(_row, judged)))
+
+
+def _row(judged: Verdict) -> ClaimRow:
+    found = judged.finding
+    svg, words = sparkline.drawn(judged.claim.id, found)
+    claim, why = judged.claim, _sentence("".join(found.reasons[:1]))
+    there = verdicts.measured(judged)
+    return ClaimRow(
+        claim.id, claim.title, verdicts.anchor(claim.id) if there else "", verdicts.mark(judged), why, svg, words
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
+def calculator(summary: Summary) -> Section | None:
+    """The costs of a step of one's own by the model of this run; None where no map was measured."""
+    models = model.fitted(summary.places)
+    if not models:
+        return None
+    errors = (
+        f"For {one.ops} ops it gives static ÷ dynamic of this run's own cells within a factor of {one.error:.3g} in "
+        f"the median cell and {one.worst:.3g} in the worst."
+        for one in models
+    )
+    return section(
+        "Calculator", _CALCULATOR, f"{model.FORMULA}.", *errors, Calculator(tuple(models)), _coefficients(models)
+    )
+
+
+def _coefficients(models: Sequence[model.CostModel]) -> Table:
+    rows = tuple(
+        (one.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
+        for one in models
+        for engine, line, build in (("dynamic", one.dynamic, ()), ("static", one.static, one.build))
+    )
+    return Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")

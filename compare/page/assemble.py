@@ -1,0 +1,206 @@
+"""From the records of a run to everything its report says."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from compare.claims import conditions
+from compare.page import answer as first
+from compare.page import frameworks, terms, verdicts
+from compare.page.blocks import Block, Bullets, Code, Page, Section, Table, section
+from compare.page.summary import Summary
+from compare.records.gradients import Gradients
+from compare.records.memory import Memory
+from compare.records.parity import Parity
+from compare.records.record import OfArms, Records, of
+from compare.records.runs import Failure, Run
+from compare.records.time import Time
+from compare.words import text
+
+if TYPE_CHECKING:
+    from compare.claims.agreement import Outside
+    from compare.claims.base import Verdict
+    from compare.page.plots import Drawn
+
+_TITLE = "graphduel: static against dynamic computation graphs"
+_PARITY = "parity"
+_AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
+_GENERAL_LIMITS = (
+    "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
+    "Both engines share one op library in Python: this compares graph modes and does not rank frameworks.",
+    "Intervals cover the noise between and inside the worker processes of this run, no other machine or day.",
+    "The figures make no correction for the number of comparisons: one in twenty intervals may miss.",
+)
+
+
+def page(
+    name: str,
+    summary: Summary,
+    judged: Sequence[Verdict],
+    drawn: Drawn,
+    outside: Sequence[Outside] = (),
+    answer: Section | None = None,
+    sections: Sequence[Section] = (),
+) -> Page:
+    """The page of the run directory `name`, in reading order; `answer` and `sections` as for `report.write`."""
+    records = summary.records
+    run = next(reversed(of(records, Run)), None)
+    settled = [verdict for verdict in judged if verdicts.measured(verdict)]
+    shown = {verdict.claim.id for verdict in settled}
+    beside = {*shown, first.NAME, _PARITY}
+    bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
+    found = (
+        answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
+        *sections,
+        *(verdicts.section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
+        frameworks.section(outside),
+        section("More figures", *bare),
+        first.calculator(summary),
+        section(
+            "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), _parity_table(of(records, Parity))
+        ),
+        section("Environment", _environment(run) or "The results hold no record of the environment."),
+        section("How to reproduce", _AGAIN, Code(_commands(name, run))),
+        section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
+    )
+    subtitle = " ".join((_subtitle(name, run), *conditions.sentences(records)))
+    held = [one for one in found if one]
+    return Page(_title(run), subtitle, tuple(one for one in (*held, terms.section(held)) if one))
+
+
+def _title(run: Run | None) -> str:
+    """The question that the page answers, for a function of the user's with its name."""
+    if run and run.is_own:
+        return f"{run.settings.get('function', 'A function')}: compile it, or run it eagerly?"
+    return _TITLE
+
+
+def _subtitle(name: str, run: Run | None) -> str:
+    if run is None:
+        return f"Run {name}; the results hold no record of its settings."
+    preset, seed = run.settings.get("preset", "unknown"), run.settings.get("seed", "unknown")
+    return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
+
+
+def _parity_notes(records: Records) -> tuple[str, ...]:
+    parity, checks = of(records, Parity), of(records, Gradients)
+    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.arms.values())
+    gate = (
+        f"Before anything was timed, the arms of {text.counted(len({r.cell for r in parity}), 'cell')} were compared "
+        f"with a float64 reference: {bad or 'none'} disagreed or failed."
+    )
+    none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
+    passed = (f"Gradients of single ops: {g.passed:,} of {g.checks:,} checks passed." for g in checks)
+    failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
+    return (gate if parity else none, *passed, *failed)
+
+
+def _parity_table(parity: Sequence[Parity]) -> Table | None:
+    rows = (
+        {
+            **record.cell._asdict(),
+            "arm": arm,
+            "status": row.status,
+            "output error": _error(row.output_error),
+            "gradient error": _error(row.gradient_error),
+            "tolerance": _error(row.tolerance),
+            "same graph": {True: "yes", False: "no", None: ""}[record.same_graph],
+            "why": row.reason or "",
+        }
+        for record in parity
+        for arm, row in record.arms.items()
+    )
+    return Table.of("llllrrrll", rows, "Every arm against the reference")
+
+
+def _error(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def _environment(run: Run | None) -> Table | None:
+    if run is None:
+        return None
+    environment = msgspec.to_builtins(run.environment) if run.environment else {}
+    if memory := environment.get("memory"):
+        environment["memory"] = text.size(memory)
+    rows = (*_flat("setting", run.settings), *_flat("", environment))
+    return Table(("what", "value"), tuple(rows), "ll")
+
+
+def _flat(prefix: str, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Nested fields as `outer inner`, one row each."""
+    rows = []
+    for key, value in fields.items():
+        name = f"{prefix} {key}".strip()
+        parts = value if isinstance(value, list) else [value]
+        if parts and all(isinstance(part, Mapping) for part in parts):
+            rows += [row for part in parts for row in _flat(name, part)]
+        else:
+            rows.append((name, _plain(value)))
+    return rows
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+
+
+def _commands(name: str, run: Run | None) -> tuple[str, ...]:
+    settings = run.settings if run else {}
+    if run and run.is_own:  # a function of the user's: what it was called with is theirs to say again
+        again = (str(settings["command"]),) if settings.get("command") else ()
+        return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
+    quick = " --quick" if settings.get("preset") == "quick" else ""
+    only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
+    named = settings.get("frameworks")
+    frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named else ""
+    device = " --device cuda" if settings.get("device") == "cuda" else ""
+    return (
+        f"graphduel run{quick}{only}{frameworks}{device} --out {_quoted(f'reports/{name}-again')}",
+        f"graphduel report {_quoted(f'reports/{name}')}",
+    )
+
+
+def _quoted(word: Any) -> str:
+    return shlex.quote(str(word))
+
+
+def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
+    runs, failed = of(records, Run), len(of(records, Failure))
+    only = next((run.settings["only"] for run in runs if run.settings.get("only")), None)
+    own = (
+        (only, f"Only part of the suite was run: {only}."),
+        (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
+        (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
+    )
+    limits = (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
+    open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
+    unjudged = (f"{one.claim.id} {one.claim.title}: {'; '.join(one.reasons)}" for one in open_)
+    absent = (*unjudged, *missing)
+    return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
+
+
+def _left_out(records: Records) -> tuple[str, ...]:
+    """A sentence for each arm of a workload that has no numbers, with the reason that was recorded."""
+    tried: list[OfArms] = [*of(records, Parity), *of(records, Time), *of(records, Memory)]
+    arms = ((record.cell, arm, row) for record in tried for arm, row in record.arms.items())
+    missing = {(*cell, arm, row.status, row.reason or "") for cell, arm, row in arms if row.status != "ok"}
+    return tuple(
+        f"{workload} ({size}) with {arm} was left out: {status}{f', {reason}' if reason else ''}."
+        for workload, size, arm, status, reason in sorted(missing)
+    )
+
+
+def _failures(failures: Sequence[Failure]) -> Table | None:
+    rows = tuple((_named(failure), failure.error) for failure in failures)
+    return Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
+
+
+def _named(failure: Failure) -> str:
+    job = {"kind": failure.job.kind, **failure.job.fields}
+    return ", ".join(f"{key} {value}" for key, value in job.items())

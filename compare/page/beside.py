@@ -1,0 +1,77 @@
+"""The verdicts of several runs beside each other: quick and full, two machines, or one machine on two days."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compare.claims import CLAIMS, Verdict, conditions, judge, roles
+from compare.claims.base import OPEN
+from compare.page import markdown, verdicts
+from compare.page.blocks import Table
+from compare.records.record import Records, of
+from compare.records.runs import Run
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """A run: the name of its folder, in a sentence how it was measured, and its verdicts by claim."""
+
+    name: str
+    measured: str
+    verdicts: dict[str, Verdict]
+
+
+def column(name: str, records: Records) -> RunColumn:
+    """The column of a run: its records judged anew, so that all runs are judged by the same rules."""
+    run = next(reversed(of(records, Run)), None)
+    preset = f"{run.settings.get('preset', 'unknown')} run, {run.at}" if run else "no record of its settings"
+    machine = run.environment.cpu if run and run.environment and run.environment.cpu else "an unknown processor"
+    said = " ".join((f"{preset}, on {machine}.", *conditions.sentences(records)))
+    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in judge(roles.inside(records))})
+
+
+def judged(columns: Sequence[RunColumn]) -> bool:
+    """Whether some run settles some claim: runs of a function of one's own do not."""
+    return any(word not in OPEN for id in CLAIMS for word in _words(columns, id))
+
+
+def differing(columns: Sequence[RunColumn]) -> tuple[str, ...]:
+    """The claims whose verdicts differ among the runs that have one."""
+    return tuple(id for id in CLAIMS if len({word for word in _words(columns, id) if word not in OPEN}) > 1)
+
+
+def table(columns: Sequence[RunColumn]) -> Table:
+    """A row for each claim: the verdict and the effect of each run, and whether they are the same."""
+    apart = differing(columns)
+    rows = tuple(
+        (
+            f"{id} {claim.title}",
+            *(_cell(one.verdicts[id]) for one in columns),
+            "differ" if id in apart else "the same" if not set(_words(columns, id)) & set(OPEN) else "open",
+        )
+        for id, claim in CLAIMS.items()
+    )
+    names = tuple(one.name for one in columns)
+    return Table(("claim", *names, "verdicts"), rows, "l" * (len(columns) + 2))
+
+
+def page(columns: Sequence[RunColumn]) -> str:
+    """The table, and under which conditions each run was measured, in Markdown."""
+    measured = Table(("run", "measured"), tuple((one.name, one.measured) for one in columns), "ll")
+    parts = ("# Runs beside each other", markdown.table(table(columns)), markdown.table(measured), sentence(columns))
+    return "\n\n".join(parts) + "\n"
+
+
+def sentence(columns: Sequence[RunColumn]) -> str:
+    """Whether the runs agree."""
+    apart = differing(columns)
+    return f"The verdicts on {', '.join(apart)} differ." if apart else "No two verdicts differ where both are settled."
+
+
+def _words(columns: Sequence[RunColumn], id: str) -> list[str]:
+    return [one.verdicts[id].finding.verdict for one in columns]
+
+
+def _cell(verdict: Verdict) -> str:
+    return " ".join(filter(None, (verdicts.marked(verdict), verdicts.effect(verdict.finding))))

@@ -1,0 +1,201 @@
+"""What changed from one run to another, cell by cell: times with an interval, bytes as they were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
+from compare.page.blocks import Table
+from compare.page.markdown import table as tabled
+from compare.records.machines import differences, fingerprint
+from compare.records.memory import Memory
+from compare.records.record import Cell, Environment, OfArms, Records, of
+from compare.records.runs import Run
+from compare.records.time import Time
+from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
+from compare.words import text
+
+MACHINE = ("cpu", "machine", "gpu")
+"""The parts of an environment that make two machines unlike: times of these are no change of the code."""
+HEADERS = ("cell", "arm", "what", "before", "after", "after ÷ before", "change")
+Values = Sequence[Sequence[float]]
+"""What each process of a run found."""
+_WORDS = {"above": "more", "below": "less", "tie": "the same", "unclear": "unclear"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something measured of an arm in a cell, and how a value of it is written.
+
+    What is `relative` is divided by dynamic's in the same round, so that a slower hour of the machine leaves it alone.
+    """
+
+    name: str
+    kind: type[OfArms]
+    read: Read
+    written: Callable[[float], str]
+    relative: bool = False
+
+    def found(self, cell: Evidence, arm: str) -> Values:
+        """What the processes of a cell found of an arm; nothing where one has no usable number."""
+        if self.relative:
+            both = [process for process in cell.processes if arm in process and DYNAMIC in process]
+            values = [_divided(self.read(one[arm]), self.read(one[DYNAMIC])) for one in both if arm != DYNAMIC]
+        else:
+            values = [self.read(one) for one in cell.of(arm)]
+        return values if all(one and min(one) > 0 for one in values) else []
+
+
+def _divided(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
+    return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)] if len(tops) == len(bottoms) else []
+
+
+def _bytes(name: str, measured: object) -> tuple[float, ...]:
+    return (float(getattr(measured, name)),)
+
+
+MEASURES = (
+    Measure("a warm step", Time, steady, text.seconds),
+    Measure("a warm step ÷ dynamic", Time, steady, text.ratio, relative=True),
+    Measure("the first run", Time, first_run, text.seconds),
+    Measure("bytes held", Memory, partial(_bytes, "held"), text.size),
+    Measure("bytes at the peak", Memory, partial(_bytes, "peak"), text.size),
+)
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """One measure of one arm in two runs: the second divided by the first, with its interval."""
+
+    cell: Cell
+    arm: str
+    measure: Measure
+    before: float
+    after: float
+    ratio: Interval
+
+    @property
+    def word(self) -> str:
+        """`more` or `less` if the whole interval lies beyond 5%, `the same` if it lies within, else `unclear`."""
+        return _WORDS[self.ratio.side(SMALLEST_EFFECT)]
+
+
+def unlike(before: Records, after: Records) -> list[str]:
+    """`cpu A and B` for each part of the machine that differs."""
+    return differences(*({name: getattr(_environment(run), name) for name in MACHINE} for run in (before, after)))
+
+
+def environments(before: Records, after: Records) -> list[str]:
+    """`numpy 2.3.1 and 2.4.6` for each part of the environment that differs and decides how fast a job is."""
+    return differences(*(fingerprint(_environment(run)) for run in (before, after)))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What changed from one run to the next, and what to know of it, in sentences."""
+
+    sentences: tuple[str, ...]
+    changes: tuple[CellChange, ...]
+
+
+def compared(before: Records, after: Records, *, unlike_machines: bool = False) -> Compared:
+    """A change for each measure that both runs have of an arm in a cell; of unlike machines only bytes, unless told."""
+    machines = unlike(before, after)
+    alike = unlike_machines or not machines
+    measures = [measure for measure in MEASURES if alike or measure.kind is Memory]
+    found = tuple(change for measure in measures for change in _of_measure(before, after, measure))
+    return Compared(tuple(_sentences(before, after, found, alike)), found)
+
+
+def _of_measure(before: Records, after: Records, measure: Measure) -> Iterator[CellChange]:
+    first, second = ({cell.cell: cell for cell in cells(run, measure.kind)} for run in (before, after))
+    for cell in first:
+        if cell in second:
+            yield from _of_cell(first[cell], second[cell], measure)
+
+
+def table(found: Sequence[CellChange]) -> Table:
+    """A row for each change: where, before, after and their ratio."""
+    rows = tuple(
+        (
+            one.cell.title,
+            one.arm,
+            one.measure.name,
+            one.measure.written(one.before),
+            one.measure.written(one.after),
+            written(one.ratio),
+            one.word,
+        )
+        for one in found
+    )
+    return Table(HEADERS, rows, "lllrrrl")
+
+
+def significant(found: Sequence[CellChange]) -> list[CellChange]:
+    """Those beyond 5%, the largest first."""
+    beyond = [one for one in found if one.word in ("more", "less")]
+    return sorted(beyond, key=lambda one: -max(one.ratio.estimate, 1 / one.ratio.estimate))
+
+
+def markdown(found: Compared) -> str:
+    """All of it as a part of a page."""
+    return "\n\n".join(["\n## What changed", *found.sentences, tabled(table(found.changes))]) + "\n"
+
+
+def _sentences(before: Records, after: Records, found: Sequence[CellChange], alike: bool) -> Iterator[str]:
+    """What differs around the runs, then for each measure how many values rose, fell, stayed or cannot be told."""
+    differ = environments(before, after)
+    yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
+    if not alike:
+        yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."
+    for measure in MEASURES:
+        words = [one.word for one in found if one.measure is measure]
+        if words:
+            yield tally(measure, words)
+
+
+def tally(measure: Measure, words: Sequence[str]) -> str:
+    """How many rows rose, fell or stayed, as a sentence."""
+    counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
+    return f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'row')}: {counts}."
+
+
+def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[CellChange]:
+    for arm in before.arms:
+        first, second = (measure.found(run, arm) for run in (before, after))
+        if first and second:
+            yield change(before.cell, arm, measure, first, second)
+
+
+def change(cell: Cell, arm: str, measure: Measure, before: Values, after: Values) -> CellChange:
+    """The change from one run's values to another's."""
+    return CellChange(cell, arm, measure, mean_of(before), mean_of(after), ratio_of(after, before, measure))
+
+
+def mean_of(processes: Values) -> float:
+    """The geometric mean of what the processes found."""
+    return geometric_mean(value for process in processes for value in process)
+
+
+def ratio_of(after: Values, before: Values, measure: Measure) -> Interval:
+    """`after ÷ before`: of times with Welch's interval, of bytes without any width."""
+    found = unpaired_ratio_interval(after, before)
+    if measure.kind is Memory:  # counted and not sampled: the same code holds the same bytes
+        return Interval(found.estimate, found.estimate, found.estimate)
+    return found
+
+
+def written(ratio: Interval) -> str:
+    """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
+    exact = ratio.low == ratio.high or not ratio.known
+    return (
+        text.ratio(ratio.estimate) if exact else f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
+    )
+
+
+def _environment(run: Records) -> Environment:
+    header = next(reversed(of(run, Run)), None)
+    return (header.environment if header else None) or Environment()

@@ -1,0 +1,126 @@
+"""Time spent in all against the number of runs: when a build has paid for itself."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from compare.claims.break_even import BreakEven, Course, break_even
+from compare.claims.evidence import DYNAMIC
+from compare.page.blocks import Table
+from compare.page.plots import Drawing, style
+from compare.page.plots.panels import grid
+from compare.page.summary import Summary, largest
+from compare.records.record import Cell
+from compare.words import text
+
+_TITLE = "Break-even: after how many runs has the build paid for itself?"
+_CAPTION = (
+    "Time spent in all (build, first call and every call after it) against the number of runs, both "
+    "scales logarithmic. A line that starts higher has a build or a slow first call to pay for; the ring "
+    "is where a static arm has become cheaper in all, and the bar through it the range that follows from "
+    "the interval of the steady ratio alone. “Never” means that its steady calls are no faster, so more "
+    "runs only cost more; “cannot tell”, that the steady times tie within the interval. Where inputs vary "
+    f"in size, the first epoch is the calls as they were timed. {style.ONE_SIZE}"
+)
+_LONGEST = 1e7
+
+
+def draw(summary: Summary) -> Drawing:
+    """One panel a workload, with the break-even of each static arm in its title."""
+    points = _points(summary)
+    cells = largest(cell for cell, _ in points)
+    if not cells:
+        return Drawing("break-even", _TITLE, "No cell holds times of both dynamic and a static arm.")
+    panels = grid(cells, columns=3, height=2.65)
+    for cell, axes in panels.axes.items():
+        _panel(axes, cell, summary, {arm: point for (of, arm), point in points.items() if of == cell})
+    panels.label("runs (log scale)", "time spent in all (log scale)")
+    panels.arm_legend(arm for of, arm in summary.courses if of in cells)
+    alt, table = _alt(points, cells), _table(summary, points)
+    return Drawing("break-even", _TITLE, _CAPTION, alt, panels.figure, table)
+
+
+def _words(point: BreakEven) -> str:
+    """A break-even as a reader wants it: after 212 runs."""
+    if point.runs is None or point.verdict != "after":
+        return point.verdict
+    return f"after {text.number(np.ceil(point.runs))} runs"
+
+
+def _points(summary: Summary) -> dict[tuple[Cell, str], BreakEven]:
+    of = summary.courses
+    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, DYNAMIC], r.interval) for r in summary.ratios}
+
+
+def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven]) -> None:
+    runs = np.unique(np.round(np.geomspace(1, _span(points), 160)))
+    for arm in style.ordered_arms([DYNAMIC, *points]):
+        course = summary.courses[cell, arm]
+        axes.plot(runs, course.total(runs), color=style.colour(arm), linewidth=1.8, label=arm)
+    for arm, point in points.items():
+        _ring(axes, summary.courses[cell, arm], point, runs[-1])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(numticks=6))
+    axes.yaxis.set_minor_locator(NullLocator())
+    style.seconds_axis(axes)
+    _headed(axes, cell, points)
+
+
+def _headed(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
+    """The workload above the panel, and under it a line for each static arm."""
+    lines = [f"{style.clean(arm)}: {_words(points[arm])}" for arm in style.ordered_arms(points)]
+    axes.set_title(style.clean(f"{cell.workload}, {cell.size}"), pad=6 + 11.5 * len(lines))
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "linespacing": 1.3}
+    axes.annotate("\n".join(lines), (0, 1), (0, 4), va="bottom", fontsize=8, **above)
+
+
+def _span(points: dict[str, BreakEven]) -> float:
+    """Ten times the last break-even, at least a thousand runs: each crossing has room on both sides."""
+    known = [point.runs for point in points.values() if point.runs is not None]
+    return min(_LONGEST, max([1e3, *(10 * runs for runs in known)]))
+
+
+def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:
+    if point.runs is None or point.runs > last:
+        return
+    runs = np.array([np.ceil(point.runs)])
+    spent = course.total(runs)
+    ring: dict[str, Any] = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
+    axes.plot(runs, spent, color=style.INK, zorder=4, **ring)
+    if point.low is not None and point.high is not None:
+        ends = [point.low, min(point.high, last)]
+        axes.plot(ends, [*spent, *spent], color=style.INK, linewidth=1.2, zorder=4)
+
+
+def _alt(points: dict[tuple[Cell, str], BreakEven], cells: list[Cell]) -> str:
+    shown = ((cell.workload, arm, point) for (cell, arm), point in points.items() if cell in cells)
+    parts = (f"{workload} {arm} {_words(point)}" for workload, arm, point in shown)
+    return "Time spent in all against the number of runs. Break-even: " + "; ".join(parts) + "."
+
+
+def _table(summary: Summary, points: dict[tuple[Cell, str], BreakEven]) -> Table | None:
+    arms = [(cell, arm) for cell, arm in summary.courses if (cell, DYNAMIC) in summary.courses]
+    return Table.of("lllrrrll", [_row(key, summary.courses[key], points.get(key)) for key in arms])
+
+
+def _row(key: tuple[Cell, str], course: Course, point: BreakEven | None) -> dict[str, str]:
+    return {
+        **key[0]._asdict(),
+        "arm": key[1],
+        "build": text.seconds(course.build),
+        "first call": text.seconds(course.head[0]),
+        "steady call": text.seconds(course.steady),
+        "break-even": _words(point) if point else "(reference)",
+        "range": _range(point),
+    }
+
+
+def _range(point: BreakEven | None) -> str:
+    if point is None or point.low is None or point.high is None:
+        return ""
+    return text.interval(np.ceil(point.low), np.ceil(point.high))

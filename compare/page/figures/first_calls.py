@@ -1,0 +1,105 @@
+"""Time of each call of the first epoch against the length of its input."""
+
+from itertools import zip_longest
+from math import ceil
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from compare.page.blocks import Table
+from compare.page.plots import Drawing, style
+from compare.page.summary import Summary, largest
+from compare.records.record import Cell
+from compare.records.time import Call
+from compare.words import text
+
+_DASHES = (0, (4, 3))
+_TITLE = "Latency by input length, first epoch"
+_CAPTION = (
+    "Every call of the first epoch in one worker process, against the useful length of its input. Times "
+    "are on a log scale. A filled diamond is the first call with a shape or structure that is new to this arm: a "
+    "static arm may compile there, a dynamic arm never does. The dashed line is a typical call once the arm is warm. "
+    "The height of the diamonds above the circles is the cost of the slowest calls. Their number is the cost of the "
+    f"epoch. {style.ONE_SIZE}"
+)
+
+
+def draw(summary: Summary) -> Drawing:
+    """One row a workload, one column an arm, on shared scales."""
+    cells = largest(cell for (cell, _), calls in summary.streams.items() if _varies(calls))
+    if not cells:
+        return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
+    arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
+    columns = len(arms) if style.columns(2) > 1 else min(2, len(arms))
+    high = len(cells) * ceil(len(arms) / columns)
+    figure = style.figure(0.9 + 2.5 * high, wide=max(7.0, 2.5 * len(arms)))
+    panels = figure.subplots(high, columns, sharex="row", sharey="row", squeeze=False)
+    for row, cell in zip(panels.reshape(len(cells), -1), cells, strict=True):
+        _row(list(row), cell, arms, summary)
+    figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
+    figure.supylabel("time of one call (log scale)", fontsize=9.5)
+    figure.legend(handles=_key(), loc="outside upper center", ncols=style.columns(3))
+    return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
+
+
+def _varies(calls: list[Call]) -> bool:
+    return len({call.length for call in calls}) > 1
+
+
+def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:
+    for axes, arm in zip_longest(row, arms):
+        if arm is None:
+            axes.set_axis_off()
+            continue
+        axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
+        if calls := summary.streams.get((cell, arm)):
+            _panel(axes, calls, summary.courses[cell, arm].steady, style.colour(arm))
+        else:
+            axes.set_axis_off()
+            axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
+
+
+def _panel(axes: Axes, calls: list[Call], steady: float, colour: str) -> None:
+    for new in (False, True):
+        points = [(call.length, call.seconds) for call in calls if call.new is new and call.seconds > 0]
+        if points:
+            axes.scatter(*zip(*points, strict=True), **_look(new, colour))
+    axes.axhline(steady, color=style.INK, linestyle=_DASHES, linewidth=1)
+    axes.set_yscale("log")
+    style.seconds_axis(axes)
+
+
+def _look(new: bool, colour: str) -> dict[str, Any]:
+    if new:
+        return {"marker": "D", "s": 18, "color": style.INK, "linewidths": 0, "zorder": 3}
+    return {"marker": "o", "s": 14, "facecolors": "none", "edgecolors": colour, "linewidths": 0.9}
+
+
+def _key() -> list[Line2D]:
+    point: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+    return [
+        Line2D([], [], marker="D", color=style.INK, label="first call with this shape", **point),
+        Line2D([], [], marker="o", color=style.FAINT, fillstyle="none", label="shape seen before", **point),
+        Line2D([], [], color=style.INK, linestyle=_DASHES, linewidth=1, label="typical call once warm"),
+    ]
+
+
+def _alt(summary: Summary) -> str:
+    parts = (
+        f"{cell.workload} {arm}: {sum(call.new for call in calls)} of {len(calls)} calls met a new shape"
+        for (cell, arm), calls in summary.streams.items()
+    )
+    return "Call times by input length in the first epoch. " + "; ".join(parts) + "."
+
+
+def _table(summary: Summary) -> Table | None:
+    return Table.of("lllrrrrrr", [_counts(cell, arm, calls) for (cell, arm), calls in summary.streams.items()])
+
+
+def _counts(cell: Cell, arm: str, calls: list[Call]) -> dict[str, str]:
+    times = sorted(call.seconds for call in calls)
+    counts = {"calls": str(len(calls)), "new shapes": str(sum(call.new for call in calls))}
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "slowest": 1.0}
+    ranks = {name: times[min(len(times) - 1, int(share * len(times)))] for name, share in shares.items()}
+    return {**cell._asdict(), "arm": arm, **counts, **{name: text.seconds(rank) for name, rank in ranks.items()}}

@@ -1,0 +1,106 @@
+"""Waterfalls: the seconds of a step rung by rung, from the tape to the fastest static program."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from compare.claims.base import SMALLEST_EFFECT
+from compare.instruments.ladder.rungs import RUNGS
+from compare.page.blocks import Table
+from compare.page.figures import drawing
+from compare.page.figures.waterfall import Landing, Waterfall, waterfalls
+from compare.page.plots import Drawing, panels, style
+from compare.page.summary import Summary
+from compare.words import text
+
+_TITLE = "The ladder: where the difference comes from"
+_CAPTION = (
+    "The seconds of one training step on each rung, from the tape down. The pool and replay (the same kernels in a "
+    "fixed graph) are each compared with the plain tape. Each rung below adds one optimisation to the rung before it. "
+    "The last rung, native, runs machine code instead of NumPy's kernels, so its saving does not come from the "
+    "graph alone. A bar shows what a rung saves (green) or costs (orange). It is grey if the 95% interval shows no "
+    f"difference of {SMALLEST_EFFECT:.0%}. The number is the ratio to the other rung. The seconds are those "
+    "of the thread. Both engines run one function on one example of the median length. Each panel has its own scale."
+)
+_BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
+
+
+def draw(summary: Summary) -> Drawing:
+    """One panel a cell, one row a rung."""
+    found = waterfalls(summary.records)
+    if not found:
+        return Drawing("ladder", _TITLE, "This run climbed no ladder.")
+    of = {one.cell: one for one in found}
+    grid = panels.grid(list(of), 3, 2.7)
+    for cell, axes in grid.axes.items():
+        _panel(axes, of[cell].landings)
+        axes.set_title(style.clean(f"{cell.workload}, {cell.size}"))
+    grid.label("seconds a step", "")
+    return Drawing("ladder", _TITLE, _CAPTION, _alt(found), grid.figure, _table(found))
+
+
+def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
+    seconds = {landing.rung: landing.seconds for landing in landings}
+    most = max(seconds.values())
+    for row, landing in enumerate(landings):
+        base = seconds.get(landing.base or "", 0.0)
+        low, high = sorted((base, landing.seconds))
+        axes.barh(row, high - low, left=low, height=0.62, color=_colour(landing))
+        axes.plot([landing.seconds] * 2, [row - 0.4, row + 0.4], color=style.INK, linewidth=1.8)
+        axes.text(high + 0.02 * most, row, _words(landing), va="center", fontsize=7.5)
+        if landing.base in seconds:
+            above = list(seconds).index(str(landing.base))
+            axes.plot([base] * 2, [above + 0.4, row - 0.31], color=style.FAINT, linewidth=0.7)
+    drawing.rows(axes, [_name(landing) for landing in landings])
+    axes.set_xlim(0, 1.3 * most)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value) if value else "0"))
+    axes.locator_params(axis="x", nbins=4)
+
+
+def _name(landing: Landing) -> str:
+    return landing.rung if landing.base is None or landing.rung == "replay" else f"+{landing.rung}"
+
+
+def _colour(landing: Landing) -> str:
+    if landing.base is None:
+        return style.colour("dynamic")
+    side = landing.step.side(SMALLEST_EFFECT) if landing.step else "unclear"
+    return {"below": _BETTER, "above": _WORSE}.get(side, _SAME)
+
+
+def _words(landing: Landing) -> str:
+    return text.ratio(landing.step.estimate) if landing.step else text.seconds(landing.seconds)
+
+
+def _alt(found: Sequence[Waterfall]) -> str:
+    parts = (
+        f"{w.cell.title}: {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} the time of the tape"
+        for w in found
+        if w.fastest.total
+    )
+    return "Seconds of a step rung by rung. The fastest static rung with NumPy's kernels: " + "; ".join(parts) + "."
+
+
+def _table(found: Sequence[Waterfall]) -> Table:
+    headers = ("workload", "size", "rung", "adds", "seconds", "to its base", "interval", "to the tape",
+               "interval", "peak", "kernels as on the tape", "same graph")  # fmt: skip
+    rows = [_row(one, landing) for one in found for landing in one.landings]
+    rows += [(*w.cell, name, why, *[""] * 8) for w in found for name, why in w.missing.items()]
+    return Table(headers, tuple(rows), "llllrrrrrrll")
+
+
+def _row(one: Waterfall, landing: Landing) -> tuple[str, ...]:
+    ratios = (*drawing.ratio_cells(landing.step), *drawing.ratio_cells(landing.total))
+    head = (*one.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
+    return (*head, *ratios, text.size(landing.peak), *_graphs(one, landing.rung))
+
+
+def _graphs(one: Waterfall, rung: str) -> tuple[str, str]:
+    """Whether a rung that must calls the kernels of the tape, and whether the graph of replay is that of the tape."""
+    if rung not in ("pool", "replay"):
+        return "", ""
+    differs = ", ".join(f"{name} {count:+d}" for name, count in one.unequal.get(rung, {}).items())
+    same = {True: "yes", False: "no", None: "not compared: branches or loops"}[one.same_graph]
+    kernels = f"no: {differs}" if differs else "yes" if rung == "pool" or one.same_graph is not None else "need not be"
+    return kernels, same if rung == "replay" else ""

@@ -1,0 +1,121 @@
+"""Live bytes over one step by class, in both engines, and what separates their peaks."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from compare.instruments.ledger.attribution import attributed
+from compare.page.blocks import Table
+from compare.page.plots import Drawing, style
+from compare.page.summary import Summary
+from compare.records.ledger import Ledger, LedgerArm
+from compare.records.record import of
+from compare.words import text
+
+_TITLE = "Memory, byte by byte, over one step"
+_CAPTION = (
+    "The bytes of NumPy data that are live after each kernel of one warm training step, stacked by their class. The "
+    "dotted line marks the start of backward. The first two moments of the static engine are the trace and the "
+    "compilation; its slack is the part of the arena that holds nothing live. The dashed line is the peak that "
+    "tracemalloc counts. The picture shows the cells that hold most. The table attributes the difference of the peaks: "
+    "each row switches one thing. Only the first and the last row of a cell are measured; the rows between are counts, "
+    "equal on every machine."
+)
+_MOST = 4
+_ENGINES = ("dynamic", "static-exact")
+
+
+def draw(summary: Summary) -> Drawing:
+    """A row of two panels for each cell, on one scale."""
+    lines = of(summary.records, Ledger)
+    cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
+    if not cells:
+        return Drawing("ledger", _TITLE, "This run kept no ledger.")
+    shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
+    columns = style.columns(len(_ENGINES))
+    high = len(shown) * len(_ENGINES) // columns
+    figure = style.figure(0.8 + 2.3 * high)
+    grid = figure.subplots(high, columns, squeeze=False).reshape(len(shown), len(_ENGINES))
+    for line, panels in zip(shown, grid, strict=True):
+        _row_of_panels(line, list(panels))
+    names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
+    style.class_legend(figure, style.ordered_classes(names))
+    figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
+    notes = [f"{line.cell.title}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
+             for note in row.notes]  # fmt: skip
+    return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), figure, _table(cells))
+
+
+def _peak(line: Ledger) -> int:
+    return max(row.peak for row in line.arms.values())
+
+
+def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
+    rows = {arm: row for arm in _ENGINES if (row := line.arms.get(arm)) and row.status == "ok"}
+    most = max(max(row.peak, row.counted_peak) for row in rows.values())
+    scale, unit = text.byte_unit(most)
+    for arm, axes in zip(_ENGINES, panels, strict=True):
+        axes.set_title(style.clean(f"{line.cell.title}: {arm} ({unit})", 60))
+        axes.set_ylim(0, 1.12 * most / scale)
+        if arm in rows:
+            _area(axes, rows[arm], scale)
+
+
+def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
+    moments, names = row.moments, style.ordered_classes(_classes(row))
+    heights = [[moment.classes.get(name, 0) / scale for moment in moments] for name in names]
+    bottom = [0.0] * len(moments)
+    for name, each in zip(names, heights, strict=True):
+        top = [low + height for low, height in zip(bottom, each, strict=True)]
+        axes.fill_between(range(len(moments)), bottom, top, step="mid", **style.class_patch(name))
+        bottom = top
+    axes.axhline(row.counted_peak / scale, color=style.INK, linewidth=0.9, linestyle="--")
+    begins = next((i for i, moment in enumerate(moments) if moment.phase == "backward"), None)
+    if begins is not None:
+        axes.axvline(begins - 0.5, color=style.INK, linewidth=0.9, linestyle=":")
+    axes.set_xlim(-0.5, len(moments) - 0.5)
+
+
+def _classes(row: LedgerArm) -> list[str]:
+    return [name for moment in row.moments for name, size in moment.classes.items() if size]
+
+
+def _alt(lines: Sequence[Ledger]) -> str:
+    parts = (
+        f"{line.cell.title} {arm} {text.size(row.peak)}"
+        for line in lines
+        for arm, row in line.arms.items()
+        if row.status == "ok"
+    )
+    return "Live bytes over a step, stacked by class. Peaks: " + "; ".join(parts) + "."
+
+
+def _table(lines: Sequence[Ledger]) -> Table:
+    headers = ("workload", "size", "what", "bytes", "change")
+    return Table(headers, tuple(row for line in lines for row in _rows(line)), "lllrr")
+
+
+def _rows(line: Ledger) -> list[tuple[str, ...]]:
+    head = line.cell
+    rows: dict[str, LedgerArm] = {arm: row for arm, row in line.arms.items() if row.status == "ok"}
+    sizes = ((arm, *one) for arm, row in rows.items() for one in _sizes(row))
+    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
+    if not all(arm in rows for arm in _ENGINES):
+        return found
+    first, last = (rows[arm] for arm in _ENGINES)
+    held = first.peak
+    for cause, change in attributed(held, last.counts, last.peak):
+        held += change
+        found.append((*head, f"then {cause}", f"{held:,}", f"{change:+,}"))
+    return found
+
+
+def _sizes(row: LedgerArm) -> list[tuple[str, int]]:
+    objects = [(f"{name} (Python objects)", size) for name, size in row.objects.items()]
+    return [
+        ("peak of the ledger", row.peak),
+        ("peak by tracemalloc", row.counted_peak),
+        ("growth of the process", row.resident_growth),
+        ("parameters, given", row.parameters),
+        *objects,
+    ]

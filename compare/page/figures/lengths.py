@@ -1,0 +1,80 @@
+"""The strategies for inputs of varying length: what an example costs under each, beside plain dynamic."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from compare.claims.evidence import DYNAMIC, Evidence, steady
+from compare.page.figures import drawing
+from compare.page.lengths_table import computed, ordered, table
+from compare.page.plots import Drawing, style
+from compare.page.summary import Summary
+from compare.records.lengths import StrategyArm
+from compare.stats import Interval
+from compare.words import text
+
+_TITLE = "Strategies for inputs of varying length"
+_CAPTION = (
+    "Each dot is the time of a training step for one example under a strategy, once warm, ÷ the time of dynamic with "
+    "one example at a time. The whiskers are its 95% interval. Left of 1× is faster. A circle is one example at a "
+    "time, a square a batch. The words on the right give the graphs compiled in the first epoch, and the elements "
+    "computed for each element of the input, which padding raises. A strategy is missing if a model does not allow it; "
+    "the verdict on C4 says why. In the numbers below, hits are the calls of the first epoch that found their graph, "
+    "and useful is the share of the computed elements that belong to the input. A percentile is the time that an "
+    "example waits for its call once warm: in a batch all examples wait for the whole batch. Held are the bytes of all "
+    "compiled graphs with their arenas."
+)
+_COLOURS = {"dynamic": "#d55e00", "static": "#0072b2"}
+_COLUMNS = 2
+
+
+def draw(summary: Summary) -> Drawing:
+    """A panel for each model and distribution of lengths."""
+    tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
+    if not tables:
+        return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
+    columns = min(style.columns(_COLUMNS), len(tables))
+    high = ceil(len(tables) / columns)
+    figure = style.figure(0.7 + 2.9 * high, wide=max(6.5, style.WIDTH * columns / _COLUMNS))
+    names = ordered(tables)
+    for place, cell in enumerate(tables):
+        _panel(figure.add_subplot(high, columns, place + 1), cell, names)
+    words = (
+        "time an example ÷ dynamic, one example at a time (log scale; 95% interval)"
+        if style.columns(2) > 1
+        else "time ÷ dynamic, one by one (log scale)"
+    )
+    figure.supxlabel(words, fontsize=9.5)
+    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, table(tables))
+
+
+def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
+    axes.set_title(style.clean(cell.name, 60))
+    ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
+    found = {name: interval for name, interval in ratios.items() if interval is not None}
+    for name, interval in found.items():
+        _dot(axes, names.index(name), name, interval, cell.of(name))
+    drawing.rows(axes, names, fontsize=8)
+    shown = [interval.estimate for interval in found.values()]  # whiskers may reach beyond the panel
+    style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
+    drawing.tie_zone(axes)
+
+
+def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyArm]) -> None:
+    colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
+    marker = "o" if measured[0].batching == "one by one" else "s"
+    axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    words = f"{measured[0].compiles} · {computed(measured):.2f}"
+    axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)
+
+
+def _alt(tables: Sequence[Evidence]) -> str:
+    parts = []
+    for cell in tables:
+        seconds, fastest = min((mean, name) for name, mean in cell.means(steady).items())
+        parts.append(f"{cell.name}: fastest is {fastest}, {text.seconds(seconds)} an example")
+    return "Time of a training step under each strategy. " + "; ".join(parts) + "."

@@ -1,0 +1,80 @@
+"""The lines of a step as a table: what each costs in each engine, the dearest first."""
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from compare.page.blocks import Table
+from compare.page.plots import Drawing, style
+from compare.page.summary import Summary
+from compare.records.lines import LineCost, SourceLines, SourceLinesArm, ranked
+from compare.records.record import of
+from compare.words import text
+
+_TITLE = "Line by line"
+CAPTION = (
+    "One warm step over the input of median length, read in a pass of its own. The time of a line ends with "
+    "its kernel, and covers the Python code before it. Backward kernels count for the line whose gradient they "
+    "compute. Made are the bytes of the arrays that its kernels write; saved are those among them that backward reads. "
+    "`elsewhere` is what no line has: entering and leaving the step, checking arguments, laying out results."
+)
+HEADERS = ("line", "source", "engine", "time", "share", "kernels", "made", "saved")
+ELSEWHERE = "elsewhere"
+MOST = 12
+"""Lines that are drawn; the table has all."""
+
+
+def draw(summary: Summary) -> Drawing:
+    """The table of every cell whose lines were read."""
+    found = [row for record in of(summary.records, SourceLines) for row in rows(record)]
+    if not found:
+        return Drawing("lines", _TITLE, "This run did not read its steps line by line.")
+    shown = of(summary.records, SourceLines)[0]
+    table = Table(HEADERS, tuple(found), "lllrrrrr")
+    return Drawing("lines", _TITLE, CAPTION, _alt(shown), _bars(shown), table)
+
+
+def _bars(record: SourceLines) -> Figure | None:
+    """A group of bars for each of the dearest lines, a bar for each arm; None where no arm has a line."""
+    arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
+    names = ranked(list(arms.values()))[:MOST]
+    if not names:
+        return None
+    figure = style.figure(1.2 + 0.28 * len(names) * len(arms))
+    axes = figure.subplots()
+    height = 0.8 / len(arms)
+    for place, (arm, row) in enumerate(arms.items()):
+        seconds = [row.lines[name].seconds * 1e6 if name in row.lines else 0.0 for name in names]
+        axes.barh([i + place * height for i in range(len(names))], seconds, height, label=arm, color=style.colour(arm))
+    labels = [style.clean(f"{name}  {record.code.get(name, '')}", 60 if style.columns(2) > 1 else 30) for name in names]
+    axes.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], labels)
+    axes.invert_yaxis()
+    axes.set_xlabel("µs of a step; shorter is better")
+    axes.legend()
+    return figure
+
+
+def _alt(record: SourceLines) -> str:
+    parts = [f"{arm} {name} {text.seconds(row.lines[name].seconds)}" for arm, row in record.arms.items()
+             for name in ranked([row])[:MOST]]  # fmt: skip
+    return f"Time of each line of source. {'; '.join(parts)}."
+
+
+def rows(record: SourceLines) -> Iterator[tuple[str, ...]]:
+    """A row for each line and arm, under HEADERS; lines by their longest time in any arm, arms side by side."""
+    arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
+    for line in ranked(list(arms.values())):
+        for arm, row in arms.items():
+            if line in row.lines:
+                yield (line, record.code.get(line, ""), arm, *_costs(row, row.lines[line]))
+    for arm, row in arms.items():
+        yield (ELSEWHERE, "", arm, text.seconds(row.elsewhere), _share(row, row.elsewhere), "", "", "")
+
+
+def _costs(row: SourceLinesArm, line: LineCost) -> tuple[str, ...]:
+    saved = f"{line.saved} × {text.size(line.saved_bytes / line.saved)}" if line.saved else "0"
+    return text.seconds(line.seconds), _share(row, line.seconds), f"{line.kernels:,}", text.size(line.made), saved
+
+
+def _share(row: SourceLinesArm, seconds: float) -> str:
+    return f"{seconds / row.step:.0%}" if row.step else ""

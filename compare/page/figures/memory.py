@@ -1,0 +1,92 @@
+"""Bytes of one steady training step, by class."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compare.page.blocks import Table
+from compare.page.figures import drawing
+from compare.page.plots import Drawing, style
+from compare.page.summary import Summary, largest
+from compare.records.memory import MemoryArm
+from compare.records.record import Cell
+from compare.words import text
+
+_TITLE = "Memory of one step, by class"
+_CAPTION = (
+    "The bytes that each arm holds for one warm step, stacked by what they are for: parameters and "
+    "gradients, which both engines need; values saved for the backward pass and workspace; and what a "
+    "mode adds, the recorded structure or the compiled plan, and the caches kept for each shape. Compare "
+    "lengths within a panel only: every panel has its own scale and unit. The table below adds the peak "
+    f"that was measured over the step and the growth of the resident set. {style.ONE_SIZE}"
+)
+
+
+def draw(summary: Summary) -> Drawing:
+    """One panel a workload, one bar an arm."""
+    shown = {place: held for place, held in summary.memory.items() if sum(held.classes.values())}
+    cells = largest(cell for cell, _ in shown)
+    table = _table(summary.memory)
+    if not cells:
+        return Drawing("memory", _TITLE, "No memory of this run can be shown.", table=table)
+    bars = {cell: _in_order({arm: held for (of, arm), held in shown.items() if of == cell}) for cell in cells}
+    return Drawing("memory", _TITLE, _CAPTION, _alt(bars), _figure(bars), table)
+
+
+Bars = Mapping[str, MemoryArm]
+"""What each arm of a cell holds."""
+
+
+def _figure(bars: Mapping[Cell, Bars]) -> Figure:
+    """Panels whose heights follow their number of bars, so that all bars are equally thick."""
+    heights = [len(of) + 0.6 for of in bars.values()]
+    classes = style.ordered_classes(name for of in bars.values() for held in of.values() for name in held.classes)
+    figure = style.figure(0.8 + sum(0.45 + 0.27 * height for height in heights))
+    panels = figure.subplots(len(bars), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (cell, of) in zip(panels[:, 0], bars.items(), strict=True):
+        _panel(axes, cell, of, classes)
+    style.class_legend(figure, classes)
+    return figure
+
+
+def _in_order(by_arm: Bars) -> Bars:
+    return {arm: by_arm[arm] for arm in style.ordered_arms(by_arm)}
+
+
+def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
+    totals = [sum(held.classes.values()) for held in bars.values()]
+    scale, unit = text.byte_unit(max(totals))
+    for row, held in enumerate(bars.values()):
+        _stack(axes, row, [(name, held.classes.get(name, 0) / scale) for name in classes])
+        label = f" {text.size(totals[row])}"
+        axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
+    drawing.rows(axes, list(bars))
+    axes.set_xlim(0, 1.12 * max(totals) / scale)
+    axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
+
+
+def _stack(axes: Axes, row: int, parts: Sequence[tuple[str, float]]) -> None:
+    left = 0.0
+    for name, width in parts:
+        axes.barh(row, width, left=left, height=0.72, **style.class_patch(name))
+        left += width
+
+
+def _alt(bars: Mapping[Cell, Bars]) -> str:
+    shown = ((cell, arm, held) for cell, of in bars.items() for arm, held in of.items())
+    parts = (f"{cell.workload} {arm} {text.size(sum(held.classes.values()))}" for cell, arm, held in shown)
+    return "Memory held for one step, stacked by class. Totals: " + "; ".join(parts) + "."
+
+
+def _table(measured: Mapping[tuple[Cell, str], MemoryArm]) -> Table | None:
+    classes = style.ordered_classes(name for held in measured.values() for name in held.classes)
+    rows = ({**cell._asdict(), "arm": arm, **_row(held, classes)} for (cell, arm), held in measured.items())
+    return Table.of("lll" + "r" * (len(classes) + 4), rows)
+
+
+def _row(held: MemoryArm, classes: Sequence[str]) -> dict[str, str]:
+    parts = {name: held.classes.get(name, 0) for name in classes}
+    totals = {"all classes": sum(parts.values()), "measured peak": held.peak, "resident growth": held.resident_growth}
+    sizes = {name: text.size(value) for name, value in (parts | totals).items()}
+    return {**sizes, "nodes": f"{held.nodes:,}"}

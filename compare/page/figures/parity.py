@@ -1,0 +1,144 @@
+"""The textbook branch as each engine sees it: the tape of a run beside the traced graph."""
+
+from collections.abc import Hashable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path as Route
+from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
+
+from compare.page.plots import Drawing, style
+from compare.page.plots.layered import LayeredLayout, Point, layered
+from compare.page.summary import Summary
+from compare.records.record import of
+from compare.records.runs import Run
+from graphs.errors import GraphError
+
+_TITLE = "One function, two engines, one graph"
+_CAPTION = (
+    "The textbook branch, 2x where the sum of x is positive and x − 2 elsewhere, written once with the op "
+    "where and given to both engines: first what dynamic recorded while it ran, then what "
+    "static traced before any run. Data flows downwards; inputs and constants are tinted, and small "
+    "digits number the operands of an op. {same}"
+)
+_SAME = "The two are isomorphic as labelled graphs: ops, specs and operand order agree node by node."
+_DIFFERENT = "The two are not isomorphic, which the parity table should explain."
+_TINT, _EDGE = style.TINT, style.EDGE
+_BOX = "round,pad=0,rounding_size=0.06"
+_HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between the operands that enter it
+
+
+def draw(summary: Summary) -> Drawing | None:
+    """The figure for this installation's engines; it depends on no measurement. None for a function of the user's."""
+    if any(run.is_own for run in of(summary.records, Run)):
+        return None
+    try:
+        return drawing(engine_graphs())
+    except GraphError as error:
+        return Drawing("graphs", _TITLE, f"Not drawn, since an engine refused the function: {error}")
+
+
+def engine_graphs() -> dict[str, Any]:
+    """The branch on a sum as networkx graphs, one an engine."""
+    import dynamic
+    import graphs
+    import static
+
+    def branch(x: Any) -> Any:
+        return graphs.where(graphs.sum(x) > 0, x * 2, x - 2)
+
+    x = np.array([1.0, -1.0, 2.0], dtype=np.float32)
+    # a tensor, since Python operators on a bare array are NumPy's own and no engine sees them
+    recorded, traced = dynamic.record(branch, dynamic.tensor(x)), static.trace(branch, x)
+    return {"dynamic: recorded while running": _named(recorded), "static: traced ahead": _named(traced)}
+
+
+def _named(graph: Any) -> Any:
+    """`graph` in networkx's form, a constant of one element with its value in its name."""
+    named = graph.to_networkx()
+    for number, node in enumerate(graph.nodes):
+        value = node.attrs.get("value")
+        if node.op.name == "constant" and np.size(value) == 1:
+            named.nodes[number]["name"] = f"constant {np.asarray(value).item()}"
+    return named
+
+
+def drawing(graphs: Mapping[str, Any]) -> Drawing:
+    """`graphs` side by side: titles with DiGraphs; `op`, `spec`, `label` on nodes, `positions` on edges."""
+    layouts = {title: layered(graph) for title, graph in graphs.items()}
+    depth = max(layout.depth for layout in layouts.values())
+    columns = style.columns(len(graphs))
+    high = len(graphs) // columns
+    figure = style.figure((0.5 + 0.95 * depth) * high)
+    panels = figure.subplots(high, columns, squeeze=False).flat
+    for axes, (title, graph) in zip(panels, graphs.items(), strict=True):
+        _panel(axes, title, graph, layouts[title], depth)
+    caption = _CAPTION.format(same=_SAME if _isomorphic(list(graphs.values())) else _DIFFERENT)
+    return Drawing("graphs", _TITLE, caption, _alt(graphs), figure)
+
+
+def _isomorphic(graphs: list[Any]) -> bool:
+    """Whether all graphs equal the first in ops, specs, attributes and operand positions."""
+    same_node = categorical_node_match(["op", "spec", "label"], ["", "", ""])
+    same_edge = categorical_edge_match("positions", ())
+    first, *others = graphs
+    return all(nx.is_isomorphic(first, other, node_match=same_node, edge_match=same_edge) for other in others)
+
+
+def _panel(axes: Axes, title: str, graph: Any, layout: LayeredLayout, depth: int) -> None:
+    axes.set_axis_off()
+    axes.set_title(style.clean(title), loc="center")
+    axes.set_xlim(-layout.width / 2 - 0.05, layout.width / 2 + 0.05)
+    axes.set_ylim(depth - 0.6, -0.4)
+    for node in graph:
+        _node(axes, graph, node, layout.nodes[node])
+    for (tail, head), points in layout.edges.items():
+        _edge(axes, points, graph.edges[tail, head].get("positions", ()), graph.in_degree(head))
+
+
+def _node(axes: Axes, graph: Any, node: Hashable, at: Point) -> None:
+    """A box with op and spec: tinted where data come in, heavy where they go out."""
+    source, sink = graph.in_degree(node) == 0, graph.out_degree(node) == 0
+    fill, weight = _TINT if source else "white", 2.2 if sink else 0.9
+    corner = (at[0] - _HALF_WIDTH, at[1] - _HALF_HEIGHT)
+    look: dict[str, Any] = {"facecolor": fill, "linewidth": weight, "edgecolor": style.INK, "zorder": 3}
+    box = FancyBboxPatch(corner, 2 * _HALF_WIDTH, 2 * _HALF_HEIGHT, boxstyle=_BOX, **look)
+    axes.add_patch(box)
+    label = "\n".join(style.clean(part, 16) for part in _words(graph, node))
+    axes.text(at[0], at[1] + 0.05, label, ha="center", va="center", fontsize=8.5, linespacing=1.3, zorder=4)
+
+
+def _edge(axes: Axes, points: list[Point], positions: tuple[int, ...], operands: int) -> None:
+    """An arrow from box to box, vertical at each waypoint; operands enter their reader from left to right."""
+    (x0, y0), *between, (x1, y1) = points
+    shift = _SPREAD * (min(positions, default=0) - (operands - 1) / 2) if operands > 1 else 0.0
+    stops = [(x0, y0 + _HALF_HEIGHT), *between, (x1 + shift, y1 - _HALF_HEIGHT)]
+    arrow = FancyArrowPatch(path=_curve(stops), arrowstyle="-|>", mutation_scale=10, color=_EDGE, zorder=2)
+    axes.add_patch(arrow)
+    if operands > 1:
+        digit: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "color": _EDGE, "zorder": 4}
+        axes.text(x1 + shift, y1 - _HALF_HEIGHT + 0.02, ",".join(map(str, positions)), **digit)
+
+
+def _curve(stops: list[Point]) -> Route:
+    vertices, codes = [stops[0]], [Route.MOVETO]
+    for (x0, y0), (x1, y1) in pairwise(stops):
+        middle = (y0 + y1) / 2
+        vertices += [(x0, middle), (x1, middle), (x1, y1)]
+        codes += [Route.CURVE4] * 3
+    return Route(vertices, codes)
+
+
+def _alt(graphs: Mapping[str, Any]) -> str:
+    nodes = {title: ", ".join(" ".join(_words(graph, node)) for node in graph) for title, graph in graphs.items()}
+    parts = (f"{title}: {words}" for title, words in nodes.items())
+    return "Layered drawings of computation graphs. " + "; ".join(parts) + "."
+
+
+def _words(graph: Any, node: Hashable) -> tuple[str, str]:
+    data = graph.nodes[node]
+    return str(data.get("name", data.get("op", ""))), str(data.get("spec", ""))

@@ -1,0 +1,95 @@
+"""Results in the formats of others: pyperf's JSON, and the schema of a results file as a JSON Schema.
+
+pyperf writes a file of version 1.0 as benchmarks, each with runs, one for each worker process, each with its values in
+seconds: what `python -m pyperf compare_to OLD.json NEW.json` reads (https://pyperf.readthedocs.io).
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from compare.claims.evidence import DYNAMIC, Evidence, cells
+from compare.errors import NothingMeasuredError
+from compare.records import results
+from compare.records.kinds import KINDS
+from compare.records.record import Environment, Records, of
+from compare.records.runs import Run
+from compare.records.time import Time, TimeArm
+
+PYPERF = "1.0"
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
+    """The steady times of a run: a benchmark for each cell and arm that agreed, a run and one value for each process.
+
+    pyperf tests two benchmarks by their values, as many of each, as if they were independent. Blocks of one process are
+    not independent, so their mean is the value. Noisy cells get more processes than the run was asked for; these are
+    left out, so that two runs with the same settings have as many values. A cell that one process measured is left out
+    too: pyperf cannot test it, and reports an error.
+
+    Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
+    that two arms of one run can be compared. Raises NothingMeasuredError without such times.
+    """
+    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in _arms(cell) if arm in (None, name)}
+    runs: dict[str, list[dict[str, Any]]] = {}
+    asked = max((int(str(run.settings.get("processes", 0))) for run in of(records, Run)), default=0)
+    for record in (r for r in of(records, Time) if not asked or r.process < asked):
+        for name, row in record.arms.items():
+            if row.blocks and (record.cell, name) in admitted:
+                runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
+    if not runs:
+        raise NothingMeasuredError(f"no steady times{f' of {arm}' if arm else ''} to export; see `graphduel report`")
+    tested = {name: found for name, found in runs.items() if len(found) > 1}
+    if not tested:
+        raise NothingMeasuredError(
+            "pyperf needs two processes for each cell, and one measured each; run with --processes 2 or more"
+        )
+    benchmarks = [{"metadata": {"name": name, "unit": "second"}, "runs": found} for name, found in tested.items()]
+    return {"version": PYPERF, "metadata": {"graphduel_schema": results.VERSION}, "benchmarks": benchmarks}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of one line of a results file, by its kind; made of the types of the kinds."""
+    types = [kind.type for kind in KINDS.values()]
+    components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    kinds, definitions = msgspec.json.decode(msgspec.json.encode(components))  # a default that is a tuple is a list
+    other = {"properties": {"kind": {"not": {"enum": list(KINDS)}}}}
+    return {
+        "$schema": DRAFT,
+        "title": f"A line of graphduel results, version {results.VERSION}",
+        "type": "object",
+        "required": ["schema", "kind"],
+        "properties": {"schema": {"const": results.VERSION}, "kind": {"type": "string"}},
+        "oneOf": [*kinds, other],
+        "$defs": definitions,
+    }
+
+
+def _arms(cell: Evidence) -> tuple[str, ...]:
+    return (DYNAMIC, *cell.static_arms) if cell.of(DYNAMIC) else cell.static_arms
+
+
+def _run(record: Time, row: TimeArm) -> dict[str, Any]:
+    loops = row.calls_per_block or 1
+    warmups = [[loops, seconds] for seconds in row.warmup if seconds > 0]
+    run = {"metadata": {"loops": loops, **_metadata(record)}, "values": [fmean(row.blocks)]}
+    return {**run, "warmups": warmups} if warmups else run
+
+
+def _metadata(record: Time) -> dict[str, Any]:
+    """What a run says of its process and machine, by pyperf's names where it has them."""
+    environment = record.environment or Environment()
+    found = {
+        "graphduel_process": record.process,
+        "hostname": record.host,
+        "cpu_model_name": environment.cpu,
+        "python_version": environment.python,
+        "numpy_version": environment.numpy,
+        "platform": environment.system,
+        "load_avg_1min": environment.load,
+    }
+    return {name: value for name, value in found.items() if value is not None}

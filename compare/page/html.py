@@ -1,0 +1,92 @@
+"""The page as one HTML file: styles and figures are inside it, so it opens from a disk with no network."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from msgspec import to_builtins
+
+from compare.page import terms
+from compare.page.blocks import Block, Page, Picture, Section, Terms
+from compare.page.plots import style
+from compare.page.plots.compact import with_classes
+
+_LONG = 8  # rows of a table or lines of a list beyond which it starts folded
+_PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+_SIZE = re.compile(r' (?:width|height)="[^"]*"')
+_WIDE = re.compile(r' width="([0-9.]+)pt"')
+_PIXELS = 4 / 3  # of CSS in a point
+_STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
+_THEMED = {
+    style.INK: "ink",
+    "#000000": "ink",
+    style.FAINT: "faint",
+    style.BAND: "band",
+    style.STYLE["grid.color"]: "grid",
+    style.TINT: "tint",
+    style.EDGE: "soft",
+    "#ffffff": "card",
+}
+"""The colours of figures that follow the theme of the page, each with its variable in report.css."""
+_COLOUR = re.compile("|".join(_THEMED))
+_NAME = re.compile(r'(\bid="|\bhref="#|url\(#)')
+
+
+def render(page: Page) -> str:
+    """The HTML of `page`; every text of it is escaped."""
+    defined = {word for section in page.sections for word in _defined(section)}
+    return _environment(defined).get_template("report.html.j2").render(page=page, long=_LONG)
+
+
+def _defined(section: Section) -> Iterator[str]:
+    for block in section.blocks:
+        if isinstance(block, Terms) and block.defines:
+            yield from (name for name, _ in block.rows)
+
+
+def _environment(unused: set[str]) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("compare.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"kind": _kind, "plain": to_builtins, "inlined": _inlined, "trusted": Markup}
+    environment.filters |= {"anchor": terms.anchor, "linked": partial(_linked, unused)}
+    return environment
+
+
+def _linked(unused: set[str], said: str) -> Markup:
+    """The text, in which the first use of each word on the page links to its meaning; `unused` are those to come."""
+    pieces = []
+    for piece, word in terms.found(said):
+        if word in unused:
+            unused.remove(word)
+            pieces.append(
+                Markup('<a class="word" href="#{}" title="{}">{}</a>').format(
+                    terms.anchor(word), terms.WORDS[word], piece
+                )
+            )
+        else:
+            pieces.append(Markup("{}").format(piece))
+    return Markup("").join(pieces)
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+def _inlined(picture: Picture, svg: str, which: str) -> Markup:
+    """A figure as part of the page, so that it follows its theme: every name in it gets that of the picture before."""
+    head, opening, body = _STYLE.sub("", _METADATA.sub("", _PROLOG.sub("", svg))).partition(">")
+    points = float(_WIDE.findall(head)[0])
+    sized = f'{_SIZE.sub("", head)} style="max-width: {points * _PIXELS:.0f}px"{opening}'
+    bare = sized + _COLOUR.sub(lambda found: f"var(--{_THEMED[found[0]]})", body)
+    named = with_classes(_NAME.sub(rf"\g<1>{picture.name}-{which}-", bare), f"{picture.name}-{which}-s")
+    label = str(Markup.escape(picture.alt))
+    return Markup(named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))  # noqa: S704 (matplotlib escapes)

@@ -1,0 +1,65 @@
+"""The figures of the report, one a module; each says what to read from it, or why it could not be drawn."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from compare.page import figures
+from compare.page.blocks import Picture, Table
+from compare.page.figures import FIGURES
+from compare.page.summary import Summary
+from compare.records.files import write_atomic
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure with its words; where there was nothing to draw, `figure` is None and `caption` says why."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str = ""
+    figure: Figure | None = None
+    table: Table | None = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The pictures beside each claim, those of none under "", why others are missing, and the files written."""
+
+    pictures: dict[str, list[Picture]]
+    missing: tuple[str, ...]
+    files: list[Path]
+
+
+def draw(summary: Summary, directory: Path) -> Drawn:
+    """Draw every figure that the records allow into `directory`, as PNG and SVG."""
+    from compare.page.plots import style
+
+    pictures: dict[str, list[Picture]] = defaultdict(list)
+    missing, files = [], []
+    with rc_context(style.STYLE):
+        for name, claim in FIGURES.items():
+            module = import_module(f"{figures.__name__}.{name}")
+            drawing = module.draw(summary)
+            if drawing is None:  # the figure belongs to no run of this kind
+                continue
+            if drawing.figure is None:
+                missing.append(f"{drawing.title}: {drawing.caption}")
+                continue
+            svg = style.rendered(drawing.figure, "svg")
+            files.append(write_atomic(directory / f"{drawing.name}.svg", svg))
+            files.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
+            with style.narrow():
+                small = module.draw(summary).figure
+                pictures[claim].append(_picture(drawing, svg, style.rendered(small, "svg")))
+    return Drawn(dict(pictures), tuple(missing), files)
+
+
+def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:
+    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+    return Picture(*words, svg.decode(), drawing.table, narrow.decode())

@@ -1,0 +1,198 @@
+"""One look for all figures: Okabe-Ito colours with a second cue, marker or hatch; reproducible files."""
+
+import io
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from PIL import Image
+
+from compare.page.plots.compact import compact
+from compare.stats import Interval
+from compare.words import text
+
+WIDTH, NARROW = 10.0, 4.4  # inches: on a screen or a sheet of paper, and on a phone
+DPI = 150
+INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
+TINT, EDGE = "#e3eef8", "#5a5a5a"  # of a box and an arrow in a drawing of a graph
+ON_DARK, ON_PALE = "#fffffe", "#1a1a1a"  # on a filled cell, whose colour is the same in every theme
+ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
+
+_width: ContextVar[float] = ContextVar("width", default=WIDTH)
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "figure.constrained_layout.use": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
+    "font.size": 9.5,
+    "grid.color": "#e2e2e2",
+    "grid.linewidth": 0.7,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "savefig.dpi": DPI,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "graphduel",
+    "text.color": INK,
+    "text.parse_math": False,  # a name from the results is text, whatever dollar signs it holds
+}
+
+# Okabe and Ito's palette, told apart by readers with any colour vision.
+_ARMS = {
+    "dynamic": ("#d55e00", "o"),
+    "static-exact": ("#0072b2", "s"),
+    "static-symbolic": ("#cc79a7", "v"),
+    "static-bucket": ("#009e73", "D"),
+    "static-pad": ("#56b4e9", "^"),
+    "static-native": ("#e69f00", "P"),
+    "static-converted": ("#000000", "h"),
+}
+_OTHER_ARM = ("#777777", "X")
+_STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))
+
+_CLASSES = {
+    "parameters": ("#bbbbbb", ""),
+    "gradients": ("#e69f00", "////"),
+    "saved": ("#0072b2", ""),
+    "activations": ("#f0e442", ""),
+    "workspace": ("#56b4e9", ".."),
+    "structure": ("#d55e00", "xxxx"),
+    "plan": ("#009e73", "\\\\\\\\"),
+    "caches": ("#cc79a7", "----"),
+    "slack": ("#eeeeee", "////"),
+    "untold": ("#000000", ""),
+}
+_OTHER_CLASS = ("#f0e442", "++++")
+
+
+def colour(arm: str) -> str:
+    """The colour of an arm, the same in every figure."""
+    return _ARMS.get(arm, _OTHER_ARM)[0]
+
+
+def marker(arm: str) -> str:
+    """The marker of an arm, the same in every figure."""
+    return _ARMS.get(arm, _OTHER_ARM)[1]
+
+
+def ends(interval: Interval) -> list[float]:
+    """Where the whiskers of an estimate end: at the estimate, if it has no interval."""
+    return interval.bounds() or [interval.estimate] * 2
+
+
+def ordered_arms(arms: Iterable[str]) -> list[str]:
+    """Dynamic first, then the static policies in a fixed order, then arms not known here, by name."""
+    return _ordered(arms, _ARMS)
+
+
+def ordered_classes(names: Iterable[str]) -> list[str]:
+    """The classes of memory in the order of every stack: what both engines hold, then what each adds."""
+    return _ordered(names, _CLASSES)
+
+
+def _ordered(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    places = {name: place for place, name in enumerate(known)}
+    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
+
+
+def class_patch(name: str) -> dict[str, Any]:
+    """The fill of one class of memory."""
+    fill, hatch = _CLASSES.get(name, _OTHER_CLASS)
+    return {"facecolor": fill, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
+
+
+def class_legend(figure: Figure, names: Iterable[str]) -> None:
+    """The key of the memory classes, above the panels."""
+    patches = [Patch(label=clean(name), **class_patch(name)) for name in names]
+    figure.legend(handles=patches, loc="outside upper center", ncols=key_columns(len(patches)), handlelength=1.6)
+
+
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Inside, figures are as narrow as a phone: one panel beside another becomes one below another."""
+    before = _width.set(NARROW)
+    try:
+        yield
+    finally:
+        _width.reset(before)
+
+
+def width() -> float:
+    """The width of a figure in inches."""
+    return _width.get()
+
+
+def columns(most: int) -> int:
+    """How many panels or entries of a key stand side by side: `most`, or one where there is little room."""
+    return most if width() == WIDTH else 1
+
+
+def key_columns(entries: int) -> int:
+    """How many entries of a key with short names stand side by side."""
+    return max(1, entries if width() == WIDTH else min(entries, 3))
+
+
+def figure(height: float, wide: float = WIDTH) -> Figure:
+    """An empty figure, with inches as its units; no state is shared with other figures."""
+    return Figure(figsize=(min(wide, width()), height), layout="constrained")
+
+
+def seconds_axis(axes: Axes) -> None:
+    """Label the y axis of `axes` with durations."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def ratio_axis(axes: Axes, low: float, high: float, label: float = 0.09) -> None:
+    """Make the x axis one of ratios, on a log scale; a label, with room around it, takes that share of it."""
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(_ticks(low, high, label if width() == WIDTH else 2.5 * label))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _ticks(low: float, high: float, label: float) -> list[float]:
+    """Round ratios between the limits: the finest set whose labels do not touch."""
+    for steps in _STEPS:
+        ticks = [step * 10.0**power / 10 for power in range(-6, 7) for step in steps]
+        fitting = [tick for tick in ticks if low <= tick <= high]
+        gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
+        if min(gaps, default=math.inf) >= label * math.log(high / low):
+            return fitting
+    return [10.0**power for power in range(-6, 7) if low <= 10.0**power <= high]
+
+
+def clean(label: str, limit: int = 40) -> str:
+    """A name from the results as a short single line of characters that every font has."""
+    line = "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in label)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def rendered(drawing: Figure, kind: str) -> bytes:
+    """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
+
+    Small enough to be kept: nobody sees the 257th colour, nor what `compact` leaves out.
+    """
+    buffer = io.BytesIO()
+    metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
+    drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
+    if kind == "svg":
+        return compact(buffer.getvalue().decode()).encode()
+    small = io.BytesIO()
+    Image.open(buffer).convert("RGB").quantize(256).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
+    return small.getvalue()

@@ -1,0 +1,88 @@
+"""The words of a page that a newcomer cannot know, each with its meaning: a section lists those that the page uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+
+from compare.page.blocks import Section, Table, Terms
+
+WORDS: Mapping[str, str] = {
+    "arena": "One block of memory, planned when a graph is compiled, that holds all values of a step.",
+    "arm": "One way to run a workload: the dynamic engine, or the static engine with one shape policy.",
+    "break-even": "The number of runs after which compiling has paid for itself.",
+    "bucket": "A range of sizes that share one compiled graph. Smaller inputs are padded to its upper end.",
+    "cell": "One workload at one size.",
+    "control": "A workload with a known outcome: one large matrix product takes equal time in both engines.",
+    "kernel": "The NumPy function that computes an op. Both engines call the same ones.",
+    "ladder": "The static engine with its optimisations switched on one after another. Each adds a rung.",
+    "ledger": "The bytes of a step by their purpose, after each op.",
+    "op": "One operation on arrays, such as add or matmul.",
+    "padding": "Elements added to inputs so that several sizes become one.",
+    "parity": "Equal outputs and gradients, within the tolerance of the dtype.",
+    "plan": "Where each value of a step lies in the arena, decided when the graph is compiled.",
+    "pool": "Memory that the dynamic engine keeps between runs instead of giving it back.",
+    "proxy": "Something counted that should go with what the claim says, such as lines of code for effort.",
+    "regime": "A condition under which a claim is judged on its own, such as a size of tensors or a kind of workload.",
+    "replay": "The dynamic engine runs the last record again while nothing has changed.",
+    "rung": "One level of the ladder: one optimisation more than the level below.",
+    "shape policy": "How compiled code treats inputs of varying size: exact, symbolic, bucket or pad.",
+    "steady state": "What a step takes once its time no longer changes from run to run.",
+    "step": "What is measured: a call of the loss with its gradients, or of the function alone.",
+    "symbolic": "A size with a name instead of a number: one compiled graph serves all sizes.",
+    "tape": "The record that the dynamic engine makes of each run, to compute gradients from.",
+    "trace": "To run a function once on values that are not known yet. The result is its graph.",
+    "worker": "The fresh process that measures one cell, on one core.",
+    "workload": "A function over ops that is measured, with its data and sizes.",
+}
+_FORMS = {"traced": "trace", "padded": "padding", "shape policies": "shape policy"}
+_ANY = "|".join(sorted(map(re.escape, (*WORDS, *_FORMS)), key=len, reverse=True))
+_WORD = re.compile(rf"(?<![-\w])(?:{_ANY})(?:s|es)?(?![-\w]| flow)", re.IGNORECASE)
+
+NAME = "words"
+"""The anchor of the section; each word has `words-WORD`."""
+
+
+def section(sections: Iterable[Section]) -> Section | None:
+    """The words that these sections use in their sentences, with their meanings; None where there are none."""
+    used = {word for text in _texts(tuple(sections)) for _, word in found(text) if word}
+    rows = tuple((word, WORDS[word]) for word in sorted(used))
+    return Section("The words of this page", (Terms(rows, NAME),), NAME) if rows else None
+
+
+def found(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces, each with the word of the list that it is; empty for what lies between."""
+    end = 0
+    for match in _WORD.finditer(text):
+        yield text[end : match.start()], ""
+        yield match[0], _base(match[0])
+        end = match.end()
+    yield text[end:], ""
+
+
+def anchor(word: str) -> str:
+    """What links to a word."""
+    return f"{NAME}-{word.replace(' ', '-')}"
+
+
+def _base(form: str) -> str:
+    low = form.lower()
+    singular = (low.removesuffix("s"), low.removesuffix("es"))
+    return next(word for word in (low, _FORMS.get(low, low), *singular) if word in WORDS)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every sentence below a block: no cell of a table, no line of code."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _texts(one)
+    elif is_dataclass(value) and not isinstance(value, Table):
+        for field in fields(value):
+            if field.name not in _SILENT:
+                yield from _texts(getattr(value, field.name))
+
+
+_SILENT = frozenset({"name", "svg", "narrow", "anchor", "words", "lines", "alt", "table", "icon", "tone", "models"})

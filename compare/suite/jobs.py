@@ -1,0 +1,163 @@
+"""The jobs of a run: the cells that the settings select, and what is measured of each and beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import product, starmap
+from math import inf
+from typing import TypeVar
+
+from compare import workloads
+from compare.claims import CLAIMS
+from compare.errors import UnknownNameError
+from compare.instruments.ledger import ARMS as LEDGERS
+from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.records.job import Budget, Job
+from compare.records.record import Cell
+from compare.suite.settings import Beyond, Settings
+
+T = TypeVar("T")
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """The cells the settings select. Raises UnknownNameError when there is none."""
+    known = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
+    found = [cell for cell in known if _selected(cell, settings)]
+    if not found:
+        hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, known)))
+        raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
+    return found
+
+
+def check_jobs(settings: Settings) -> list[Job]:
+    """The checks of claims; none of them when only some cells are asked for."""
+    if settings.only is not None:
+        return []
+    checks = ((claim.id, claim.check) for claim in CLAIMS.values())
+    return [Job(kind.name, claim=id, source=kind.measure, seed=settings.seed) for id, kind in checks if kind]
+
+
+def parity_job(cell: Cell, settings: Settings) -> Job:
+    """The gate of a cell."""
+    return settings.job("parity", cell)
+
+
+def time_jobs(chosen: list[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+    """Every cell, process after process: a slow hour meets all cells, an early end leaves some of each."""
+    for process in range(settings.processes):
+        for cell in chosen:
+            yield cell, time_job(cell, settings, process, len(chosen))
+
+
+def time_job(cell: Cell, settings: Settings, process: int, cells: int) -> Job:
+    """One process of a cell, which takes its share of the seconds there are for so many cells."""
+    limits = settings.limits
+    share = min(limits.budget.seconds, limits.seconds / (cells * settings.processes))
+    return settings.job("time", cell, process, replace(limits.budget, seconds=share))
+
+
+def table_jobs(settings: Settings) -> list[Job]:
+    """What instruments measure beside the cells, process after process; nothing when only some cells are asked for."""
+    if settings.only is not None:
+        return []
+    return _by_process([*crossover_jobs(settings), *lengths_jobs(settings)], key=lambda job: job.process)
+
+
+def crossover_jobs(settings: Settings) -> Iterator[Job]:
+    """The crossover map of times in each process, and that of bytes once."""
+    tables, seed = settings.limits.tables, settings.seed
+    for process in range(tables.processes):
+        yield Job("crossover", size=tables.grid, process=process, seed=seed, budget=tables.grid_budget)
+    yield Job("crossover memory", size=tables.grid, seed=seed)
+
+
+def lengths_jobs(settings: Settings) -> Iterator[Job]:
+    """Each model with the lengths that it meets, in so many processes."""
+    tables = settings.limits.tables
+    for process in range(tables.processes):
+        for model, lengths in tables.lengths or product(MODELS, DISTRIBUTIONS):
+            yield lengths_job(model, lengths, settings, process)
+
+
+def lengths_job(
+    model: str,
+    lengths: str,
+    settings: Settings,
+    process: int,
+    examples: tuple[int, ...] = (),
+    budget: Budget | None = None,
+) -> Job:
+    """One process of a model under every strategy, for a distribution of lengths or given ones of that name."""
+    limits = settings.limits
+    return Job(
+        "lengths",
+        model,
+        limits.tables.size,
+        process,
+        lengths=lengths,
+        examples=examples,
+        seed=settings.seed,
+        budget=budget or limits.tables.lengths_budget,
+        memory=limits.memory,
+    )
+
+
+def closer_jobs(chosen: list[Cell], settings: Settings) -> list[tuple[Cell, Job]]:
+    """What takes cells apart, process after process, once time and memory are known: ladders, parts and ledgers."""
+    closer = settings.limits.closer
+    ledgers = [
+        (cell, replace(settings.job("ledger", cell), arms=LEDGERS))
+        for cell in chosen
+        if closer.takes(closer.apart, cell)
+    ]
+    pairs = [*closer.ladders(chosen, settings), *closer.parts(chosen, settings), *ledgers]
+    return _by_process(pairs, key=lambda pair: pair[1].process)
+
+
+def memory_job(cell: Cell, settings: Settings) -> Job:
+    """The memory pass of a cell; it is split into one process per arm where it is run."""
+    return settings.job("memory", cell)
+
+
+def beyond_parity(settings: Settings) -> list[Job]:
+    """The gate of the cells of further sizes that are timed."""
+    beyond = _beyond(settings)
+    return [replace(parity_job(cell, settings), thin=beyond.examples) for cell in beyond.timed]
+
+
+def beyond_times(settings: Settings) -> Iterator[tuple[Cell, Job]]:
+    """The cells of further sizes that are timed, process after process."""
+    beyond = _beyond(settings)
+    for process, cell in product(range(settings.processes), beyond.timed):
+        yield cell, replace(settings.job("time", cell, process, beyond.budget), thin=beyond.examples)
+
+
+def beyond_counts(settings: Settings) -> list[Job]:
+    """The memory of further sizes, each cell checked and counted in one process."""
+    beyond = _beyond(settings)
+    left = {*settings.limits.leaves_out, *beyond.leaves_out}
+    named = [name for name in workloads.WORKLOADS if name in workloads.names() and name not in left]
+    cells = dict.fromkeys((*starmap(Cell, product(named, beyond.sizes)), *beyond.timed))
+    return [replace(memory_job(cell, settings), thin=beyond.examples) for cell in cells]
+
+
+def _beyond(settings: Settings) -> Beyond:
+    """What is measured beyond the sizes of the run, and nothing where only some cells are asked for."""
+    beyond = settings.limits.beyond
+    if beyond is None or settings.only is not None:
+        return Beyond()
+    return replace(beyond, timed=tuple(cell for cell in beyond.timed if cell.workload in workloads.names()))
+
+
+def _selected(cell: Cell, settings: Settings) -> bool:
+    only = settings.only
+    if only is None:
+        return cell.workload not in settings.limits.leaves_out
+    return fnmatchcase(cell.workload, only) or fnmatchcase(str(cell), only)
+
+
+def _by_process(items: list[T], key: Callable[[T], int | None]) -> list[T]:
+    """Process after process, and last what is done once."""
+    return sorted(items, key=lambda item: inf if (process := key(item)) is None else process)

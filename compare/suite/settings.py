@@ -1,0 +1,213 @@
+"""What a run is asked for: a preset, which says how much it measures, a seed, and the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import Any
+
+from compare.records.device import Device
+from compare.records.job import Budget, Job
+from compare.records.record import Cell
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is measured beside the workloads: strategies for lengths, and the crossover map, in so many processes.
+
+    `lengths` are models with the distribution of the lengths that each meets, at `size`, and where none is named every
+    model with every distribution (`compare.instruments.lengths`); `grid` is that of the map
+    (`compare.instruments.crossover`).
+    """
+
+    lengths: tuple[tuple[str, str], ...]
+    size: str
+    lengths_budget: Budget
+    grid: str
+    grid_budget: Budget
+    processes: int
+
+
+@dataclass(frozen=True)
+class Closer:
+    """Cells of one size that are looked at closer: where none is named, all workloads but those it leaves out.
+
+    Of each the ladder (`compare.instruments.ladder`) in so many processes; of those that are `apart` also time part by
+    part (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`). Parts are small differences, and
+    differ more from one layout of memory to the next than within one: they take more processes, each shorter.
+    """
+
+    size: str
+    ladder: tuple[str, ...]
+    apart: tuple[str, ...]
+    processes: int
+    budget: Budget
+    apart_processes: int
+    apart_budget: Budget
+    leaves_out: tuple[str, ...] = ("big_matmul",)  # a step takes so long that eight rungs of it would take hours
+
+    def takes(self, names: tuple[str, ...], cell: Cell) -> bool:
+        """Whether a cell is among those of these names."""
+        named = cell.workload in names if names else cell.workload not in self.leaves_out
+        return cell.size == self.size and named
+
+    def ladders(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+        """A ladder in each process for each cell that has one."""
+        for process, cell in product(range(self.processes), chosen):
+            if self.takes(self.ladder, cell):
+                yield cell, settings.job("ladder", cell, process, self.budget)
+
+    def parts(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+        """Time part by part in each process for each cell that is taken apart."""
+        for process, cell in product(range(self.apart_processes), chosen):
+            if self.takes(self.apart, cell):
+                yield cell, settings.job("parts", cell, process, self.apart_budget)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What a thin run measures of sizes beyond its own, so that it speaks for every regime (`compare.claims.regimes`).
+
+    Each workload of the run but some is counted at the further `sizes`, and so are the cells that are timed. For each
+    kind of workload one `timed` cell at least has steps of 1 MiB and more: so many `examples` of its stream.
+    """
+
+    sizes: tuple[str, ...] = ()
+    leaves_out: tuple[str, ...] = ()
+    timed: tuple[Cell, ...] = ()
+    examples: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True)
+class OutsideSettings:
+    """What is measured of frameworks: the cells of the run but some, and workloads added to them, in so many processes.
+
+    Arms are those of the `usual` modes, or all of a framework's suite.
+    The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
+    for its first epoch, and `timeout` ends a worker, also one that makes the check of a claim.
+    """
+
+    adds: tuple[str, ...]
+    leaves_out: tuple[str, ...]
+    usual: bool
+    processes: int
+    budget: Budget
+    limit: float
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much a run measures: sizes, worker processes per cell, how long each.
+
+    A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
+    rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
+    `leaves_out` names workloads that are measured only when asked for. `timeout` ends a stuck worker, and `memory` is
+    how many bytes one may take.
+    """
+
+    sizes: tuple[str, ...]
+    processes: int
+    most: int
+    budget: Budget
+    seconds: float
+    more_seconds: float
+    timeout: float
+    tables: Tables
+    closer: Closer
+    outside: OutsideSettings
+    leaves_out: tuple[str, ...] = ()
+    beyond: Beyond | None = None
+    memory: int = 8 * GIB
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=26, more_seconds=8, timeout=90,
+        tables=Tables(
+            (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
+            "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,
+        ),
+        closer=Closer(
+            "small", ("tiny_mlp", "elementwise_chain"), ("tiny_mlp", "elementwise_chain"), processes=3,
+            budget=Budget(rounds=8, least=4, seconds=0.8), apart_processes=3,
+            apart_budget=Budget(rounds=8, least=4, seconds=0.8),
+        ),
+        outside=OutsideSettings(
+            ("encoder_text",), ("moe_digits", "fixed_point"), usual=True, processes=4,
+            budget=Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
+        ),
+        leaves_out=(
+            "deep_chain", "conv_digits", "lstm_text", "encoder_text", "early_exit", "decode_text", "beam_text",
+        ),
+        beyond=Beyond(
+            ("medium", "large"), ("big_matmul",),
+            (
+                Cell("elementwise_chain", "medium"), Cell("mlp_digits", "large"), Cell("encoder_text", "large"),
+                Cell("branch_on_sum", "large"), Cell("fixed_point", "large"),
+            ),
+            examples=5, budget=Budget(rounds=6, least=4, seconds=0.6),
+        ),
+    ),
+    "full": Preset(
+        ("small", "medium", "large"), 6, 12, Budget(rounds=20, least=5, seconds=20), seconds=360, more_seconds=60,
+        timeout=900,
+        tables=Tables(
+            (), "medium", Budget(rounds=10, least=4, seconds=4),
+            "fine", Budget(rounds=8, least=3, seconds=0.3), processes=3,
+        ),
+        closer=Closer(
+            "medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5), apart_processes=8,
+            apart_budget=Budget(rounds=8, least=4, seconds=0.8),
+        ),
+        outside=OutsideSettings(
+            (), (), usual=False, processes=4,
+            budget=Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
+        ),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user asked for. `only` is a glob on `workload` or `workload/size`.
+
+    With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
+    their workloads on `device`, "cpu" or "cuda".
+    """
+
+    preset: str = "quick"
+    seed: int = 0
+    processes: int = PRESETS["quick"].processes
+    only: str | None = None
+    python_tape: bool = False
+    frameworks: Sequence[str] = ()
+    device: Device = "cpu"
+
+    @property
+    def limits(self) -> Preset:
+        """The preset by its name."""
+        return PRESETS[self.preset]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a run's first line records them."""
+        return {**asdict(self), "frameworks": list(self.frameworks)}
+
+    def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
+        """A job of that kind for a cell, with the budget of the preset unless another is given."""
+        from compare import workloads  # which load NumPy
+
+        return Job(
+            kind,
+            cell.workload,
+            cell.size,
+            process,
+            source=workloads.source(cell.workload),
+            seed=self.seed,
+            budget=budget or self.limits.budget,
+            memory=self.limits.memory,
+        )

@@ -1,0 +1,195 @@
+"""A run: the jobs behind the parity gate, stage by stage, then verdicts and a report.
+
+Jobs go to a pool (`compare.run.executors`), which by default does one at a time in a fresh worker on this machine.
+Between the stages of a run all jobs are waited for: nothing is timed before the gate has spoken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compare.errors import NothingMeasuredError
+from compare.records import journal
+from compare.records.job import Job
+from compare.records.journal import Journal
+from compare.records.kinds import KINDS
+from compare.records.parity import Parity
+from compare.records.record import Cell, Record, of
+from compare.records.runs import Failure, Run, error_of
+from compare.run import gate
+from compare.run.executors import Execute, Pool, Serial
+from compare.run.progress import Reporter
+from compare.run.runner import Runner, Wanted
+from compare.suite import jobs
+from compare.suite import outside_stage as outside
+from compare.suite.settings import Settings
+
+if TYPE_CHECKING:
+    from compare.claims import Verdict
+
+MOST_AT_ONCE = 4
+"""As many jobs run side by side where no clock is read: gates, some checks, and what is counted."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: its records, the verdicts, and what went wrong in words."""
+
+    directory: Path
+    records: list[Record]
+    verdicts: list[Verdict]
+    disagreements: tuple[str, ...]
+    failures: tuple[str, ...]
+    measured: int
+
+    @property
+    def exit_code(self) -> int:
+        """0 fine, 1 something failed, 4 outputs or gradients disagree, 5 nothing was measured."""
+        if not self.measured:
+            return NothingMeasuredError.exit_code
+        return 4 if self.disagreements else int(bool(self.failures))
+
+
+def run(
+    directory: Path,
+    settings: Settings,
+    reporter: Reporter,
+    *,
+    resume: bool = False,
+    execute: Execute | None = None,
+    executor: Executor | None = None,
+    at_once: int = 1,
+) -> Outcome:
+    """Measure what the settings select, and write results, verdicts and the report into the directory.
+
+    `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
+    Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
+    and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
+    """
+    chosen = jobs.cells(settings)
+    pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
+    with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
+        with reporter:
+            _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+            if settings.frameworks:
+                outside.measure(Runner(kept, reporter, pool, settings.limits.outside.timeout), settings, chosen)
+        return _outcome(kept, finish(directory, kept.records))
+
+
+def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:
+    """The parity records of what the settings select, nothing timed and nothing written."""
+    chosen = jobs.cells(settings)
+    reporter.pace.total = len(chosen)
+    found = []
+    with reporter:
+        for cell in chosen:
+            job = jobs.parity_job(cell, settings)
+            reporter.start(job.label)
+            found.append((execute or _run_job)(job, settings.limits.timeout))
+            reporter.finish(error_of(found[-1]))
+    return found
+
+
+def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[Verdict]:
+    """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
+
+    Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
+    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
+    """
+    if any(run.is_own for run in of(records, Run)):
+        from compare.own import finish as own
+
+        return own.finish(directory, records)
+    from compare import claims
+    from compare.claims import agreement, roles
+    from compare.page.publish import publish
+
+    asked = any(run.settings.get("python_tape") for run in of(records, Run))
+    inside = roles.inside(records)
+    verdicts = claims.judge(inside, python_tape=python_tape or asked)
+    publish(directory, inside, verdicts, agreement.judged(records, verdicts))
+    return verdicts
+
+
+def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
+    records, checks = runner.journal.records, jobs.check_jobs(settings)
+    timings = [*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)]
+    tables, counts = jobs.table_jobs(settings), jobs.beyond_counts(settings)
+    closer = jobs.closer_jobs(chosen, settings)
+    gates = [*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)]
+    memories = [(cell, jobs.memory_job(cell, settings)) for cell in chosen]
+    runner.reporter.pace.expect([*checks, *gates, *tables, *counts])
+    runner.reporter.pace.expect(job for _, job in (*timings, *memories, *closer))
+    runner.header(settings.to_dict())
+    runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
+    with runner.side_by_side(MOST_AT_ONCE) as several:
+        several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
+    runner.jobs(gate.admitted(records, cell, job) for cell, job in timings)
+    runner.jobs((job, {}) for job in tables)
+    deadline = time.monotonic() + settings.limits.more_seconds
+    for process in range(settings.processes, settings.limits.most):
+        runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
+    with runner.side_by_side(MOST_AT_ONCE) as several:
+        several.jobs(gate.admitted(records, cell, job) for cell, job in memories)
+        several.jobs((job, {}) for job in counts)
+    runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
+
+
+def _sharpening(
+    runner: Runner, settings: Settings, chosen: list[Cell], process: int, deadline: float
+) -> Iterator[Wanted | None]:
+    """One more process for each cell with a wide interval, while there is time.
+
+    Width alone decides, and never what an interval says: to go on until a difference shows would find one in the end.
+    """
+    if time.monotonic() > deadline:
+        return
+    for cell in wide(runner.journal.records, chosen):
+        if time.monotonic() > deadline:
+            return
+        job = jobs.time_job(cell, settings, process, len(chosen))
+        runner.reporter.pace.expect([job])
+        yield gate.admitted(runner.journal.records, cell, job)
+
+
+def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
+    """The cells with an interval of static ÷ dynamic in steady state wider than the smallest effect of interest.
+
+    A cell that has no interval yet, for too few processes measured it, is one of them.
+    """
+    from compare.claims.base import SMALLEST_EFFECT
+    from compare.claims.evidence import cells, steady
+    from compare.records.time import Time
+
+    def widest(measured: Any) -> float:
+        found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
+        known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
+        return max(known, default=1.0)
+
+    spread = {m.cell: widest(m) for m in cells(records, Time)}
+    return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
+
+
+def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
+    parity = of(kept.records, Parity)
+    failures = [f"{failure.job}: {failure.error}" for failure in kept.lost]
+    return Outcome(
+        kept.path.parent,
+        kept.records,
+        verdicts,
+        disagreements=tuple(gate.rows_with("disagree", parity)),
+        failures=(*failures, *gate.rows_with("failed", parity)),
+        measured=sum(not isinstance(r, Run | Parity | Failure) for r in kept.records),
+    )
+
+
+def _run_job(job: Job, timeout: float) -> Record:
+    from compare.run.processes import run_job
+
+    return run_job(job, timeout)

@@ -1,0 +1,1 @@
+"""How numbers and lines read: what every page, table and message is written with."""
