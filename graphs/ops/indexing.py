@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,6 +130,7 @@ def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) ->
 
 def _from_front(position: Array, size: int) -> Array:
     """Positions counted from the front. One outside is refused: its flat index would be an element of another row."""
+    size = operator.index(size)  # a symbolic one is no number: a trace must hold the result
     position = np.asarray(position).astype(np.intp, copy=False)  # in which no product of sizes overflows
     if position.min() < -size or position.max() >= size:
         raise outside(size)

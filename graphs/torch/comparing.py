@@ -10,6 +10,7 @@ from graphs import ops
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, unary
+from graphs.torch.promotion import compared
 from graphs.torch.words import cast, refuse
 
 __all__ = [
@@ -26,15 +27,15 @@ bitwise_xor = binary(ops.bitwise_xor)
 bitwise_left_shift = binary(ops.bitwise_left_shift)
 bitwise_right_shift = binary(ops.bitwise_right_shift)
 bitwise_not = unary(ops.bitwise_invert)
-eq = binary(ops.equal)
-ge = greater_equal = binary(ops.greater_equal)
-gt = greater = binary(ops.greater)
+eq = binary(ops.equal, promote=compared)
+ge = greater_equal = binary(ops.greater_equal, promote=compared)
+gt = greater = binary(ops.greater, promote=compared)
 isfinite = unary(ops.isfinite)
 isinf = unary(ops.isinf)
 isnan = unary(ops.isnan)
-le = less_equal = binary(ops.less_equal)
-lt = less = binary(ops.less)
-ne = not_equal = binary(ops.not_equal)
+le = less_equal = binary(ops.less_equal, promote=compared)
+lt = less = binary(ops.less, promote=compared)
+ne = not_equal = binary(ops.not_equal, promote=compared)
 
 
 def _truth(x: Any) -> Any:

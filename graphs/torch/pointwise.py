@@ -104,11 +104,11 @@ def _rounding(op: Function) -> Function:
     return _named(called, op)
 
 
-def binary(op: Function, convert: Function = lambda x: x) -> Function:
-    """An op of two tensors or numbers, in the dtype that PyTorch computes in."""
+def binary(op: Function, convert: Function = lambda x: x, promote: Callable[..., Any] = promoted) -> Function:
+    """An op of two tensors or numbers, in the dtype that PyTorch computes in, or that `promote` gives."""
 
     def called(input: Any, other: Any) -> Any:
-        left, right = promoted(input, other)
+        left, right = promote(input, other)
         return op(convert(left), convert(right))
 
     return _named(called, op)

@@ -44,6 +44,13 @@ def promoted(*operands: Any) -> Sequence[Any]:
     return [x if type(x) in SCALARS or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
 
 
+def compared(*operands: Any) -> Sequence[Any]:
+    """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
+    if all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands):
+        return operands
+    return promoted(*operands)
+
+
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose tensors are all converted to the dtype that PyTorch computes in, which must be one of floats."""
 

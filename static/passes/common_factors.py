@@ -1,10 +1,12 @@
 """Factoring: sums of products with one factor in common, and sums along axes that a factor does not vary along.
 
-sum(x * s)             sum(x) * s               s the same along what is summed; also mean, and sum(-x)
-sum of what lies at some places of zeros         its sum; sum and mean of one: it
+sum(x * s)             sum(x) * s               s the same along what is summed; also mean
+sum(-x), mean(-x)      0 - sum(x), 0 - mean(x)  not -sum(x): a sum of zeros is 0.0
+sum of what lies at some places of zeros         its sum
+sum, mean of one       x + 0                    a sum starts with 0, which turns -0.0 into 0.0
 x * s + y * s          (x + y) * s              nothing else reads the two products
 (a - x * s) - x * s    a - x * (2 * s)          s smaller than the result
-x + x, x + 0           x * 2, x
+x + x                  x * 2
 
 These are rules of the pass `reassociate`: **they change bits**.
 """
@@ -49,7 +51,8 @@ def _factor_out(node: Node, facts: Facts) -> Node | None:
     if source.spec.dtype != node.spec.dtype or not axis:
         return None
     if all(dims.same(source.spec.shape[a], 1) for a in axis):
-        return reshaped(source, node.spec.shape, node.source)
+        total = call(elementwise.add, source, number(0, node.spec.dtype, node.source), source=node.source)
+        return reshaped(total, node.spec.shape, node.source)
     if source.op is add_along_axis and node.op is reductions.sum and axis == (source.attrs["axis"],):
         return Node.of(node.op, source.inputs[:1], node.attrs, node.source)
     factors = list(_factors(source, facts))
@@ -101,14 +104,12 @@ def _reduced(factor: Node, reduction: Node) -> Node:
 
 RULES: tuple[Entry, ...] = (
     ("x + x", "x * 2"),
-    ("x + 0", "x", lambda node, x: x.spec == node.spec),
-    ("x + -0.0", "x", lambda node, x: x.spec == node.spec),
     ("add(p := x * s, q := y * s)", "(x + y) * s", _have_factor),
     ("(p := x * s) - (q := y * s)", "(x - y) * s", _have_factor),
     ("add(h := add(a, p := x * s), p)", _twice),
     ("(h := a - (p := x * s)) - p", _twice),
     ("sum(x)", _factor_out),
     ("mean(x)", _factor_out),
-    ("sum(p := -x)", "-sum(x)", _is_only_here),
-    ("mean(p := -x)", "-mean(x)", _is_only_here),
+    ("sum(p := -x)", "0 - sum(x)", _is_only_here),
+    ("mean(p := -x)", "0 - mean(x)", _is_only_here),
 )

@@ -21,7 +21,7 @@ from graphs.ops import elementwise
 from graphs.spec import broadcast_shapes
 from static.passes import common_factors, weighting
 from static.passes.facts import Facts, fills, has_smaller, is_of_one_dtype, times
-from static.passes.patterns import Rules, call, value_of
+from static.passes.patterns import Entry, Rules, call, value_of
 from static.passes.rewrite import count_uses, rewrite
 
 
@@ -30,9 +30,9 @@ def reassociate(graph: Graph) -> Graph:
     facts = Facts(count_uses(graph))
 
     def rule(node: Node) -> Node | None:
-        if node.op not in _RULES or not node.spec.is_float or not is_of_one_dtype(node):
+        if node.op not in _RULE_SET or not node.spec.is_float or not is_of_one_dtype(node):
             return None
-        found = _RULES(node, facts)
+        found = _RULE_SET(node, facts)
         if found is None:
             facts.note(node)
         return found
@@ -79,7 +79,7 @@ def _by_reciprocal(node: Node, x: Node, s: Node, facts: Facts) -> Node | None:
     return None if inverse is None else call(elementwise.multiply, x, inverse, source=node.source)
 
 
-_RULES = Rules(
+RULES: tuple[Entry, ...] = (
     *weighting.RULES,
     *common_factors.RULES,
     ("(p := x * s) * t", _gathered),
@@ -90,3 +90,4 @@ _RULES = Rules(
     ("-(p := x * s)", "x * -s", lambda p, x, s, facts: facts.owns(p) and has_smaller(p, x, s)),
     ("reciprocal(x)", lambda: None),  # stays, and is noted
 )
+_RULE_SET = Rules(*RULES)

@@ -81,6 +81,6 @@ RULES: tuple[Entry, ...] = (
     ("(p := x * c) @ b", _out_of_product),
     ("b @ (p := x * c)", _out_of_product),
     ("(d := (p := x * r) - (less := sum(w))) * e", _softmax_gradient),
-    ("(d := (p := x * r) + -(less := sum(w))) * e", _softmax_gradient),
+    ("(d := (p := x * r) + (0 - (less := sum(w)))) * e", _softmax_gradient),
     ("sum(w := p * (scores := d @ v))", _weighted_sum),
 )

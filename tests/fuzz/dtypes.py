@@ -26,7 +26,9 @@ from tests.helpers.random_ops import (
 
 NUMBER, ANY = "fiu", "fiub"
 SCALARS = (2, 3, -1, 0, 0.5, 1.25, True)
-OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+# Functions, not operators: those of a tensor follow PyTorch where dtypes differ, and those of a symbol NumPy.
+OPERATORS = {"+": g.add, "-": g.subtract, "*": g.multiply, "/": g.divide}
+NUMPY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 CASTS = {"f": ("float16", "float32", "float64"), "i": ("int8", "int32", "int64"), "b": ("bool",)}
 
 
@@ -55,6 +57,11 @@ def scaled(x: Value, sign: str, number: Any, first: bool) -> Value:
     return OPERATORS[sign](number, x) if first else OPERATORS[sign](x, number)
 
 
+def numpy_scaled(x: Array, sign: str, number: Any, first: bool) -> Array:
+    scaled: Array = NUMPY[sign](number, x) if first else NUMPY[sign](x, number)
+    return scaled
+
+
 def constants(random: Random, x: Array) -> Options | None:
     """Two arrays without axes, of any dtype, that a graph folds and moves; none where a sum overflows in float16."""
     values = (np.uint8(100), np.int8(-128), np.bool_(True), np.int64(5), np.float32(1.5), np.float64(0.25))
@@ -68,7 +75,7 @@ WITH_CONSTANTS: dict[str, Any] = {
     "negative": lambda x, c, d: -(x * c) * d,
     "products": lambda x, c, d: (x * c) * d + x * c,
     "quotients": lambda x, c, d: x / (g.exp(-x * x) * c) / d,
-    "sums": lambda x, c, d: g.sum(x * c * d) * 1e-3 - (x + c),
+    "sums": lambda x, c, d: g.subtract(g.sum(x * c * d) * 1e-3, x + c),
     "inside": lambda x, c, d: (x * d) * (x * c) - d * x,
 }
 
@@ -137,17 +144,18 @@ NUMBERS = [
       for name in ("add", "subtract", "multiply")],
     *[Kind(f"mixed_{name}", getattr(g, name), getattr(np, name), broadcastable, 2, edge=where_apart, takes=NUMBER)
       for name in ("maximum", "minimum")],
-    Kind("scaled", scaled, scaled, scalar, takes=ANY),
+    Kind("scaled", scaled, numpy_scaled, scalar, takes=ANY),
     Kind("with_constants", with_constants, None, constants),
-    Kind("scaled_again", scaled, scaled, scalar, takes=ANY),
-    Kind("ratio", lambda x, y: x / (g.abs(y) + 1), lambda x, y: x / (np.abs(y) + 1), broadcastable, 2,
+    Kind("scaled_again", scaled, numpy_scaled, scalar, takes=ANY),
+    Kind("ratio", lambda x, y: g.divide(x, g.abs(y) + 1), lambda x, y: x / (np.abs(y) + 1), broadcastable, 2,
          takes=(NUMBER, "fi"), edge=lambda x, y: positive(y)),
-    Kind("whole_ratio", lambda x, y: x // ((y & 7) + 1) + x % ((y & 3) + 1),
+    Kind("whole_ratio", lambda x, y: g.add(g.floor_divide(x, (y & 7) + 1), g.remainder(x, (y & 3) + 1)),
          lambda x, y: x // ((y & 7) + 1) + x % ((y & 3) + 1), broadcastable, 2, takes="iu"),
     Kind("floor_divide", g.floor_divide, np.floor_divide, broadcastable, 2, (None, "positive"),
          lambda x, y: from_whole(x / y), True),
     Kind("int_power", lambda x: x**2 + g.pow(x, 3), lambda x: x**2 + np.power(x, 3), takes=NUMBER),
-    Kind("bits", lambda x, y: (x & y) | (x ^ 3), lambda x, y: (x & y) | (x ^ 3), broadcastable, 2, takes="i"),
+    Kind("bits", lambda x, y: g.bitwise_or(g.bitwise_and(x, y), x ^ 3), lambda x, y: (x & y) | (x ^ 3),
+         broadcastable, 2, takes="i"),
     Kind("shifts", lambda x: (x << 1) + (x >> 2) + ~x, lambda x: (x << 1) + (x >> 2) + ~x, takes="i"),
     Kind("absolute", lambda x: g.abs(x) + g.sign(x) * g.square(x), lambda x: np.abs(x) + np.sign(x) * np.square(x),
          takes=NUMBER, edge=positive, jumps=True),
@@ -157,8 +165,8 @@ NUMBERS = [
 ]  # fmt: skip
 
 TRUTHS = [
-    Kind("greater", lambda x, y: x > y, np.greater, broadcastable, 2, edge=where_apart, jumps=True, takes=NUMBER),
-    Kind("less_equal", lambda x, y: x <= y, np.less_equal, broadcastable, 2, edge=where_apart, jumps=True,
+    Kind("greater", g.greater, np.greater, broadcastable, 2, edge=where_apart, jumps=True, takes=NUMBER),
+    Kind("less_equal", g.less_equal, np.less_equal, broadcastable, 2, edge=where_apart, jumps=True,
          takes=NUMBER),
     Kind("equal", g.equal, np.equal, broadcastable, 2, takes="iu"),
     Kind("and_or", lambda x, y: g.logical_and(x, y) | g.logical_not(x), lambda x, y: (x & y) | ~x, broadcastable, 2,
@@ -166,7 +174,7 @@ TRUTHS = [
     Kind("xor", lambda x, y: x ^ y, np.logical_xor, broadcastable, 2, takes="b"),
     Kind("chosen", chosen, np.where, broadcastable, 3, takes=("b", ANY, ANY)),
     Kind("counted", counted, None, filled_axes, takes=NUMBER, edge=lambda x, **_: positive(x), jumps=True),
-    Kind("masked", lambda x, y: x * y, np.multiply, broadcastable, 2, takes=("b", NUMBER)),
+    Kind("masked", g.multiply, np.multiply, broadcastable, 2, takes=("b", NUMBER)),
 ]  # fmt: skip
 
 WHOLES = [

@@ -167,8 +167,9 @@ def directional(case: Case) -> None:
 def slopes(case: Case) -> None:
     """The gradient of the compiled graph is that of finite differences."""
     exe, whole = compiled(case)
+    results = exe(*case.args)
     if whole and case.program.smooth:
-        slope(case, g.tree.leaves(exe(*case.args)[1]))
+        slope(case, g.tree.leaves(results[1]))
 
 
 # Sizes that vary --------------------------------------------------------------------------------------------------

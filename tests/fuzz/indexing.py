@@ -107,7 +107,7 @@ def numpy_written(x: Array, y: Array, key: Any) -> Array:
 
 def in_place(x: Value, y: Value, key: Any) -> Value:
     """A change of a value of its own, before and after which it is read."""
-    z = x * 1 + g.sum(y) * 0  # a tensor, if either is one
+    z = g.add(x * 1, g.sum(y) * 0)  # a tensor, if either is one
     before = g.sum(z)
     if isinstance(z, Symbol):
         z = g.setitem(z, g.astype(y, z.dtype), key)
@@ -122,10 +122,10 @@ def numpy_in_place(x: Array, y: Array, key: Any) -> Array:
 
 def added(x: Value, y: Value) -> Value:
     """`+=` and `*=`, which change a tensor and give a symbol another value."""
-    z = x * 1 + y * 0
+    z = g.add(x * 1, y * 0)
     z += g.astype(y, z.dtype)
     z *= 2
-    return z - x
+    return g.subtract(z, x)
 
 
 def gathered(x: Value, i: Value) -> Value:

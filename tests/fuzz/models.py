@@ -123,7 +123,7 @@ def noise(x: Value, key: Any) -> Value:
 def folded(x: Value, i: Value) -> Value:
     """Of a key that is computed."""
     key = g.fold_in(g.random_key(3), g.astype(g.sum(i) & 7, "int64"))
-    return g.where(g.bernoulli(key, 0.5, x.shape), x, -x) + g.normal(key, ())
+    return g.add(g.where(g.bernoulli(key, 0.5, x.shape), x, -x), g.normal(key, ()))
 
 
 def carried(x: Value, reverse: bool) -> Value:

@@ -221,9 +221,10 @@ def test_factors_leave_sums():
         %4: f32[2] = multiply(%2, %3)
         %5: f32[2,1] = mean(%0, axis=(1), keepdims=True)
         %6: f32[2,1] = multiply(%5, %1)
-        %7: f32[3] = sum(%0, axis=(0), keepdims=False)
-        %8: f32[3] = negative(%7)
-        return %4, %6, %8
+        %7: f32[] = constant(value=0.0, dtype=float32)
+        %8: f32[3] = sum(%0, axis=(0), keepdims=False)
+        %9: f32[3] = subtract(%7, %8)
+        return %4, %6, %9
         """,
         exact=False,
     )
@@ -295,7 +296,7 @@ def test_the_same_term_twice():
     )
 
 
-def test_sums_with_itself_and_with_nothing():
+def test_sums_with_itself_but_not_with_zero():
     check(
         reassociate,
         lambda x: (x + x, x + 0.0),
@@ -309,7 +310,9 @@ def test_sums_with_itself_and_with_nothing():
         """
         %1: f32[] = constant(value=2.0, dtype=float32)
         %2: f32[2,3] = multiply(%0, %1)
-        return %2, %0
+        %3: f32[] = constant(value=0.0, dtype=float32)
+        %4: f32[2,3] = add(%0, %3)
+        return %2, %4
         """,
         exact=False,
     )

@@ -15,6 +15,17 @@ from static.backends.native.operations import Write, cast, maximum, minimum, ope
 
 FLOATS, REALS, BITS, ANY = "f", "fiu", "iub", "fiub"
 WIDTHS = (1, 4, 8)  # bytes of elements; float16 is NumPy's
+LONGEST = np.dtype(np.uint64)
+
+COMPARISONS = {
+    "equal": (False, False),
+    "not_equal": (True, True),
+    "less": (True, False),
+    "less_equal": (True, False),
+    "greater": (False, True),
+    "greater_equal": (False, True),
+}
+"""Of each comparison whether it holds where the first operand is the smaller, and where the second one is."""
 
 
 class Native(NamedTuple):
@@ -41,7 +52,9 @@ def computed_in(node: Node) -> np.dtype[Any] | None:
         dtypes = dtypes[1:]
     if node.op.name == "astype":
         return node.spec.dtype if _casts(dtypes[0], node.spec.dtype) else None
-    kind = np.result_type(*dtypes) if native.of_operands else node.spec.dtype
+    kind = node.spec.dtype
+    if native.of_operands:
+        kind = LONGEST if _is_mixed(node.op.name, dtypes) else np.result_type(*dtypes)
     if kind.kind not in native.kinds or (native.single and kind.itemsize != 4):
         return None
     return kind if all(_casts(d, kind) for d in dtypes) else None
@@ -52,16 +65,31 @@ def _casts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return not (source.kind == "f" and target.kind in "iu")
 
 
+def _is_mixed(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+    """Whether ints are compared that no int holds both of: float64, which they would become, is not exact."""
+    return name in COMPARISONS and {d.kind for d in dtypes} == set("iu") and np.result_type(*dtypes).kind == "f"
+
+
 def compute(b: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
     """The value of an op computed in a dtype; what is to be chosen by is a truth."""
     lanes = args[0].type.lanes
     if name == "where":
         return b.op("select", cast(b, args[0], "b1"), *(cast(b, x, dtype) for x in args[1:]), type=Type(dtype, lanes))
+    if name in COMPARISONS and {x.type.dtype[0] for x in args} == set("iu") and dtype == dtype_of(LONGEST):
+        return _compare_mixed(b, name, *args)
     return NATIVE[name].write(b, *(cast(b, x, dtype) for x in args))
 
 
 def _compare(name: str) -> Write:
     return lambda b, *args: test(b, name, *args)
+
+
+def _compare_mixed(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """A comparison of an int with uint64, in uint64; an int below 0 is less than that, whatever it holds."""
+    found = NATIVE[name].write(b, *(cast(b, one, dtype_of(LONGEST)) for one in (x, y)))
+    signed, below = (x, COMPARISONS[name][0]) if x.type.dtype[0] == "i" else (y, COMPARISONS[name][1])
+    is_below = test(b, "lt", signed, b.constant(0, signed.type))
+    return b.op("or", found, is_below) if below else b.op("and", found, b.op("not", is_below))
 
 
 def _truth(name: str) -> Write:

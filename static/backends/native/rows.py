@@ -34,11 +34,9 @@ class Context:
     rows: dict[int, Value] = field(default_factory=dict)
 
     def start(self, n: int, lanes: int) -> Constant:
-        """What a reduction starts with: of no floats at all the sum is 0.0."""
+        """What a reduction starts with."""
         step = self.steps[n]
-        number = identity(step.join, step.dtype)
-        number = abs(number) if 0 in self.sizes and number == 0 else number
-        return self.b.constant(number, Type(step.dtype, lanes))
+        return self.b.constant(identity(step.join, step.dtype), Type(step.dtype, lanes))
 
     def joined(self, n: int, one: Value, other: Value) -> Value:
         """Two parts of a reduction as one."""

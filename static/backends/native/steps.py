@@ -43,11 +43,11 @@ class Step(NamedTuple):
 
 
 def identity(join: str, dtype: str) -> Any:
-    """What joined with a number leaves it as it is."""
+    """What a reduction starts with: joined with a number it leaves that as it is, but for -0.0 in a sum."""
     if join in ("max", "min"):
         low, high = (-math.inf, math.inf) if dtype[0] == "f" else _range(dtype)
         return low if join == "max" else high
-    return {"add": -0.0 if dtype[0] == "f" else 0, "mul": 1, "or": False, "and": True}[join]
+    return {"add": 0, "mul": 1, "or": False, "and": True}[join]
 
 
 def _range(dtype: str) -> tuple[int, int]:

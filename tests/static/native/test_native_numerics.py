@@ -7,6 +7,7 @@ import pytest
 
 import graphs as g
 import static
+from tests.helpers.specials import differences, pairs
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
@@ -194,3 +195,17 @@ def test_the_sum_of_nothing():
     for a, b in zip(found, ([0, 0, 0], 0, [1, 1, 1], [True] * 3, [False] * 3), strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.signbit(found[0]).any()
+
+
+def test_reductions_of_signed_zeros_infinities_and_nan():
+    def every(x):
+        reductions = (g.sum, g.mean, g.prod, g.max, g.min)
+        rows = [f(y, axis=axis) for f in reductions for y in (x, -x, x * 2.0) for axis in (0, 1)]
+        return [*rows, *(f(g.expand_dims(x, axis=axis), axis=axis) for f in reductions for axis in (0, 2))]
+
+    with np.errstate(all="ignore"):
+        for dtype in ("float32", "float64"):
+            x = pairs(dtype, ends=False)
+            for backend in ("numpy", "native"):
+                results = zip(static.compile(every, x, backend=backend)(x), every(x), strict=True)
+                assert all(not differences(found, expected) for found, expected in results), (dtype, backend)
