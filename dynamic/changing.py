@@ -107,13 +107,13 @@ for _name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"):
     setattr(Changing, f"{_name}_", _reshaping(getattr(TorchNames, _name)))
 
 _NAMES = """
-    abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atanh baddbmm bitwise_and bitwise_not bitwise_or
-    bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad div divide eq erf erfc
-    exp exp2 expm1 fix floor floor_divide fmod frac ge greater greater_equal gt heaviside hypot index_add index_copy
-    index_fill index_put le lerp less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
-    logit lt masked_fill masked_scatter mul multiply nan_to_num ne neg negative not_equal pow rad2deg reciprocal
-    relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square
-    sub subtract tan tanh threshold tril triu true_divide trunc xlogy
+    abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atanh baddbmm bitwise_and bitwise_left_shift
+    bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh
+    cumprod cumsum deg2rad div divide eq erf erfc exp exp2 expm1 fix floor floor_divide fmod frac ge greater
+    greater_equal gt heaviside hypot index_add index_copy index_fill index_put le lerp less less_equal log log10 log1p
+    log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply nan_to_num ne
+    neg negative not_equal pow rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce
+    sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh threshold tril triu true_divide trunc xlogy
 """
 
 for _name in _NAMES.split():
@@ -122,5 +122,6 @@ for _name in _NAMES.split():
 for _operator, _name in (
     ("floordiv", "floor_divide"), ("mod", "remainder"), ("pow", "pow"),
     ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
+    ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift"),
 ):  # fmt: skip
     setattr(Changing, f"__i{_operator}__", getattr(Changing, f"{_name}_"))

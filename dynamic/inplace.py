@@ -18,6 +18,7 @@ from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
 from graphs.ops.movement import astype, identity
+from graphs.ops.slicing import setitem
 
 Array = np.ndarray[Any, Any]
 
@@ -84,6 +85,8 @@ def assign(tensor: Held, result: Held) -> None:
     if not data.flags.writeable:
         raise InplaceError(located("in-place change of a read-only tensor; clone() it first"))
     result = _fitted(data, result)
+    if result._edge is None and type(tensor._edge) is Node and grad_mode.is_grad_enabled():
+        result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None

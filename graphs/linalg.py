@@ -14,7 +14,7 @@ from graphs import dims
 from graphs.errors import LinAlgError, ShapeError
 from graphs.op import Array
 from graphs.ops.elementwise import abs as _abs
-from graphs.ops.elementwise import greater, multiply
+from graphs.ops.elementwise import greater, multiply, where
 from graphs.ops.factoring import (
     EighResult,
     QRResult,
@@ -29,7 +29,7 @@ from graphs.ops.factoring import (
 )
 from graphs.ops.families import composite
 from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
-from graphs.ops.movement import broadcast_to, expand_dims, matrix_transpose
+from graphs.ops.movement import expand_dims, matrix_transpose
 from graphs.ops.products import cross
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
@@ -83,7 +83,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     x = as_operand(x)
     size, spec = square(spec_of(x)), spec_of(x)
     if n == 0:
-        return broadcast_to(np.eye(size.__index__(), dtype=spec.dtype), spec.shape)
+        return where(np.asarray(True), np.eye(size.__index__(), dtype=spec.dtype), x)  # with a history, of gradient 0
     base, left, result = (x if n > 0 else inv(x)), abs(n), None
     while left:
         if left % 2:

@@ -47,7 +47,14 @@ pow: Op = elementwise(
     flops=10,
     doc="x ** y. Where x is 0 the gradient in y is 0, but infinite where y is negative.",
 )
-floor_divide: Op = elementwise("floor_divide", np.floor_divide, infix=" // ", doc="The largest integer at most x / y.")
+floor_divide: Op = elementwise(
+    "floor_divide",
+    np.floor_divide,
+    lambda g: multiply(g, 0),
+    lambda g: multiply(g, 0),
+    infix=" // ",
+    doc="The largest integer at most x / y; gradient 0.",
+)
 remainder: Op = elementwise(
     "remainder",
     np.remainder,

@@ -15,10 +15,9 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import abs as _abs
-from graphs.ops.elementwise import equal, multiply, pow, sqrt, square, where
+from graphs.ops.elementwise import equal, isnan, multiply, pow, sign, sqrt, square, where
 from graphs.ops.families import composite
 from graphs.ops.movement import (
-    astype,
     expand_dims,
     matrix_transpose,
     moveaxis,
@@ -42,7 +41,6 @@ from graphs.ops.shapes import (
     two,
 )
 from graphs.ops.slicing import getitem
-from graphs.ops.sorting import count_nonzero
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["diagonal", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -208,7 +206,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
         raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
     over: dict[str, Any] = {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": keepdims}
     if ord == 0:
-        return astype(count_nonzero(x, **over), dtype_of(x))
+        return sum(_abs(sign(where(isnan(x), 1, x))), **over)  # a count with a history, of gradient 0
     if ord in (math.inf, -math.inf):
         return (_max if ord > 0 else _min)(_abs(x), **over)
     if ord == 1:
