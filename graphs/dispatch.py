@@ -125,7 +125,7 @@ def _as_it_is(interpreter: Interpreter) -> Interpreter:
 
 def explained(op: Operation, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
     """The error with the op, the operands' specs and the user's line in its message."""
-    return placed(error, op.name, op.infix.join(map(_describe, args)), line)
+    return placed(error, op.name, op.infix.join(map(described, args)), line)
 
 
 def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
@@ -164,9 +164,10 @@ def unheld(args: Sequence[Any]) -> DTypeError | None:
     return None
 
 
-def _describe(value: Any) -> str:
+def described(value: Any) -> str:
+    """An operand in a message: its spec, a number itself, and the kind of what is neither."""
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_describe, value))}]"
+        return f"[{', '.join(map(described, value))}]"
     if isinstance(value, (bool, int, float)) or value is None:
         return repr(value)
     try:

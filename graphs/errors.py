@@ -15,10 +15,12 @@ _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynami
 _INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__)
 
 
-class GraphError(Exception):
+class GraphError(RuntimeError):
     """Base of every error the op library and the engines raise on purpose.
 
-    A message is `rule; remedy`. `placed` tells that the op and the user's line are already in it.
+    A RuntimeError, which PyTorch raises for most wrong calls and its programs catch; where it or NumPy raises a
+    ValueError, a TypeError or an IndexError, an error is that as well. A message is `rule; remedy`. `placed` tells that
+    the op and the user's line are already in it.
     """
 
     placed = False
@@ -36,22 +38,30 @@ class DTypeError(GraphError, TypeError):
     """An op does not take these dtypes."""
 
 
+class ArgumentError(GraphError, TypeError):
+    """An argument is missing, has a name that the function does not know, or is of a kind that it does not take."""
+
+
+class OptionError(GraphError, ValueError):
+    """An option has a value that the function does not take."""
+
+
 class LinAlgError(GraphError, np.linalg.LinAlgError):
     """A matrix has no such solution or factors: it is singular, not positive definite, not symmetric, or not finite."""
 
 
-class NotDifferentiableError(GraphError, RuntimeError):
+class NotDifferentiableError(GraphError):
     """A gradient was asked for that does not exist or is no longer held."""
 
 
-class ControlFlowError(GraphError, RuntimeError):
+class ControlFlowError(GraphError):
     """Python asked for the value of something that is still symbolic while a graph is traced.
 
     No TypeError: `try: float(x) except TypeError` must not swallow it and bake the fallback into the graph.
     """
 
 
-class InplaceError(GraphError, RuntimeError):
+class InplaceError(GraphError):
     """A value was changed in place where that makes a gradient wrong."""
 
 
@@ -67,7 +77,7 @@ class ArtifactError(GraphError, ValueError):
     """A saved graph is cut off, altered, of another version, or not ours."""
 
 
-class ShapeLimitError(GraphError, RuntimeError):
+class ShapeLimitError(GraphError):
     """A jitted function was called with more shapes than its limit allows."""
 
 
@@ -116,17 +126,21 @@ def user_line(start: FrameType | None = None) -> str:
 def located(message: str, line: str = "") -> str:
     """`rule (model.py:12); remedy` from `rule; remedy`."""
     line = line or user_line()
-    if not line:
-        return message
     rule, semicolon, remedy = message.partition(";")
-    return f"{rule} ({line}){semicolon}{remedy}"
+    return f"{rule.removesuffix(_end(line))}{_end(line)}{semicolon}{remedy}"
+
+
+def _end(line: str) -> str:
+    return f" ({line})" if line else ""
 
 
 def placed(error: GraphError, op: str, operands: str, line: str = "") -> GraphError:
     """The same error with its place: `matmul: inner dimensions differ, f32[4,3] @ f32[5,2] (model.py:12); ...`."""
     if error.placed:
         return error
+    line = line or user_line()
     rule, semicolon, remedy = str(error).partition(";")
+    rule = rule.removesuffix(_end(line)).removeprefix(f"{op}: ")
     operands = f", {operands}" if operands else ""
     result = type(error)(located(f"{op}: {rule}{operands}{semicolon}{remedy}", line))
     result.placed = True

@@ -22,10 +22,10 @@ from typing import Any
 
 from numpy import ndarray
 
-from graphs import dispatch
+from graphs import dispatch, wrong_calls
 from graphs.dims import Size
 from graphs.dispatch import interpreters
-from graphs.errors import GraphError
+from graphs.errors import ArgumentError, GraphError, located
 from graphs.promotion import HELD, SCALARS
 from graphs.spec import TensorSpec
 
@@ -187,7 +187,9 @@ class Op:
         if self.prepare is not None:
             args, attrs = self._prepared(self.prepare, args, attrs)
         elif len(args) != self.arity or attrs:
-            raise TypeError(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs}")
+            raise ArgumentError(
+                located(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs or 'none'}")
+            )
         return self.apply(args, attrs)
 
     def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
@@ -211,14 +213,14 @@ class Op:
     def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> Prepared:
         try:
             return prepare(*args, **attrs)
-        except dispatch.BROKEN_RULES as error:
+        except wrong_calls.WRONG as error:
             given = args[:1] if self.arity is None else args[: self.arity]
             if self.arity is None and given and isinstance(given[0], (list, tuple)):
                 given = given[0]
             broken = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
             if isinstance(broken, GraphError):
                 raise dispatch.explained(self, args, broken) from None
-            raise
+            raise dispatch.explained(self, args, wrong_calls.explained(error, self.name, prepare)) from error
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

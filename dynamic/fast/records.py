@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -49,11 +50,14 @@ def operators() -> dict[str, Any]:
 
 def functions() -> dict[str, Any]:
     """PyTorch's functions that are an op of floats of one dtype: the compiled tape takes these, and they all else."""
+    names: dict[Any, list[str]] = {}
+    for name in torch_functions.__all__:
+        names.setdefault(inspect.unwrap(getattr(torch_functions, name)), []).append(name)
     found: dict[str, Any] = {}
     for general, op in pointwise.same.values():
-        names = [name for name in torch_functions.__all__ if getattr(torch_functions, name) is general]
         if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
-            found |= dict.fromkeys(names, record(op, general=general, alike=True))
+            for name in names.get(general, ()):
+                found[name] = record(op, general=getattr(torch_functions, name), alike=True)
     return found
 
 

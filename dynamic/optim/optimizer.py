@@ -10,9 +10,11 @@ import numpy as np
 
 from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
+from dynamic.optim.limits import plain_options
 from dynamic.tensor import Tensor
 from graphs import optim
-from graphs.errors import GraphError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.op import is_ours
 
 Group = dict[str, Any]
 
@@ -27,15 +29,19 @@ class Optimizer:
     counts = True  # whether the state of a parameter knows how many steps it has seen
 
     def __init__(self, params: Any, defaults: Group) -> None:
-        """Raises ValueError for no parameters, TypeError for what is no tensor."""
-        self.defaults = defaults
+        """Raises OptionError for no parameters, ArgumentError for what is no tensor."""
+        # A user's own may give an option of the same name another meaning.
+        self.defaults = plain_options(type(self).__name__, defaults) if is_ours(type(self)) else defaults
         self.param_groups: list[Group] = []
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
-        if isinstance(params, Tensor):
-            raise TypeError("params is an iterable of tensors or of dicts, not one tensor; write [param]")
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            kind = type(params).__name__
+            raise ArgumentError(
+                located(f"parameters are an iterable of tensors or of dicts, not one {kind}; write [param]")
+            )
         groups = list(params)
         if not groups:
-            raise ValueError("an optimizer without parameters; has the module any?")
+            raise OptionError(located("an optimizer takes one parameter or more; has the module any?"))
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -44,25 +50,35 @@ class Optimizer:
         """The update of a group by its options."""
         raise NotImplementedError
 
-    def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with options of their own. Raises ValueError for one that is there already."""
-        params = param_group["params"]
-        listed = [params] if isinstance(params, Tensor) else [p[1] if isinstance(p, tuple) else p for p in params]
+    def add_param_group(self, param_group: Any) -> None:
+        """Add parameters with options of their own. Raises OptionError for one that is there already."""
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise ArgumentError(located("a group of parameters is a dict with 'params'; write {'params': [param]}"))
+        unknown = param_group.keys() - self.defaults.keys() - {"params", "param_names", "initial_lr"}
+        if unknown:
+            raise OptionError(located(f"{type(self).__name__} has no option {', '.join(unknown)}; leave it out"))
+        group = {**self.defaults, **param_group, **self._listed(param_group["params"])}
+        self.rule(group)  # raises for options that do not fit
+        self.param_groups.append(group)
+
+    def _listed(self, params: Any) -> Group:
+        """The tensors of a new group, and their names where they come with names."""
+        given = [params] if isinstance(params, Tensor) else list(params)
+        named = {isinstance(param, tuple) for param in given} | {"param_names" in group for group in self.param_groups}
+        if len(named) > 1:
+            raise OptionError(located("either all parameters have names or none has; give named_parameters() alone"))
+        listed = [param[1] if isinstance(param, tuple) else param for param in given]
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for param in listed:
             if not isinstance(param, Tensor):
-                raise TypeError(f"an optimizer changes tensors, not a {type(param).__name__}")
+                raise ArgumentError(located(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
             if not param.is_leaf:
-                raise ValueError("an optimizer changes leaves; this tensor was made by an op")
+                raise OptionError(located("an optimizer changes leaves, and an op has made this tensor; detach() it"))
             if id(param) in known:
-                raise ValueError("a parameter is in two groups")
+                raise OptionError(located("some parameters appear in more than one parameter group; give each once"))
             known.add(id(param))
-        unknown = [name for name in param_group if name not in self.defaults and name not in ("params", "initial_lr")]
-        if unknown:
-            raise ValueError(f"{type(self).__name__} has no option {', '.join(unknown)}")
-        group = {**self.defaults, **param_group, "params": listed}
-        self.rule(group)  # raises for options that do not fit
-        self.param_groups.append(group)
+        names = {"param_names": [param[0] for param in given]} if True in named else {}
+        return {"params": listed, **names}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take all gradients away, or with `set_to_none=False` make them 0."""
@@ -122,7 +138,9 @@ class Optimizer:
         groups = state_dict["param_groups"]
         sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:
-            raise ValueError(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}")
+            raise OptionError(
+                located(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}; make it of the same groups")
+            )
         params: dict[int, Any] = {}
         for mine, theirs in zip(self.param_groups, groups, strict=True):
             params.update(zip(theirs["params"], mine["params"], strict=True))

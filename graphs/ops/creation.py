@@ -13,8 +13,9 @@ from graphs.dims import Dim, Shape, Size
 from graphs.errors import DTypeError, ShapeError, placed
 from graphs.op import Array, Op, Prepared
 from graphs.ops.dtypes import check_device
+from graphs.ops.families import composite
 from graphs.ops.movement import astype, identity, stack
-from graphs.ops.shapes import as_shape, dtype_of, shape_of, stored
+from graphs.ops.shapes import as_count, as_shape, dtype_of, shape_of, stored
 from graphs.promotion import held
 from graphs.spec import TensorSpec
 
@@ -122,19 +123,24 @@ def empty_like(x: Array, /, dtype: DType = None, device: Any = None) -> Array:
     return zeros_like(x, dtype, device)
 
 
+@composite
 def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: DType = None, device: Any = None) -> Array:
     """Ones on the k-th diagonal, zeros elsewhere."""
     check_device(device)
-    return _held("eye", np.eye(n_rows, n_cols, k, dtype=dtype or np.float64))
+    rows = as_count(n_rows, "the number of rows")
+    columns = rows if n_cols is None else as_count(n_cols, "the number of columns")
+    return _held("eye", np.eye(rows, columns, k, dtype=dtype or np.float64))
 
 
+@composite
 def linspace(
     start: float, stop: float, /, num: int, dtype: DType = None, device: Any = None, endpoint: bool = True
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, with or without the last."""
     check_device(device)
     _held("linspace", np.asarray(start), np.asarray(stop))
-    made = np.linspace(float(start), float(stop), num, endpoint=endpoint, dtype=dtype or np.float64)
+    count = as_count(num, "the number of values")
+    made = np.linspace(float(start), float(stop), count, endpoint=endpoint, dtype=dtype or np.float64)
     return _held("linspace", made)
 
 

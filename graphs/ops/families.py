@@ -10,10 +10,11 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Size
+from graphs.dispatch import described
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
 from graphs.op import Kernel, Op, Prepare, Prepared, Vjp
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
-from graphs.spec import TensorSpec, broadcast_shapes, spec_of
+from graphs.spec import TensorSpec, broadcast_shapes
 
 F = TypeVar("F", bound=Callable[..., Any])
 DTypeRule = Callable[..., np.dtype[Any]]
@@ -27,7 +28,7 @@ def composite(function: F) -> F:
         try:
             return function(*args, **options)
         except GraphError as error:
-            raise placed(error, function.__name__, repr(spec_of(args[0]))) from None
+            raise placed(error, function.__name__, described(args[0]) if args else "") from None
 
     return cast(F, call)
 

@@ -388,6 +388,8 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
     ndim = len(shape_of(x))
     sources = [positive_axis(a, ndim) for a in ([source] if isinstance(source, int) else source)]
     targets = [positive_axis(a, ndim) for a in ([destination] if isinstance(destination, int) else destination)]
+    if not len(sources) == len(targets) == len(set(sources)) == len(set(targets)):
+        raise ShapeError(f"axes {source} do not move to {destination} one by one; name each once, on both sides")
     order = [a for a in range(ndim) if a not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)

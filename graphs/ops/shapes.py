@@ -12,7 +12,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import ControlFlowError, DTypeError, OutOfRangeError, ShapeError
+from graphs.errors import ArgumentError, ControlFlowError, DTypeError, OptionError, OutOfRangeError, ShapeError
 from graphs.op import Array, Prepared
 from graphs.promotion import held
 from graphs.spec import TensorSpec
@@ -79,9 +79,32 @@ def accumulator(kind: np.dtype[Any], dtype: np.dtype[Any] | None = None) -> np.d
 
 
 def as_shape(shape: Any) -> Shape:
-    """A shape from an int or a sequence of sizes."""
-    sizes = (shape,) if isinstance(shape, (int, Dim, np.integer)) else tuple(shape)
-    return tuple(s if isinstance(s, Dim) else operator.index(s) for s in sizes)
+    """A shape from an int or a sequence of sizes. Raises ArgumentError for what is neither."""
+    try:
+        sizes = (shape,) if isinstance(shape, (int, Dim, np.integer)) else tuple(shape)
+        return tuple(s if isinstance(s, Dim) else operator.index(s) for s in sizes)
+    except TypeError:
+        raise ArgumentError(f"a shape is an int or a sequence of ints, not {shape!r}; convert with int()") from None
+
+
+def new_shape(shape: Any) -> Shape:
+    """The shape of an array that is to be made. Raises ArgumentError, and ShapeError for a size below 0."""
+    sizes = as_shape(shape)
+    for size in sizes:
+        if not isinstance(size, Dim) and size < 0:
+            raise ShapeError(f"sizes are 0 or more, not {size}; -1 stands for a size in reshape alone")
+    return sizes
+
+
+def as_count(number: Any, what: str) -> int:
+    """A number of things. Raises ArgumentError for what is no int, OptionError for a number below 0."""
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise ArgumentError(f"{what} is an int, not {number!r}; convert with int()") from None
+    if count < 0:
+        raise OptionError(f"{what} is 0 or more, not {count}; check how it was counted")
+    return count
 
 
 def completed_shape(shape: Shape, total: Size) -> Shape:

@@ -3,6 +3,7 @@
 from graphs.torch import arithmetic, comparing, joining, picking, pointwise, products, reductions, shapes
 from graphs.torch.arithmetic import *  # noqa: F403
 from graphs.torch.comparing import *  # noqa: F403
+from graphs.torch.guard import guard
 from graphs.torch.joining import *  # noqa: F403
 from graphs.torch.picking import *  # noqa: F403
 from graphs.torch.pointwise import *  # noqa: F403
@@ -14,3 +15,5 @@ __all__: list[str] = [  # noqa: PLE0604  (the lists of the files)
     *arithmetic.__all__, *comparing.__all__, *joining.__all__, *picking.__all__, *pointwise.__all__,
     *products.__all__, *reductions.__all__, *shapes.__all__,
 ]  # fmt: skip
+
+guard(globals(), __all__)

@@ -22,6 +22,7 @@ from graphs.linalg import (
 )
 from graphs.numpy import linalg as numpy_linalg
 from graphs.ops.shapes import shape_of
+from graphs.torch.guard import guard
 from graphs.torch.words import axis_words
 
 __all__ = [
@@ -75,3 +76,6 @@ def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:  # noqa: N803
     """The norm of the matrices along two axes: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     return numpy_linalg.norm(A, ord, axis=dim, keepdims=keepdim)
+
+
+guard(globals(), __all__)

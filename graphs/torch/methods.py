@@ -6,6 +6,7 @@ in the class below.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +25,7 @@ NAMES = {
 
 
 def _is_method(function: Any) -> bool:
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     return code is not None and code.co_argcount > 0 and code.co_varnames[0] == "input"
 
 

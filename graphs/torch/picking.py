@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ShapeError, located
+from graphs.errors import OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
+from graphs.torch.checks import check_index, check_source
 from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
-from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, words
+from graphs.torch.words import as_row, cast, floats, ndim_of, place, refuse, shape_of, words
 
 __all__ = [
     "argsort", "argwhere", "bincount", "bucketize", "gather", "histc", "histogram", "index_add", "index_copy",
@@ -42,16 +43,13 @@ def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
     return x if shape_of(x) == tuple(shape) else x[key]
 
 
-def _as_row(x: Any) -> Any:
-    return x if is_scalar(x) or ndim_of(x) else ops.reshape(x, (1,))
-
-
 @words
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """The elements along an axis that an index of as many axes names."""
     del sparse_grad
     axis = place(dim, ndim_of(input))
-    found = ops.take_along_axis(_crop(_as_row(input), shape_of(_as_row(index)), axis), _as_row(index), axis=axis)
+    check_index(input, axis, index)
+    found = ops.take_along_axis(_crop(as_row(input), shape_of(as_row(index)), axis), as_row(index), axis=axis)
     return ops.reshape(found, shape_of(index))
 
 
@@ -66,10 +64,13 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """With the elements of `src` written to the places along an axis that the index names."""
     axis, source = place(dim, ndim_of(input)), value if src is None else src
+    check_index(input, axis, index, source)
     if reduce is not None:
+        if reduce not in _REDUCTIONS:
+            raise OptionError(f"reduce is 'add' or 'multiply', not {reduce!r}; use scatter_reduce for others")
         if is_scalar(source):
             source = ops.broadcast_to(ops.astype(ops.asarray(source), dtype_of(input)), shape_of(index))
-        return scatter_reduce(input, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
+        return scatter_reduce(input, dim, index, source, _REDUCTIONS[reduce])
     if not ndim_of(input):
         raise ShapeError(located("scatter: a tensor without axes has no places; reshape it to one axis"))
     key = [
@@ -84,6 +85,9 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     return ops.setitem(input, source, places)
 
 
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """With the elements of `src` added to the places along an axis that the index names."""
     return scatter_reduce(input, dim, index, src, "sum")
@@ -94,6 +98,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, incl
     """With the elements of `src` joined to those they are sent to: by "sum", "prod", "mean", "amax" or "amin"."""
     if dtype_of(src) != dtype_of(input):
         raise refuse(f"scatter_reduce of {dtype_of(src)} into {dtype_of(input)}", "convert one of them")
+    check_index(input, place(dim, ndim_of(input)), index, src)
     return ops.scatter_reduce(input, dim, index, src, reduce, include_self)
 
 
@@ -106,31 +111,33 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
         raise ShapeError(located("index_select: the index has one axis; use gather, or x[index]"))
-    return ops.take(_as_row(input), _as_row(index), axis=place(dim, ndim_of(input)))
+    return ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
 
 
 @words
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """With `alpha * source` added to the places of an axis that an index names."""
-    axis = place(dim, ndim_of(input))
-    if dtype_of(source) != dtype_of(input) or shape_of(source)[axis] != shape_of(index)[0]:
-        raise refuse("index_add takes a source of the same dtype, with a row for each index", "convert or reshape it")
-    added = source if alpha == 1 else ops.multiply(source, alpha)
-    return ops.add(input, ops.scatter_add(added, index, shape_of(input), axis))
+    axis, x = place(dim, ndim_of(input)), as_row(input)
+    check_source(input, axis, index, source)
+    added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), alpha)
+    return ops.reshape(ops.add(x, ops.scatter_add(added, as_row(index), shape_of(x), axis)), shape_of(input))
 
 
 @words
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """With the places of an axis that an index names replaced."""
-    if dtype_of(source) != dtype_of(input):
-        raise refuse(f"index_copy of {dtype_of(source)} into {dtype_of(input)}", "convert one of them")
-    return ops.setitem(input, source, _rows(input, dim, index))
+    axis, x = place(dim, ndim_of(input)), as_row(input)
+    check_source(input, axis, index, source)
+    return ops.reshape(ops.setitem(x, as_row(source), _rows(x, axis, as_row(index))), shape_of(input))
 
 
 @words
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """With the places of an axis that an index names set to one value."""
-    return ops.setitem(input, value, _rows(input, dim, index))
+    if not is_scalar(value) and ndim_of(value):
+        raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
+    x = as_row(input)
+    return ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input))
 
 
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
@@ -198,7 +205,7 @@ def take(input: Any, index: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Where the elements are not 0: a row for each, or an index for each axis."""
     if as_tuple:
-        return tuple(ops.nonzero(_as_row(input)))
+        return tuple(ops.nonzero(as_row(input)))
     return ops.argwhere(input)
 
 
@@ -238,8 +245,8 @@ def msort(input: Any) -> Any:
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest elements along an axis, or the smallest, in order, and where they stood."""
     axis = place(dim, ndim_of(input))
-    if ndim_of(input) and not 0 <= k <= shape_of(input)[axis]:
-        raise ShapeError(located(f"topk: an axis of {shape_of(input)[axis]} has no {k} largest; take fewer"))
+    if not 0 <= k <= shape_of(as_row(input))[axis]:
+        raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
     first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
     found = _sorted(input, dim, largest)
     return Found(found.values[first], found.indices[first])
@@ -249,10 +256,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     """The k-th smallest element along an axis, counted from 1."""
     axis = place(dim, ndim_of(input))
-    if ndim_of(input) and not 1 <= k <= shape_of(input)[axis]:
-        raise ShapeError(
-            located(f"kthvalue: an axis of {shape_of(input)[axis]} has no {k}th value; take 1 to its size")
-        )
+    if not 1 <= k <= shape_of(as_row(input))[axis]:
+        raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k}th value; take 1 to its size")
     return along(
         input, dim, keepdim, lambda x, axis, keepdims: ops.take(ops.argsort(x, axis=axis), np.array([k - 1]), axis=axis)
     )
@@ -265,13 +270,15 @@ def quantile(
     """The element below which a share `q` of the others lies, linear between two."""
     if interpolation != "linear" or not is_scalar(q) or dtype_of(input).kind != "f":
         raise refuse("quantile of floats, of one number, linear", "call it for each number, and convert with .float()")
-    x = ops.reshape(input, (-1,)) if dim is None else input
+    x = ops.reshape(input, (-1,)) if dim is None else as_row(input)
     axis = place(0 if dim is None else dim, ndim_of(x))
+    if not 0 <= q <= 1:
+        raise OptionError(f"a share is from 0 to 1, not {q}; divide percents by 100")
     spot = q * (shape_of(x)[axis] - 1)
     values = _sorted(x, axis, False).values
     low, high = [ops.take(values, np.array([rounded(spot)]), axis=axis) for rounded in (math.floor, math.ceil)]
     found = ops.add(low, ops.multiply(spot - math.floor(spot), ops.subtract(high, low)))
-    if dim is None:
+    if dim is None or not ndim_of(input):
         return ops.reshape(found, (1,) * ndim_of(input) if keepdim else ())
     return found if keepdim else ops.squeeze(found, axis)
 

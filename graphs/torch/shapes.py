@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ShapeError, located
-from graphs.ops.shapes import dtype_of
-from graphs.torch.words import ndim_of, place, shape_of, sizes, words
+from graphs.dims import product, same
+from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.ops.shapes import as_shape, completed_shape, dtype_of
+from graphs.torch.words import as_row, axis_and_size, ndim_of, place, shape_of, sizes, words
 
 __all__ = [
     "adjoint", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "chunk", "diff", "dsplit", "expand",
@@ -75,6 +76,8 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 @words
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
     """Axes at other places."""
+    if not ndim_of(input):
+        return ops.reshape(moveaxis(as_row(input), source, destination), ())
     return ops.moveaxis(input, source, destination)
 
 
@@ -115,14 +118,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         raise ShapeError(located(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them"))
     if not ndim:
         return ops.reshape(input, (1,))
-    return ops.reshape(input, (*shape[:first], _product(shape[first : last + 1]), *shape[last + 1 :]))
-
-
-def _product(shape: Sequence[Any]) -> Any:
-    found = 1
-    for size in shape:
-        found = found * size
-    return found
+    return ops.reshape(input, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
 
 
 def ravel(input: Any) -> Any:
@@ -132,11 +128,12 @@ def ravel(input: Any) -> Any:
 
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """One axis as several."""
-    axis, shape = place(dim, ndim_of(input)), shape_of(input)
-    given = list(sizes)
-    if -1 in given:
-        given[given.index(-1)] = shape[axis] // -math.prod(given)
-    return ops.reshape(input, (*shape[:axis], *given, *shape[axis + 1 :]))
+    x = as_row(input)
+    axis, size = axis_and_size(x, dim)
+    parts, shape = completed_shape(as_shape(sizes), size), shape_of(x)
+    if not same(product(parts), size):
+        raise ShapeError(f"sizes {parts} do not multiply to {size}; let one be -1")
+    return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
 
 
 @words
@@ -228,29 +225,33 @@ def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
 @words
 def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     """`length` elements along an axis from `start`."""
-    axis = place(dim, ndim_of(input))
-    size = shape_of(input)[axis]
-    first = int(start) + size if int(start) < 0 else int(start)
-    if not 0 <= first <= first + length <= size:
-        raise ShapeError(located(f"narrow: {length} elements from {start} do not lie in an axis of {size}; take fewer"))
-    return _part(input, axis, first, first + length)
+    axis, size = axis_and_size(input, dim)
+    first = operator.index(start)
+    if not -size <= first <= size:
+        raise OutOfRangeError(f"an axis of {size} has no place {first}; start from {-size} to {size}")
+    first += size if first < 0 else 0
+    if not first <= first + operator.index(length) <= size:
+        raise ShapeError(f"{length} elements from {start} do not lie in an axis of {size}; take fewer")
+    return _part(input, axis, first, first + operator.index(length))
 
 
 @words
 def select(input: Any, dim: int, index: Any) -> Any:
     """One place of an axis, which is left out."""
-    return input[(slice(None),) * place(dim, ndim_of(input)) + (int(index),)]
+    axis, _ = axis_and_size(input, dim)
+    return input[(slice(None),) * axis + (operator.index(index),)]
 
 
 @words
 def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     """Parts of a size along an axis, the last maybe smaller; or of the sizes in a list."""
-    axis = place(dim, ndim_of(input))
-    size = shape_of(input)[axis]
+    axis, size = axis_and_size(input, dim)
     if isinstance(split_size, int):
+        if split_size < 0 or (split_size == 0 and size):
+            raise OptionError(f"parts of {split_size} do not make up an axis of {size}; give 1 or more")
         split_size = [min(split_size, size - start) for start in range(0, size, split_size or 1)] or [0]
-    if sum(split_size) != size:
-        raise ShapeError(located(f"split: sizes {list(split_size)} do not add up to {size}; change one"))
+    if sum(split_size) != size or min(split_size, default=0) < 0:
+        raise ShapeError(f"sizes {list(split_size)} do not add up to {size}; change one")
     ends = list(itertools.accumulate(split_size))
     return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
 
@@ -261,53 +262,77 @@ split_with_sizes = split
 @words
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """So many parts along an axis, or fewer, of one size but for the last."""
-    return split(input, max(1, -(-shape_of(input)[place(dim, ndim_of(input))] // chunks)), dim)
+    _, size = axis_and_size(input, dim)
+    if chunks < 1:
+        raise OptionError(f"{chunks} parts hold nothing; ask for 1 or more")
+    return split(input, max(1, -(-size // chunks)), dim)
 
 
 @words
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """So many parts of nearly one size, or parts between indices."""
-    axis = place(dim, ndim_of(input))
-    size, given = shape_of(input)[axis], indices_or_sections
-    if isinstance(given, int):
-        small, larger = divmod(size, given)
-        given = list(itertools.accumulate([small + (i < larger) for i in range(given - 1)]))
-    bounds = [0, *given, None]
+    axis, size = axis_and_size(input, dim)
+    sections, indices = _sections(indices_or_sections)
+    if sections is not None:
+        small, larger = divmod(size, sections)
+        indices = list(itertools.accumulate([small + (i < larger) for i in range(sections - 1)]))
+    bounds = [0, *indices, None]
     return tuple([_part(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
+
+
+def _sections(given: Any) -> tuple[int | None, Sequence[int]]:
+    """A number of parts, or else where they end; a tensor of ints may say either."""
+    if isinstance(given, (list, tuple)) or (not isinstance(given, int) and ndim_of(given) == 1):
+        return None, [operator.index(place_) for place_ in given]
+    if isinstance(given, str) or ndim_of(given):
+        raise ArgumentError(f"parts are given as a number or as a list of places, not as {given!r}; give one of these")
+    if (sections := operator.index(given)) < 1:
+        raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
+    return sections, ()
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the second axis, along the only one of a vector."""
-    return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1))
+    return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1), 1)
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the first axis."""
-    return _equal_parts(input, indices_or_sections, 0)
+    return _equal_parts(input, indices_or_sections, 0, 2)
 
 
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the third axis."""
-    return _equal_parts(input, indices_or_sections, 2)
+    return _equal_parts(input, indices_or_sections, 2, 3)
 
 
-def _equal_parts(x: Any, given: Any, axis: int) -> tuple[Any, ...]:
-    if isinstance(given, int) and shape_of(x)[axis] % given:
-        raise ShapeError(located(f"an axis of {shape_of(x)[axis]} has no {given} equal parts; use tensor_split"))
+def _equal_parts(x: Any, given: Any, axis: int, least: int) -> tuple[Any, ...]:
+    """Parts along an axis of a tensor of `least` axes or more."""
+    if ndim_of(x) < least:
+        raise ShapeError(f"takes {least} axes or more, not {ndim_of(x)}; use tensor_split, or unsqueeze")
+    sections, _ = _sections(given)
+    if sections is not None and shape_of(x)[axis] % sections:
+        raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {sections} equal parts; use tensor_split")
     return tensor_split(x, given, axis)
 
 
 @words
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """The places of an axis one by one."""
-    return tuple(ops.unstack(input, axis=place(dim, ndim_of(input))))
+    axis, _ = axis_and_size(input, dim)
+    return tuple(ops.unstack(input, axis=axis))
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
-    axis = place(dimension, ndim_of(input))
-    starts = np.arange(0, shape_of(input)[axis] - size + 1, step)
-    windows = ops.take(input, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
+    x = as_row(input)
+    axis, length = axis_and_size(x, dimension)
+    if not 0 <= size <= length or step < 1:
+        raise ShapeError(
+            f"windows of {size}, {step} apart, do not lie in an axis of {length}; take fewer, 1 apart or more"
+        )
+    starts = np.arange(0, length - size + 1, step)
+    windows = ops.take(x, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
     shape = shape_of(windows)
     apart = ops.reshape(windows, (*shape[:axis], len(starts), size, *shape[axis + 1 :]))
     return ops.moveaxis(apart, axis + 1, -1)
@@ -333,7 +358,9 @@ def flipud(input: Any) -> Any:
 def roll(input: Any, shifts: Any, dims: Any = None, **words: Any) -> Any:
     """Turned along axes, or all elements in a row."""
     dims = words.get("dim", dims)
-    return ops.roll(input, shifts, axis=dims if dims is None or ndim_of(input) else None)
+    if dims is not None and not ndim_of(input) and dims != ():
+        raise OutOfRangeError(f"a tensor without axes has no axis {dims}; leave dims out")
+    return ops.roll(input, shifts, axis=dims)
 
 
 @words

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError, ShapeError, located
+from graphs.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
+from graphs.promotion import is_scalar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +26,7 @@ def words(function: F) -> F:
     def called(input: Any, *args: Any, **options: Any) -> Any:
         return function(input, *args, **translated(options)) if options else function(input, *args)
 
+    called.with_words = called  # type: ignore[attr-defined]  # so the guard knows it, which does the same at once
     return called  # type: ignore[return-value]
 
 
@@ -68,11 +70,26 @@ def sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def place(dim: Any, ndim: int) -> int:
-    """A number of an axis from 0 on. Raises ShapeError outside; a tensor without axes has 0 and -1."""
+    """A number of an axis from 0 on; a tensor without axes has 0 and -1. Raises ArgumentError, OutOfRangeError."""
     most = max(ndim, 1)
+    if not hasattr(dim, "__index__"):
+        raise ArgumentError(located(f"an axis is an int, not {dim!r}; count axes from 0, or from -1 backwards"))
     if not -most <= dim < most:
-        raise ShapeError(located(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}"))
+        raise OutOfRangeError(located(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}"))
     return int(dim) % most
+
+
+def axis_and_size(x: Any, dim: Any) -> tuple[int, Any]:
+    """An axis from 0 on, and its size. Raises ShapeError for a tensor without axes, and OutOfRangeError."""
+    axis = place(dim, ndim_of(x))
+    if not ndim_of(x):
+        raise ShapeError("a tensor without axes has no parts; add an axis with unsqueeze(0)")
+    return axis, shape_of(x)[axis]
+
+
+def as_row(x: Any) -> Any:
+    """A tensor without axes as a row of one element; any other, and a number, as it is."""
+    return x if is_scalar(x) or ndim_of(x) else ops.reshape(x, (1,))
 
 
 def shape_of(x: Any) -> tuple[Any, ...]:

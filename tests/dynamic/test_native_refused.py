@@ -148,7 +148,7 @@ REFUSED: list[tuple[Callable[[], Any], Any]] = [
 
 # The same, of what could end the process.
 FATAL: list[tuple[str, str]] = [
-    ("both(g.subtract, swapped=True)[0](dynamic.ones(2), 1, nothing_of_that_name=1)", "TypeError"),
+    ("both(g.subtract, swapped=True)[0](dynamic.ones(2), 1, nothing_of_that_name=1)", "ArgumentError"),
     ("_program(saved=-1)", "ValueError"),
     ("_program(code=(1,))", "TypeError"),
     ("_step(out=9)", "ValueError"),

@@ -8,6 +8,7 @@ from dynamic.nn.functional.losses import *
 from dynamic.nn.functional.moving import *
 from dynamic.nn.functional.normalization import *
 from dynamic.nn.functional.windows import *
+from graphs.torch.guard import guard
 from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
 from graphs.torch.promotion import of_floats
 
@@ -21,6 +22,7 @@ for _name in (
 __all__ = [  # noqa: PLE0604  (lists of names)
     *activations.__all__, *layers.__all__, *losses.__all__, *moving.__all__, *normalization.__all__, *windows.__all__,
 ]  # fmt: skip
+guard(globals(), __all__)
 
 
 def __getattr__(name: str) -> object:
