@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from static.convert.rewrite.nodes import COMPREHENSIONS, GIVEN, at, is_operator, load, operator, parameters, thunk
-from static.convert.rewrite.scopes import Names, bound_by
+from static.convert.rewrite.nodes import (
+    COMPREHENSIONS,
+    GIVEN,
+    at,
+    is_operator,
+    load,
+    operator,
+    parameters,
+    texts,
+    thunk,
+)
+from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded
 from static.convert.rewrite.source import NotConvertedError
 
 _COMPARED: dict[type[ast.cmpop], str] = {
@@ -27,16 +37,32 @@ _OF_FRAMES = frozenset(["super", "globals", "__import__", "breakpoint"])
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites the expressions of one function. `guarded` are its variables that may hold what cannot be read."""
+    """Rewrites the expressions of one function. `guarded` are its variables that may hold what cannot be read.
 
-    def __init__(self, guarded: Names, tried: bool = False) -> None:
-        self._guarded = guarded
+    `settable` are those that an expression may set by `:=` in a part that becomes a function of its own: `<put NAME>`
+    sets NAME. There is none in a lambda, whose variables no other function can set.
+    """
+
+    def __init__(self, guarded: Names, settable: Names = NONE, tried: bool = False) -> None:
+        self._guarded, self._settable = guarded, settable
         self.tried = tried  # whether a handler of exceptions is around
+        self._is_apart = False  # whether what is rewritten becomes a function of its own
 
     def __call__(self, node: ast.expr) -> ast.expr:
         """The rewritten expression."""
         new: ast.expr = self.visit(node)
         return new
+
+    def apart(self, node: ast.expr) -> ast.expr:
+        """The rewritten expression, as the body of a function of its own."""
+        outside, self._is_apart = self._is_apart, True
+        new = self(node)
+        self._is_apart = outside
+        return new
+
+    def later(self, node: ast.expr) -> ast.Lambda:
+        """A function that computes the expression."""
+        return thunk(self.apart(node))
 
     def index(self, node: ast.expr) -> ast.expr:
         """What stands in square brackets, as an expression that can stand outside of them."""
@@ -53,17 +79,14 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """`a if test else b`: both are functions."""
-        _refuse_walrus([node.body, node.orelse])
-        return at(operator("choose", self(node.test), thunk(self(node.body)), thunk(self(node.orelse))), node)
+        return at(operator("choose", self(node.test), self.later(node.body), self.later(node.orelse)), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """`and` and `or`: what comes after the first is a function."""
-        _refuse_walrus(node.values[1:])
         name = "both" if isinstance(node.op, ast.And) else "any_of"
-        out = self(node.values[-1])
-        for value in reversed(node.values[:-1]):
-            out = operator(name, self(value), thunk(out))
-        return at(out, node)
+        first, *rest = node.values
+        after = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), node)
+        return at(operator(name, self(first), self.later(after)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         """`not`."""
@@ -75,10 +98,13 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """A comparison; a chain of them reads each operand once."""
         names = [_COMPARED[type(op)] for op in node.ops]
+        node.comparators = [
+            at(operator("iterated", value), value) if isinstance(op, (ast.In, ast.NotIn)) else value
+            for op, value in zip(node.ops, node.comparators, strict=True)
+        ]
         if len(names) == 1:
             return at(operator(names[0], self(node.left), self(node.comparators[0])), node)
-        _refuse_walrus(node.comparators[1:])
-        rest = [thunk(self(value)) for value in node.comparators[1:]]
+        rest = [self.later(value) for value in node.comparators[1:]]
         kinds = ast.Tuple([ast.Constant(name) for name in names], ast.Load())
         return at(operator("chain", kinds, self(node.left), self(node.comparators[0]), *rest), node)
 
@@ -98,6 +124,13 @@ class Expressions(ast.NodeTransformer):
         for value in node.values:
             if isinstance(value, ast.FormattedValue):
                 value.value = at(operator("shown", self(value.value)), value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        """Items that are taken to be arguments, or items of a container."""
+        if isinstance(node.ctx, ast.Load):
+            return at(ast.Starred(operator("iterated", self(node.value)), ast.Load()), node)
+        self.generic_visit(node)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -135,6 +168,16 @@ class Expressions(ast.NodeTransformer):
             return at(operator("read", node), node)
         return node
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        """`name := value`, by a function that sets the variable where another one computes the value."""
+        name, value = node.target.id, self(node.value)
+        if not self._is_apart:
+            return at(ast.NamedExpr(node.target, value), node)
+        if name not in self._settable:
+            raise NotConvertedError("it sets a variable by := in a part of a lambda that may not run; write a function")
+        get = thunk(ast.Tuple([load(name)], ast.Load()))
+        return at(operator("assigned", operator("variables", texts([name]), get, load(put_name(name))), value), node)
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         """A function inside: converted with the one around it."""
         node.args = self.arguments(node.args)
@@ -147,53 +190,68 @@ class Expressions(ast.NodeTransformer):
         args.kw_defaults = [default and self(default) for default in args.kw_defaults]
         return args
 
-    def _stream(self, node: ast.GeneratorExp, inner: Expressions) -> ast.expr:
-        """A generator expression with one loop."""
-        loop = node.generators[0]
-        tests = [inner(test) for test in loop.ifs]
-        test = tests[-1] if tests else ast.Constant(None)
-        for one in reversed(tests[:-1]):
-            test = operator("both", one, thunk(test))
-        tested = _of_item(loop.target, test) if tests else test
-        return operator("stream", self(loop.iter), _of_item(loop.target, inner(node.elt)), tested)
-
     def _comprehension(self, node: ast.expr) -> ast.expr:
         """A comprehension; its first iterable belongs to the scope around it."""
-        inner = Expressions(self._guarded - bound_by(node), self.tried)
-        if isinstance(node, ast.GeneratorExp) and _is_simple(node):
-            return at(self._stream(node, inner), node)
+        inner = Expressions(self._guarded - bound_by(node), self._settable, self.tried)
+        inner._is_apart = True
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
+        first = self(generators[0].iter)
+        if isinstance(node, ast.GeneratorExp) and _is_simple(node):
+            return at(_stream(first, generators, inner, node.elt), node)
         for number, generator in enumerate(generators):
-            generator.iter = at(operator("iterated", (inner if number else self)(generator.iter)), generator.iter)
+            items = inner(generator.iter) if number else first
+            generator.iter = at(operator("iterated", items), generator.iter)
             generator.ifs = [at(operator("known", inner(test)), test) for test in generator.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
                 setattr(node, field, inner(getattr(node, field)))
-        return node if isinstance(node, ast.GeneratorExp) else at(operator("made", node), node)
+        return at(operator("born" if isinstance(node, ast.GeneratorExp) else "made", node), node)
+
+
+def put_name(name: str) -> str:
+    """The function that sets a variable for expressions that become functions of their own."""
+    return f"<put {name}>"
 
 
 def _is_simple(node: ast.GeneratorExp) -> bool:
-    """Whether a generator expression has one loop, over names."""
-    target = node.generators[0].target
-    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    """Whether the loops of a generator expression are over names, of which no function inside it sees a later value."""
+    own, loops = bound_by(node), node.generators
+    targets = [n for loop in loops for n in ast.walk(loop.target)]
+    parts = [node.elt, *(test for loop in loops for test in loop.ifs), *(loop.iter for loop in loops[1:])]
+    functions = [n for part in parts for n in ast.walk(part) if isinstance(n, (ast.Lambda, ast.GeneratorExp))]
     return (
-        len(node.generators) == 1
-        and all(isinstance(name, ast.Name) for name in names)
-        and not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in ast.walk(node))
+        all(isinstance(n, (ast.Name, ast.Tuple, ast.Store)) for n in targets)
+        and not any(loop.is_async for loop in loops)
+        and not any(loaded(function) & own for function in functions)
+        and not any(isinstance(n, (ast.Await, ast.Yield)) for n in ast.walk(node))
     )
+
+
+def _stream(source: ast.expr, loops: Sequence[ast.comprehension], inner: Expressions, element: ast.expr) -> ast.expr:
+    """A generator expression over a source: of several loops the first hands over the generators of the others."""
+    loop, *rest = loops
+    tests = [inner(test) for test in loop.ifs]
+    test = tests[-1] if tests else ast.Constant(None)
+    for one in reversed(tests[:-1]):
+        test = operator("both", one, thunk(test))
+    tested = _of_item(loop.target, test) if tests else test
+    value = _stream(inner(rest[0].iter), rest, inner, element) if rest else inner(element)
+    return operator("stream", source, _of_item(loop.target, value), tested, ast.Constant(bool(rest)))
 
 
 def _of_item(target: ast.expr, value: ast.expr) -> ast.expr:
     """A function of an item, which it unpacks to the names of a target."""
     if isinstance(target, ast.Name):
         return ast.Lambda(parameters(target.id), value)
-    names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
-    unpacked = ast.Lambda(parameters(*names), value)
-    return ast.Lambda(parameters(GIVEN), ast.Call(unpacked, [ast.Starred(load(GIVEN), ast.Load())], []))
+    return ast.Lambda(parameters(GIVEN), _unpacked(target, value))
 
 
-def _refuse_walrus(nodes: Iterable[ast.expr]) -> None:
-    """Raise NotConvertedError where a variable would be set inside a function made of an expression."""
-    for node in nodes:
-        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
-            raise NotConvertedError("it sets a variable by := in a part of an expression that may not run")
+def _unpacked(target: ast.expr, value: ast.expr) -> ast.expr:
+    """A value after what is given was unpacked to the names of a target, tuples in it included."""
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    names = [part.id if isinstance(part, ast.Name) else f"{GIVEN} {number}" for number, part in enumerate(parts)]
+    for name, part in zip(names, parts, strict=True):
+        if not isinstance(part, ast.Name):
+            inner = ast.Lambda(parameters(GIVEN), _unpacked(part, value))
+            value = ast.Call(inner, [load(name)], [])
+    return ast.Call(ast.Lambda(parameters(*names), value), [ast.Starred(load(GIVEN), ast.Load())], [])

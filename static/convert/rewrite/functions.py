@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 
 from static.convert.rewrite import nodes
+from static.convert.rewrite.expressions import put_name
 from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
-from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, thunk
+from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, store, thunk
 from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, stored
 from static.convert.rewrite.source import FUTURE, NotConvertedError, definition
 from static.convert.rewrite.statements import Around, Statements
@@ -47,6 +48,9 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
     owned = sorted((around.merged | around.lent) - around.outer)
     if owned:
         out.append(ast.Expr(operator("owned", thunk(ast.Tuple([load(name) for name in owned], ast.Load())))))
+    for name in sorted(around.assigned):
+        one = ast.Assign([ast.Tuple([store(name)], ast.Store())], load(GIVEN))
+        out.append(function(put_name(name), nodes.parameters(GIVEN), [*around.shared([name]), one]))
     for name in sorted(around.outer & written):
         put = f"<set {name}>"
         body = [*around.shared([name]), assign(name, load(GIVEN))]

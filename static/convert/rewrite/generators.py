@@ -9,6 +9,7 @@ import ast
 from typing import Any
 
 from static.convert.rewrite.nodes import FUNCTIONS, at, load, negated, operator, store
+from static.convert.rewrite.scopes import scope
 from static.convert.rewrite.source import NotConvertedError
 
 CONSUME, GOES_ON, EACH = "<consume>", "<goes on>", "<each>"
@@ -33,6 +34,20 @@ class _Yields(ast.NodeTransformer):
                 f"its line {node.lineno} takes what is sent to a generator, or awaits; write a loop and a function"
             )
         return node if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else super().visit(node)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """A try, which would see what the consumer raises."""
+        return self._left_late(node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        """A with, which would see it too."""
+        return self._left_late(node)
+
+    def _left_late(self, node: ast.Try | ast.With) -> Any:
+        """A block that Python leaves when the generator dies, and not when its consumer leaves the loop."""
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in scope([node])):
+            raise NotConvertedError(f"its line {node.lineno} holds a yield in a try or a with; yield outside of it")
+        return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         """`yield value` and `yield from values` as statements."""

@@ -27,7 +27,7 @@ class Around:
 
     `outer` are its global and nonlocal variables, `globals` the first of these; `lasting` are the variables that
     functions inside it read whenever they run, `lent` those that they set. Blocks may set those in `merged`; those
-    in `guarded` are read through an operator.
+    in `guarded` are read through an operator; expressions set those in `assigned` by `:=`.
     """
 
     def __init__(self, body: Sequence[ast.stmt], enclosing: Names) -> None:
@@ -38,7 +38,8 @@ class Around:
         self.lasting: Names = frozenset().union(*map(loaded, inside)) | self.outer
         mine = stored(body) - self.outer
         self.lent: Names = frozenset(name for n in inside for name in _nonlocals(n) if name in mine)
-        self.merged: Names = stored(n for n in scope(body) if isinstance(n, _BLOCKS))
+        self.assigned: Names = frozenset(n.target.id for n in scope(body) if isinstance(n, ast.NamedExpr))
+        self.merged: Names = self.assigned | stored(n for n in scope(body) if isinstance(n, _BLOCKS))
         self.guarded: Names = self.merged | enclosing
 
     def shared(self, names: Iterable[str]) -> Body:
@@ -59,7 +60,7 @@ class Statements:
 
     def __init__(self, around: Around, rewrite: Rewrite) -> None:
         self._around, self._rewrite = around, rewrite
-        self._expressions = Expressions(around.guarded)
+        self._expressions = Expressions(around.guarded, around.assigned)
         self._made = 0
 
     def block(self, statements: Sequence[ast.stmt], after: Names) -> Body:
@@ -182,7 +183,7 @@ class Statements:
         return [new]
 
     def _asserted(self, statement: ast.Assert) -> Body:
-        message = thunk(self._expressions(statement.msg) if statement.msg else ast.Constant(None))
+        message = self._expressions.later(statement.msg or ast.Constant(None))
         return [ast.Expr(operator("asserted", self._expressions(statement.test), message))]
 
     # Writes --------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class Statements:
         parts = [f"{self._name('part')} {i}" for i in range(len(targets))]
         stars = [isinstance(target, ast.Starred) for target in targets]
         each = [ast.Starred(store(p), ast.Store()) if star else store(p) for p, star in zip(parts, stars, strict=True)]
-        out: Body = [ast.Assign([ast.Tuple(list(each), ast.Store())], value)]
+        out: Body = [ast.Assign([ast.Tuple(list(each), ast.Store())], operator("iterated", value))]
         for target, part, star in zip(targets, parts, stars, strict=True):
             given = operator("made", load(part)) if star else load(part)
             out += self._stored(target.value if isinstance(target, ast.Starred) else target, given)

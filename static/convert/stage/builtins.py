@@ -17,10 +17,10 @@ from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
 from static.convert.stage import frames
 from static.convert.stage.branches import choose
-from static.convert.stage.loops import CountedRange
-from static.convert.stage.places import is_conditional
+from static.convert.stage.loops import CountedRange, check_takes
+from static.convert.stage.places import born, is_conditional
 from static.convert.stage.sorting import heapify, heappop, heappush, ordered
-from static.convert.stage.streams import TakenWhile, any_one, every_one, total
+from static.convert.stage.streams import TakenWhile, any_one, every_one, filtered, mapped, numbered, total, zipped
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
 
@@ -61,16 +61,21 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
 
     @functools.wraps(plain)
     def extreme(*args: Any, key: Callable[[Any], Any] | None = None, **options: Any) -> Any:
-        items = list(args[0] if len(args) == 1 else args)
-        keys = [item if key is None else key(item) for item in items]
-        if not any(map(is_symbol, keys)):
-            return plain(items, key=key, **options)
-        best = items[0], keys[0]
-        for pair in zip(items[1:], keys[1:], strict=True):
+        items = args[0] if len(args) == 1 else args
+        check_takes(items)
+        pairs = [(item, item if key is None else key(item)) for item in items]
+        if not any(is_symbol(key) for _, key in pairs):
+            return plain(pairs, key=lambda pair: pair[1], **_in_pair(options))[0]
+        best = pairs[0]
+        for pair in pairs[1:]:
             best = choose(better(pair[1], best[1]), lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
         return best[0]
 
     return extreme
+
+
+def _in_pair(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: (value,) for name, value in options.items()}
 
 
 def _any(items: Iterable[Any]) -> Any:
@@ -134,6 +139,7 @@ def _divmod(one: Any, other: Any) -> Any:
 
 
 def _reduce(function: Callable[[Any, Any], Any], items: Iterable[Any], *start: Any) -> Any:
+    check_takes(items)
     rest = iter(items)
     found = start[0] if start else next(rest)
     for item in rest:
@@ -156,7 +162,11 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     heapq.heapify: heapify,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
-    itertools.takewhile: TakenWhile,
+    map: mapped,
+    filter: filtered,
+    zip: zipped,
+    enumerate: numbered,
+    itertools.takewhile: lambda test, items: born(TakenWhile(test, items)),
     isinstance: _isinstance,
     type: _type,
     print: _print,
@@ -168,3 +178,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     **frames.REPLACED,
 }
 """What is called in place of a function of Python's."""
+
+CALLING = frozenset([max, min, sorted, map, filter, itertools.takewhile, functools.reduce])
+"""Those that call functions which they are given."""

@@ -10,7 +10,7 @@ import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType, MethodType, SimpleNamespace
+from types import CodeType, FunctionType, GeneratorType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from static.convert.rewrite.functions import Rewritten
 from static.convert.rewrite.source import NotConvertedError
 from static.convert.stage import conversion, writing
-from static.convert.stage.builtins import REPLACED, item_of
+from static.convert.stage.builtins import CALLING, REPLACED, item_of
+from static.convert.stage.loops import check_takes
 from static.convert.stage.places import (
     MUTABLE,
     born,
@@ -42,7 +43,6 @@ _done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _CHANCE = ("random", "numpy.random", "secrets")
 _CLOCKS = ("time", "datetime")
-_ITERATORS = (iter, enumerate, zip, map, filter, reversed)
 
 
 def plain(f: Any) -> Any:
@@ -100,17 +100,28 @@ def call(f: Any) -> Callable[..., Any]:
 def _replaced(f: Any) -> Callable[..., Any] | None:
     owner = getattr(f, "__self__", None)
     if type(owner) is list and f.__name__ == "sort":
-        return functools.partial(sort, owner)
+        return _calling(functools.partial(sort, owner))
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:
-        return REPLACED.get(f) or _WRITES.get(f)
+        new = REPLACED.get(f) or _WRITES.get(f)
+        return _calling(new) if new is not None and f in CALLING else new
     except TypeError:  # it has no hash
         return None
 
 
+def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls those that it is given, in their converted form."""
+
+    def calling(*args: Any, **options: Any) -> Any:
+        given = [call(arg) if callable(arg) else arg for arg in args]
+        return f(*given, **{name: call(value) if callable(value) else value for name, value in options.items()})
+
+    return calling
+
+
 def _next(items: Any, *default: Any) -> Any:
-    if isinstance(items, Streamed) and is_ours(items):
+    if isinstance(items, Streamed):
         return first(items, *default)
     return _outside(next, items, *default)
 
@@ -149,11 +160,12 @@ def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
 
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
-    _check_effects(f, args)
+    _check_effects(f)
     _check_unconverted(f, args)
     if not _is_of_the_engines(f):
         for value in (getattr(f, "__self__", None), *args, *options.values()):
             check_not_frozen(value)
+            check_takes(value)
             journal_container(value)
     given = [convertible(arg) for arg in args]
     named = {name: convertible(value) for name, value in options.items()}
@@ -173,8 +185,9 @@ def _noted(f: Any, result: Any) -> Any:
     if isinstance(f, type) and type(result) is f and (is_made_by_object(f) or f in _MADE):
         return born(result)
     name = getattr(f, "__name__", "")
-    if f in _ITERATORS or isinstance(f, FunctionType) or hasattr(result, "gi_frame"):
-        return born(result) if hasattr(result, "__next__") else result
+    makes_iterators = f is iter or isinstance(f, (type, FunctionType))
+    if hasattr(result, "__next__") and (makes_iterators or isinstance(result, GeneratorType)):
+        return born(result)
     return made(result) if name in _MAKERS else result
 
 
@@ -184,8 +197,8 @@ _MAKERS = frozenset(f"copy deepcopy sorted split tolist {_CREATING}".split())
 _MADE = (*MUTABLE[:4], defaultdict, Counter, OrderedDict, random.Random)
 
 
-def _check_effects(f: Any, args: tuple[Any, ...]) -> None:
-    """Raise ControlFlowError for chance, and for what moves an iterator on, where the graph would not repeat it."""
+def _check_effects(f: Any) -> None:
+    """Raise ControlFlowError for chance, and for what else the graph would not repeat."""
     owner = getattr(f, "__self__", None)
     module = getattr(f, "__module__", None) or type(owner).__module__
     if module in _CHANCE or isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)):
@@ -194,8 +207,6 @@ def _check_effects(f: Any, args: tuple[Any, ...]) -> None:
                 f"{getattr(f, '__name__', f)}() draws chance outside of the graph, which would repeat one number for "
                 "ever; draw with graphs.random and a key, or pass the numbers"
             )
-    elif f is next and args and not is_ours(args[0]):
-        refuse("next(): only the run knows whether this is reached, or the iterator lasts beyond the call; use a list")
     elif isinstance(owner, np.ndarray) and is_conditional() and f.__name__ in ("fill", "sort", "put", "resize"):
         refuse(f"an array is changed by {f.__name__}() where only the run knows whether that is reached")
     elif f is open or f is input or module in _CLOCKS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from graphs.dims import is_symbolic
 from graphs.errors import user_line
@@ -19,7 +19,7 @@ from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import bounded_node, nodes_of, scan_node, while_node
 from static.trace.symbol import Symbol
 
-_TAKEN_WHOLE: tuple[type, ...] = (
+TAKEN_WHOLE: tuple[type, ...] = (
     enumerate,
     zip,
     type(reversed([])),
@@ -27,6 +27,7 @@ _TAKEN_WHOLE: tuple[type, ...] = (
     type(iter(())),
     type(iter(range(0))),
 )
+"""Iterators over containers: taking all items at once changes nothing but the iterator."""
 UNROLLED = 256
 """Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
 
@@ -44,6 +45,25 @@ class CountedRange:
     def holds(self, at: Any) -> Any:
         """Whether the loop goes on at a number."""
         return at < self.stop if self.step > 0 else at > self.stop
+
+    def __iter__(self) -> NoReturn:
+        refuse("only the run knows how many numbers a range() has; loop over it by a for statement, or take its sum")
+
+    __len__ = __reversed__ = __iter__
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        refuse("only the run knows how many numbers a range() has; compute the one that you need")
+
+    __contains__ = __getitem__
+
+
+def check_takes(items: Any) -> None:
+    """Raise ControlFlowError for an iterator that nothing would move back, or that lasts beyond the call."""
+    if hasattr(type(items), "__next__") and not is_ours(items):
+        refuse(
+            "an iterator moves on where only the run knows whether that is reached, or it lasts beyond the call; loop "
+            "over a list of its items"
+        )
 
 
 def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = False) -> None:
@@ -106,7 +126,7 @@ class _Rounds:
 
     def _all_of(self, iterator: Iterator[Any]) -> Iterator[Any]:
         """All items of an iterator, of which only the run knows how many are taken: nobody may ask it for more."""
-        if type(iterator) not in _TAKEN_WHOLE or not is_ours(iterator):
+        if type(iterator) not in TAKEN_WHOLE or not is_ours(iterator):
             refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
         freeze(iterator)
         return iter(list(iterator))
@@ -114,6 +134,7 @@ class _Rounds:
     def before(self, goes_on: Block) -> Iterator[tuple[Any, Any]]:
         """The items, and whether the loop goes on, for as long as it is not known to have ended."""
         check_not_frozen(self._items)
+        check_takes(self._items)
         iterator = iter(self._items)
         while True:
             going = goes_on()

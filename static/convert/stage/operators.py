@@ -17,9 +17,8 @@ def known(test: Any) -> Any:
 
 
 def iterated(items: Any) -> Any:
-    """What a comprehension loops over."""
-    if isinstance(items, loops.CountedRange):
-        refuse("only the run knows how many items a comprehension has; use a for loop, or graphs.fori_loop")
+    """What Python takes the items of."""
+    loops.check_takes(items)
     return items
 
 
@@ -41,10 +40,12 @@ def consumed(function: Any, *args: Any) -> Any:
 vars(calls.OPERATORS).update(
     any_of=branches.any_of,
     asserted=asserted,
+    assigned=writing.assigned,
     attribute=writing.attribute,
     arithmetic=arithmetic.arithmetic,
     augmented=arithmetic.augmented,
     both=branches.both,
+    born=places.born,
     branch=branches.branch,
     call=calls.call,
     chain=comparing.chain,

@@ -10,6 +10,7 @@ from graphs import tree
 from graphs.ops.movement import stack
 from graphs.ops.sorting import argsort
 from static.convert.stage.columns import Merged, typed
+from static.convert.stage.loops import check_takes
 from static.convert.stage.places import Contents, check_not_frozen, journal, made
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_number, is_symbol, refuse, weak
@@ -20,6 +21,7 @@ Key = Callable[[Any], Any]
 def ordered(items: Iterable[Any], *, key: Key | None = None, reverse: bool = False) -> list[Any]:
     """`sorted(items, key=key, reverse=reverse)`."""
     check_not_frozen(items)
+    check_takes(items)
     given = list(items)
     keys = [item if key is None else key(item) for item in given]
     if not any(map(is_symbol, keys)):

@@ -1,72 +1,144 @@
 """Generators turned inside out: what produces items calls what consumes them, so that a loop of the graph can do both.
 
 A generator expression or function that is looped over, summed, or asked for its next item becomes a loop whose body is
-the consumer. Anything else that iterates over one takes its items as Python does.
+the consumer. Anything else that iterates over one takes its items as Python does. Either way it starts once: whoever
+comes later gets what is left, or is refused where only the run knows what that is.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
-from static.convert.stage.loops import CountedRange, for_loop
-from static.convert.stage.places import HeldValue, Variable, born, check_not_frozen, journal
+from static.convert.stage.loops import TAKEN_WHOLE, check_takes, for_loop
+from static.convert.stage.places import (
+    HeldValue,
+    Variable,
+    born,
+    check_not_frozen,
+    is_conditional,
+    is_ours,
+    journal,
+    regions,
+)
 from static.convert.stage.unknown import is_symbol, negated, read, refuse
+from static.trace.symbol import Symbol
 
 Consumer = Callable[[Any], Any]
+_FRESH, _PULLED, _SPENT, _LEFT = range(4)
+_RESTING = (list, tuple, range, dict, set, frozenset, str, bytes, bytearray, deque, OrderedDict, np.ndarray, Symbol)
+_RESTING_ITERS = {
+    getattr(kind, "__iter__", None) for kind in (*_RESTING, *map(type, ({}.keys(), {}.values(), {}.items())))
+}
+
+
+def is_at_rest(items: Any) -> bool:
+    """Whether nothing happens when an item is taken: the items of a container are there already."""
+    return type(items) in TAKEN_WHOLE or getattr(type(items), "__iter__", None) in _RESTING_ITERS
 
 
 class Streamed:
-    """Items that `each` hands to a consumer; an iterator too, where Python can tell how many there are."""
+    """Items that are handed to a consumer; an iterator too, where Python can tell how many there are."""
 
-    _iterator: Iterator[Any] | None = None
+    runs_plain = False
+    """Whether what Python takes from it runs code that is not converted, so that no branch undoes what it writes."""
 
-    def each(self, consume: Consumer, goes_on: Block) -> None:
-        """Hand over one item after the other for as long as `goes_on()`."""
+    def __init__(self) -> None:
+        self._state = HeldValue(_FRESH)
+        self._iterator: Iterator[Any] = iter(())  # what Python takes items of
+
+    def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any] | None:
+        """Hand over the items, from the first, for as long as `goes_on()`; what is left then, if that is known."""
         raise NotImplementedError
 
     def items(self) -> Iterator[Any]:
         """The items, taken by Python."""
         raise NotImplementedError
 
+    def each(self, consume: Consumer, goes_on: Block) -> None:
+        """Hand over what is left of the items, one after the other, for as long as `goes_on()`."""
+        if self._stands() != _FRESH:
+            for_loop(self, goes_on, consume, NOTHING)
+            return
+        self._state.set(_LEFT)
+        left, going = self._each(consume, goes_on), goes_on()
+        if is_symbol(going):
+            return
+        if going:
+            self._state.set(_SPENT)
+        elif left is not None:
+            self._iterator = left
+            self._state.set(_PULLED)
+
+    def _stands(self) -> int:
+        """How far it was taken. Raises ControlFlowError where only the run knows."""
+        state = self._state.value
+        if is_symbol(state) or state == _LEFT:
+            refuse("only the run knows how far a generator was taken before; make a list of its items, or loop once")
+        return int(state)
+
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if self._iterator is None:
+        state = self._stands()
+        if state == _SPENT:
+            raise StopIteration
+        if is_conditional() and (self.runs_plain or not is_ours(self)):
+            refuse("Python takes an item of a generator where only the run knows whether that is reached; loop over it")
+        if state == _FRESH:
             self._iterator = self.items()
+            self._state.set(_PULLED)
         return next(self._iterator)
-
-    def consumed(self) -> Iterator[Any] | None:
-        """What is left of the items where Python has taken some of them."""
-        return self._iterator
 
 
 class Expression(Streamed):
-    """`(element(item) for item in source if test(item))`."""
+    """`(element(item) for item in source if test(item))`; `nested`: each element is such a generator itself."""
 
-    def __init__(self, source: Any, element: Consumer, test: Consumer | None) -> None:
-        self._source, self._element, self._test = source, element, test
+    def __init__(self, source: Any, element: Consumer, test: Consumer | None, nested: bool = False) -> None:
+        super().__init__()
+        self._source, self._element, self._test, self._nested = source, element, test, nested
 
-    def each(self, consume: Consumer, goes_on: Block) -> None:
-        """Hand over the elements."""
+    def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any] | None:
+        begun, here, is_sure = 0, next(regions(), None), True
+
+        def hand(item: Any) -> None:
+            element = self._element(item)
+            if self._nested:
+                element.each(consume, goes_on)
+            else:
+                consume(element)
 
         def body(item: Any) -> None:
-            test = True if self._test is None else self._test(item)
-            branch(test, lambda: consume(self._element(item)), _nothing, NOTHING, ())
+            nonlocal begun, is_sure
+            begun += 1
+            is_sure = is_sure and next(regions(), None) is here
+            branch(True if self._test is None else self._test(item), lambda: hand(item), _nothing, NOTHING, ())
 
         for_each(self._source, goes_on, body, NOTHING)
+        if self._nested or not is_sure:
+            return None
+        is_iterator = hasattr(type(self._source), "__next__")
+        return self._items_of(self._source if is_iterator else born(islice(self._source, begun, None)))
 
     def items(self) -> Iterator[Any]:
         """The elements."""
-        if isinstance(self._source, CountedRange):
-            refuse("only the run knows how many items a generator has; loop over it, or take its sum")
-        for item in self._source:
+        return self._items_of(self._source)
+
+    def _items_of(self, source: Iterable[Any]) -> Iterator[Any]:
+        check_takes(source)
+        for item in source:
             test = True if self._test is None else self._test(item)
             if is_symbol(test):
                 refuse("only the run knows how many items a generator has; loop over it, or take its sum")
-            if test:
+            if test and self._nested:
+                yield from self._element(item)
+            elif test:
                 yield self._element(item)
 
 
@@ -74,10 +146,10 @@ class TakenWhile(Streamed):
     """`itertools.takewhile`."""
 
     def __init__(self, test: Consumer, source: Any) -> None:
+        super().__init__()
         self._test, self._source = test, source
 
-    def each(self, consume: Consumer, goes_on: Block) -> None:
-        """Hand over items until the test fails."""
+    def _each(self, consume: Consumer, goes_on: Block) -> None:
         taking = HeldValue(True)
 
         def body(item: Any) -> None:
@@ -87,6 +159,7 @@ class TakenWhile(Streamed):
 
     def items(self) -> Iterator[Any]:
         """The items up to the first that fails."""
+        check_takes(self._source)
         for item in self._source:
             test = self._test(item)
             if is_symbol(test):
@@ -99,22 +172,77 @@ class TakenWhile(Streamed):
 class Generated(Streamed):
     """A call of a generator function: `run(consume, goes_on)` is its body, `plain()` the generator itself."""
 
+    runs_plain = True
+
     def __init__(self, run: Callable[[Consumer, Block], Any], plain: Callable[[], Iterator[Any]]) -> None:
+        super().__init__()
         self._run, self.items = run, plain  # type: ignore[method-assign]
 
-    def each(self, consume: Consumer, goes_on: Block) -> None:
-        """Hand over what it yields."""
+    def _each(self, consume: Consumer, goes_on: Block) -> None:
         self._run(consume, goes_on)
 
 
-def stream(source: Any, element: Consumer, test: Consumer | None) -> Streamed:
+class Pulled(Streamed):
+    """An iterator whose items Python takes alone: what happens when it moves on cannot be undone."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        super().__init__()
+        self.items = lambda: iterator  # type: ignore[method-assign]
+
+    def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any]:
+        for_loop(self.items(), goes_on, consume, NOTHING)
+        return self.items()
+
+
+def stream(source: Any, element: Consumer, test: Consumer | None, nested: bool = False) -> Streamed:
     """A generator expression."""
-    return born(Expression(source, element, test))
+    return born(Expression(source, element, test, nested))
+
+
+# What Python's own functions make lazily -----------------------------------------------------------------------------
+
+
+def mapped(function: Callable[..., Any], *sources: Any) -> Streamed:
+    """`map(function, *sources)`."""
+    if len(sources) == 1:
+        return stream(sources[0], function, None)
+    return stream(zipped(*sources), lambda items: function(*items), None)
+
+
+def filtered(function: Consumer | None, source: Any) -> Streamed:
+    """`filter(function, source)`."""
+    return stream(source, lambda item: item, function or (lambda item: item))
+
+
+def numbered(source: Any, start: Any = 0) -> Iterator[Any]:
+    """`enumerate(source, start)`."""
+    if is_at_rest(source):
+        check_takes(source)
+        return born(enumerate(source, start))
+    count = HeldValue(start)
+
+    def pair(item: Any) -> tuple[Any, Any]:
+        number = count.value
+        count.set(number + 1)
+        return number, item
+
+    return stream(source, pair, None)
+
+
+def zipped(*sources: Any, strict: bool = False) -> Iterator[Any]:
+    """`zip(*sources, strict=strict)`."""
+    for source in sources:
+        check_takes(source)
+    items = zip(*sources, strict=strict)
+    return born(items) if all(map(is_at_rest, sources)) else born(Pulled(born(item for item in items)))
+
+
+# What consumes items -------------------------------------------------------------------------------------------------
 
 
 def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None:
     """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
-    if not isinstance(items, Streamed) or items.consumed() is not None:
+    if not isinstance(items, Streamed):
         for_loop(items, goes_on, body, variables)
         return
 
@@ -130,6 +258,7 @@ def total(items: Any, start: Any = 0) -> Any:
     """`sum(items, start)`."""
     if not isinstance(items, Streamed):
         check_not_frozen(items)
+        check_takes(items)
         return sum(items, start)
     found = HeldValue(start)
     items.each(lambda item: found.set(found.value + item), _always)
@@ -153,13 +282,15 @@ def every_one(items: Iterable[Any], truth: Consumer) -> Any:
 def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
     if isinstance(items, Streamed):
         items.each(consume, goes_on)
-    else:  # the items are there already, so that none needs a branch of its own
+    elif is_at_rest(items) and not hasattr(items, "__next__"):  # so that none needs a branch of its own
         for_loop(items, lambda: is_symbol(goes_on()) or goes_on(), consume, NOTHING)
+    else:
+        for_loop(items, goes_on, consume, NOTHING)
 
 
 def first(items: Any, *default: Any) -> Any:
-    """`next(items, default)` of a generator that is dropped afterwards."""
-    if not isinstance(items, Streamed) or items.consumed() is not None or not default:
+    """`next(items, default)`."""
+    if not isinstance(items, Streamed) or not default:
         return next(items, *default)
     found, looking = HeldValue(default[0]), HeldValue(True)
 
@@ -168,7 +299,6 @@ def first(items: Any, *default: Any) -> Any:
         looking.set(False)
 
     items.each(consume, lambda: looking.value)
-    items.items = lambda: refuse("only the run knows where a generator stands after next(); make a list of it")  # type: ignore[method-assign]
     return read(found.value)
 
 

@@ -15,6 +15,7 @@ from static.convert.stage.places import (
     Attribute,
     Contents,
     Outer,
+    Variable,
     born,
     is_conditional,
     is_new,
@@ -86,6 +87,13 @@ def delete_attribute(owner: Any, name: str) -> None:
     """`del owner.name`."""
     journal(Attribute(owner, name))
     delattr(owner, name)
+
+
+def assigned(variables: Any, value: Any) -> Any:
+    """`(name := value)` in a part of an expression that may not run, or not now."""
+    journal(Variable(variables, 0))
+    variables.put((value,))
+    return value
 
 
 def owned(get: Any) -> None:

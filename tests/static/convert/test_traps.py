@@ -6,9 +6,20 @@ import pytest
 from tests.helpers.together import check_each
 from tests.static.convert.outcome import outcome
 from tests.static.convert.table import TRAPS
-from tests.static.convert.traps import attributes, calls, containers, effects, loops, names, numbers
+from tests.static.convert.traps import (
+    attributes,
+    calls,
+    consumers,
+    containers,
+    effects,
+    generators,
+    lazy,
+    loops,
+    names,
+    numbers,
+)
 
-FILES = (attributes, calls, containers, effects, loops, names, numbers)
+FILES = (attributes, calls, consumers, containers, effects, generators, lazy, loops, names, numbers)
 INPUTS = 14
 
 

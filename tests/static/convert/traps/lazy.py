@@ -1,0 +1,206 @@
+"""What makes items lazily, or takes all of them: map, filter, zip, enumerate, sum, min, max, sorted."""
+
+import functools
+import itertools
+import operator
+
+import graphs as g
+from tests.static.convert.table import refused, right
+from tests.static.convert.traps.generators import Tally
+
+
+@right
+def a_map_with_a_branch(x):
+    return sum(map(lambda v: v * 2 if v > 0 else v * 3, x))
+
+
+@right
+def a_map_of_two_lists(x):
+    return sum(map(lambda a, b: a if a > b else b * 2, x, [0.5, 0.1, 0.2, 0.3]))
+
+
+@right
+def a_map_of_float(x):
+    return g.sum(x) * sum(map(float, [x[0], 2, x[1]]))
+
+
+@right
+def a_map_taken_lazily(x):
+    tally = Tally()
+    doubled = map(tally.doubled, x)
+    before = tally.count
+    first = next(doubled)
+    return first * 10 + tally.count + before * 100
+
+
+@right
+def a_map_taken_twice(x):
+    doubled = map(lambda v: v * 2, x)
+    return sum(doubled) + 100 * sum(doubled)
+
+
+@right
+def a_map_of_a_method_as_a_list(x):
+    tally = Tally()
+    doubled = list(map(tally.doubled, x))
+    return doubled[0] * tally.count + len(doubled)
+
+
+@right
+def a_filter_by_a_value(x):
+    return sum(filter(lambda v: v > 0, x), 1.0)
+
+
+@right
+def a_filter_of_none(x):
+    return sum(filter(None, [x[0], 0.0, x[1], 1.0]))
+
+
+@refused
+def a_list_of_a_filter_by_a_value(x):
+    return g.sum(x) * len(list(filter(lambda v: v > 0, x)))
+
+
+@right
+def a_loop_with_a_break_over_an_enumerated_map(x):
+    tally = Tally()
+    for i, value in enumerate(map(tally.doubled, x)):
+        if value > 1:
+            break
+    return tally.count * g.sum(x) + i * value
+
+
+@right
+def an_enumerated_filter(x):
+    return sum((i * v for i, v in enumerate((v for v in x if v > 0), 1)), 0.0)
+
+
+@right
+def a_zip_of_a_generator(x):
+    total = 0.0
+    for a, b in zip((v * 2 for v in x), x, strict=True):
+        total = total + a * b if a > 0 else total - b
+    return total
+
+
+@refused
+def a_break_in_a_zip_of_a_generator(x):
+    tally = Tally()
+    for a, b in zip((tally.doubled(v) for v in x), x, strict=True):
+        if a > 1:
+            break
+    return tally.count * a + b
+
+
+@right
+def a_zip_that_stops_at_the_shorter(x):
+    it = iter([1.0, 2.0, 3.0])
+    pairs = [(a, b) for a, b in zip(it, x[:2], strict=False)]
+    return pairs[0][1] * len(pairs) + sum(it)
+
+
+@right
+def a_strict_zip_of_other_lengths(x):
+    return sum(a * b for a, b in zip(x, [1.0, 2.0], strict=True))
+
+
+@right
+def a_reversed_generator_list(x):
+    weights = reversed([v * i for i, v in enumerate(x)])
+    return next(weights) + 10 * sum(weights)
+
+
+@right
+def a_sum_that_calls(x):
+    tally = Tally()
+    total = sum(tally.doubled(v) for v in x if tally.positive(v))
+    return total + 100 * tally.count
+
+
+@right
+def a_sum_with_a_walrus(x):
+    total = sum((last := v * 2) for v in x if True)
+    return total + 10 * last
+
+
+@right
+def a_running_sum_by_a_walrus(x):
+    total = 0.0
+    steps = [total := total + v for v in x]
+    return steps[1] + 10 * total
+
+
+@right
+def a_running_sum_by_a_walrus_in_a_generator(x):
+    total = 1.0
+    most = max(total := total + v * v for v in x)
+    return most + 10 * total
+
+
+@right
+def max_and_min_of_generators(x):
+    tally = Tally()
+    most, least = max(tally.doubled(v) for v in x), min((v * v for v in x), key=lambda v: -v)
+    return most * tally.count + least
+
+
+@right
+def max_with_a_key_that_calls(x):
+    tally = Tally()
+    return max(x, key=tally.doubled) * tally.count
+
+
+@right
+def max_of_nothing_with_a_default(x):
+    return x[0] * max((i for i in range(3) if i > 5), default=7)
+
+
+@right
+def max_of_nothing(x):
+    return x[0] * max(i for i in range(3) if i > 5)
+
+
+@refused
+def max_of_what_is_positive(x):
+    return max((v for v in x if v > 0), default=x[0])
+
+
+@right
+def a_sorted_generator(x):
+    low, *_, high = sorted((v * v for v in x), key=lambda v: -v)
+    return low - 3 * high
+
+
+@right
+def a_sort_by_a_key_that_branches(x):
+    items = [x[0], x[1], x[2]]
+    items.sort(key=lambda v: v if v > 0 else -2 * v)
+    return items[0] + 10 * items[2]
+
+
+@right
+def a_reduction_by_a_helper(x):
+    return functools.reduce(larger, x, 0.1)
+
+
+def larger(a, b):
+    return a if a > b else b * 2
+
+
+@right
+def an_accumulation(x):
+    return sum(itertools.accumulate(x, larger))
+
+
+@right
+def a_product_of_a_generator(x):
+    tally = Tally()
+    out = functools.reduce(operator.mul, (tally.doubled(v) for v in x))
+    return out + tally.count
+
+
+@right
+def takewhile_that_calls(x):
+    tally = Tally()
+    total = sum(itertools.takewhile(tally.positive, x))
+    return total + 100 * tally.count
