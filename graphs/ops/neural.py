@@ -17,6 +17,7 @@ from graphs.ops.elementwise import (
     divide,
     expm1,
     greater,
+    less_equal,
     multiply,
     not_equal,
     sqrt,
@@ -58,8 +59,8 @@ def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
 
 def elu(x: Array, /, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1) (Clevert, Unterthiner and Hochreiter, 2015)."""
-    positive = greater(x, 0)
-    return where(positive, x, multiply(expm1(where(positive, 0, x)), alpha))  # no overflow in what is not chosen
+    negative = less_equal(x, 0)  # so that NaN is x, with the gradient 1
+    return where(negative, multiply(expm1(where(negative, x, 0)), alpha), x)  # no overflow in what is not chosen
 
 
 # Normalisation ----------------------------------------------------------------------------------------------------

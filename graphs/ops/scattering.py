@@ -132,7 +132,8 @@ def _product(x: Array, index: Array, sent: Array, counts: Array, axis: int) -> A
     order = argsort(places, axis=axis)
     factors = take_along_axis(concat([x, sent], axis=axis), order, axis=axis)
     running = _running_products(factors, take_along_axis(places, order, axis=axis), axis)
-    return take_along_axis(running, subtract(cumulative_sum(add(counts, 1), axis=axis), 1), axis=axis)
+    products = take_along_axis(running, subtract(cumulative_sum(add(counts, 1), axis=axis), 1), axis=axis)
+    return cast(products, dtype_of(x))
 
 
 def _running_products(x: Array, groups: Array, axis: int) -> Array:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
+from graphs.errors import OptionError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, floating
 from graphs.torch.promotion import promoted, result_dtype
-from graphs.torch.words import cast, floats, refuse, words
+from graphs.torch.words import cast, floats, refuse, values_of, words
 
 __all__ = [
     "add", "addcdiv", "addcmul", "arctan2", "atan2", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div",
@@ -84,26 +85,36 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
         return floor_divide(input, other)
     if rounding_mode != "trunc":
         raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
-    left, right = promoted(input, other)
+    left, right = _divided(input, other)
     return cast(ops.trunc(ops.divide(left, right)), result_dtype((input, other)))
 
 
 divide = div
 
 
+def _divided(input: Any, other: Any) -> tuple[Any, Any]:
+    """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
+    left, right = promoted(input, other)
+    if all(x.dtype.kind in "iu" for x in (left, right) if not is_scalar(x)):
+        divisors = right if is_scalar(right) else values_of(right)
+        if divisors is not None and not np.all(divisors):
+            raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))
+    return left, right
+
+
 def floor_divide(input: Any, other: Any) -> Any:
-    """The quotient rounded down."""
-    return ops.floor_divide(*promoted(input, other))
+    """The quotient rounded down; gradient 0. Raises OptionError where an int is divided by 0."""
+    return ops.floor_divide(*_divided(input, other))
 
 
 def remainder(input: Any, other: Any) -> Any:
-    """What a division rounded down leaves: it has the sign of `other`."""
-    return ops.remainder(*promoted(input, other))
+    """What a division rounded down leaves: it has the sign of `other`. Raises OptionError where an int is divided by 0."""
+    return ops.remainder(*_divided(input, other))
 
 
 def fmod(input: Any, other: Any) -> Any:
-    """What a division rounded to 0 leaves: it has the sign of `input`."""
-    left, right = promoted(input, other)
+    """What a division rounded to 0 leaves: it has the sign of `input`. Raises OptionError where an int is divided by 0."""
+    left, right = _divided(input, other)
     dtype = result_dtype((input, other))
     endless = ops.isinf(right)
     divisor = cast(ops.where(endless, 1, right), dtype) if dtype.kind == "f" else right

@@ -23,7 +23,7 @@ from graphs.linalg import (
 from graphs.numpy import linalg as numpy_linalg
 from graphs.ops.shapes import shape_of
 from graphs.torch.guard import guard
-from graphs.torch.words import axis_words
+from graphs.torch.words import axes_of, axis_words
 
 __all__ = [
     "cholesky",
@@ -70,7 +70,7 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
     """The norm of vectors along axes, of all elements by default."""
-    return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=ord)
+    return linalg.vector_norm(x, axis=axes_of(x, dim), keepdims=keepdim, ord=ord)
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:  # noqa: N803

@@ -111,7 +111,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
         raise ShapeError(located("index_select: the index has one axis; use gather, or x[index]"))
-    return ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
+    found = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
+    return found if ndim_of(input) else ops.reshape(found, ())
 
 
 @words
@@ -165,9 +166,13 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError(located("masked_fill: the value is a number or has no axes; use where"))
     is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
-    if is_float and dtype_of(input).kind != "f":
-        raise refuse(f"masked_fill of {dtype_of(input)} with a float", "convert one of them")
-    return ops.where(_mask(mask), value if is_scalar(value) else cast(value, dtype_of(input)), input)
+    dtype = dtype_of(input)
+    if is_float and dtype.kind != "f":
+        raise refuse(f"masked_fill of {dtype} with a float", "convert one of them")
+    if isinstance(value, int) and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise OptionError(located(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
+    filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
+    return ops.where(_mask(mask), filled, input)
 
 
 @words
@@ -276,8 +281,9 @@ def quantile(
         raise OptionError(f"a share is from 0 to 1, not {q}; divide percents by 100")
     spot = q * (shape_of(x)[axis] - 1)
     values = _sorted(x, axis, False).values
-    low, high = [ops.take(values, np.array([rounded(spot)]), axis=axis) for rounded in (math.floor, math.ceil)]
+    low, high, last = [ops.take(values, np.array([at]), axis=axis) for at in (math.floor(spot), math.ceil(spot), -1)]
     found = ops.add(low, ops.multiply(spot - math.floor(spot), ops.subtract(high, low)))
+    found = ops.where(ops.isnan(last), last, found)  # NaN is sorted to the end
     if dim is None or not ndim_of(input):
         return ops.reshape(found, (1,) * ndim_of(input) if keepdim else ())
     return found if keepdim else ops.squeeze(found, axis)
@@ -344,6 +350,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise refuse("bincount takes a vector of ints", "use .flatten() and .long()")
     size = max(int(ops.max(input)) + 1 if shape_of(input)[0] else 0, minlength)
     ones = ops.ones(shape_of(input), np.int64) if weights is None else weights
+    if weights is not None and dtype_of(weights) != np.float32:
+        ones = cast(weights, np.float64)
     start = cast(ops.multiply(ops.arange(size), 0), dtype_of(ones))
     return scatter_add(ops.add(start, cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))), 0, input, ones)
 

@@ -240,10 +240,10 @@ def relu(input: Any) -> Any:
 
 
 def threshold(input: Any, threshold: float, value: float) -> Any:
-    """The elements above a threshold, and `value` for the others."""
+    """The elements above a threshold, and `value` for the others; NaN stays."""
     if dtype_of(input).kind != "f" and not (isinstance(value, int) and isinstance(threshold, int)):
         raise refuse("threshold of ints by floats", "convert with .float() first")
-    return ops.where(ops.greater(input, threshold), input, value)
+    return ops.where(ops.less_equal(input, threshold), value, input)
 
 
 @words

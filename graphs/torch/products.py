@@ -13,7 +13,7 @@ from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import reductions
 from graphs.torch.arithmetic import add, mul
-from graphs.torch.promotion import promoted
+from graphs.torch.promotion import of_floats, promoted
 from graphs.torch.words import cast, floats, ndim_of, refuse, shape_of, words
 
 __all__ = [
@@ -143,8 +143,16 @@ def kron(input: Any, other: Any) -> Any:
 
 
 def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """`beta * x + alpha * product` in their dtype, which the factors are converted to; x is not read if beta is 0."""
     _one_dtype("a sum with a product", (x, product))
-    return add(x if beta == 1 else mul(x, beta), product, alpha=alpha)
+    kind = dtype_of(product).kind
+    beta, alpha = (
+        (bool(beta), bool(alpha)) if kind == "b" else (int(beta), int(alpha)) if kind in "iu" else (beta, alpha)
+    )
+    scaled = product if alpha == 1 else mul(product, alpha)
+    if beta:
+        return add(x if beta == 1 else mul(x, beta), scaled)
+    return ops.where(np.asarray(False), x, scaled)
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -158,7 +166,9 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * input + alpha * outer(vec1, vec2)`."""
+    """`beta * input + alpha * outer(vec1, vec2)`. Raises DTypeError for ints or bools with factors that are floats."""
+    if dtype_of(input).kind != "f" and not (isinstance(beta, int) and isinstance(alpha, int)):
+        raise refuse(f"addr of {dtype_of(input)} with beta={beta} and alpha={alpha}", "convert with .float() first")
     return _plus(input, outer(vec1, vec2), beta, alpha)
 
 
@@ -169,7 +179,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
-    return _plus(input, ops.sum(bmm(batch1, batch2), axis=0), beta, alpha)
+    return _plus(input, reductions.sum(bmm(batch1, batch2), 0, dtype=dtype_of(batch1)), beta, alpha)
 
 
 def chain_matmul(*tensors: Any) -> Any:
@@ -218,12 +228,19 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     return matrices.vector_norm(apart, axis=-1, ord=p)
 
 
+@of_floats
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """The cosine of the angle between vectors along an axis."""
-    _one_dtype("cosine_similarity", (x1, x2))
+    """The cosine of the angle between vectors along an axis, after they were broadcast; no norm is less than `eps`."""
     both = ops.broadcast_arrays(x1, x2)
-    lengths = [ops.maximum(matrices.vector_norm(x, axis=dim, keepdims=True), eps) for x in both]
-    return ops.sum(ops.multiply(*[ops.divide(x, length) for x, length in zip(both, lengths, strict=True)]), axis=dim)
+    if not ndim_of(both[0]):
+        both = [ops.reshape(x, (1,)) for x in both]
+    return ops.sum(ops.multiply(*[ops.divide(x, _norm_above(x, dim, eps)) for x in both]), axis=dim)
+
+
+def _norm_above(x: Any, dim: int, eps: float) -> Any:
+    """The norms along an axis, or `eps` where these are less; the gradient is that of the norm."""
+    norm = matrices.vector_norm(x, axis=dim, keepdims=True)
+    return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
 
 
 def cov(input: Any, *, correction: int = 1) -> Any:

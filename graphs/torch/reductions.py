@@ -12,7 +12,7 @@ from graphs import ops
 from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import arithmetic, pointwise
-from graphs.torch.words import as_dtype, cast, floats, ndim_of, place, refuse, shape_of, with_axis, words
+from graphs.torch.words import as_dtype, axes_of, cast, floats, ndim_of, place, refuse, shape_of, with_axis, words
 
 Dim = Any  # one axis, several, or None for all
 
@@ -64,28 +64,21 @@ class MinMax(NamedTuple):
     max: Any
 
 
-def axes_of(x: Any, dim: Dim) -> Any:
-    """Axes as the op library takes them: those of a tensor without axes are none, and no axis named is all."""
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return None
-    if ndim_of(x):
-        return dim
-    for d in dim if isinstance(dim, (tuple, list)) else (dim,):
-        place(d, 0)
-    return ()
+def _counted(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
+    """Sums or products of x, in the dtype asked for: x is converted to it, and so is what is summed in a wider one.
 
-
-def _counted(x: Any, dtype: Any) -> Any:
-    """What is summed or multiplied: in the dtype asked for; ints and bools as int64."""
+    Ints and bools are counted in int64 where no dtype is asked for.
+    """
     if dtype is not None:
-        return cast(x, as_dtype(dtype))
-    return cast(x, np.int64) if dtype_of(x).kind in "biu" else x
+        return cast(function(cast(x, as_dtype(dtype))), as_dtype(dtype))
+    return function(cast(x, np.int64) if dtype_of(x).kind in "biu" else x)
 
 
 @words
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over axes, of all by default; of ints and bools in int64."""
-    return ops.sum(_counted(input, dtype), axis=axes_of(input, dim), keepdims=keepdim)
+    axes = axes_of(input, dim)
+    return _counted(lambda x: ops.sum(x, axis=axes, keepdims=keepdim), input, dtype)
 
 
 def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -111,7 +104,8 @@ def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = 
 @words
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along one axis; of ints and bools in int64."""
-    return ops.prod(_counted(input, dtype), axis=axes_of(input, dim), keepdims=keepdim)
+    axes = axes_of(input, dim)
+    return _counted(lambda x: ops.prod(x, axis=axes, keepdims=keepdim), input, dtype)
 
 
 def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,15 +224,30 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
 
 @words
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower of the middle elements; along one axis with its places."""
-    if dim is None:
-        return along(ops.reshape(input, (-1,)), 0, False, _middle).values
-    return along(input, dim, keepdim, _middle)
+    """The lower of the middle elements; along one axis with its places. NaN where there is one.
+
+    Of all elements, those that equal it share the gradient.
+    """
+    if dim is not None:
+        return along(input, dim, keepdim, _middle)
+    flat = ops.reshape(input, (-1,))
+    found = along(flat, 0, False, _middle).values
+    if dtype_of(input).kind != "f":
+        return found
+    shared = ops.max(ops.where(ops.equal(flat, found), flat, -np.inf))
+    return ops.where(ops.isnan(found), found, shared)
 
 
 def _middle(x: Any, axis: int, keepdims: bool) -> Any:
-    size = shape_of(x)[axis]
-    return ops.take(ops.argsort(x, axis=axis), ops.asarray([(size - 1) // 2]), axis=axis)
+    """Where the lower of the middle elements is; the first NaN, where there is one."""
+    order = ops.argsort(x, axis=axis)
+    middle = ops.take(order, ops.asarray([(shape_of(x)[axis] - 1) // 2]), axis=axis)
+    if dtype_of(x).kind != "f":
+        return middle
+    none = ops.isnan(x)
+    return ops.where(
+        ops.any(none, axis=axis, keepdims=True), ops.argmax(cast(none, np.uint8), axis=axis, keepdims=True), middle
+    )
 
 
 def _running(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,13 +275,13 @@ def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
 @words
 def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The sums so far along an axis; of ints and bools in int64."""
-    return _so_far(ops.cumulative_sum, _counted(input, dtype), dim)
+    return _counted(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
 
 
 @words
 def cumprod(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The products so far along an axis; of ints and bools in int64."""
-    return _so_far(ops.cumulative_prod, _counted(input, dtype), dim)
+    return _counted(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
 
 
 @words

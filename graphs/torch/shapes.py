@@ -12,8 +12,9 @@ import numpy as np
 from graphs import ops
 from graphs.dims import product, same
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
-from graphs.ops.shapes import as_shape, completed_shape, dtype_of
-from graphs.torch.words import as_row, axis_and_size, ndim_of, place, shape_of, sizes, words
+from graphs.ops.shapes import as_shape, completed_shape
+from graphs.torch.promotion import result_dtype
+from graphs.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes, words
 
 __all__ = [
     "adjoint", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "chunk", "diff", "dsplit", "expand",
@@ -371,11 +372,15 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
 
 @words
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before."""
+    """Each element less the one before, `n` times; of bools whether the two differ."""
     axis = place(dim, ndim_of(input))
-    if dtype_of(input).kind == "b":
-        for _ in range(n):
-            size = shape_of(input)[axis]
-            input = ops.not_equal(_part(input, axis, 1, None), _part(input, axis, 0, size - 1))
-        return input
-    return ops.diff(input, axis=axis, n=n, prepend=prepend, append=append)
+    if not n:
+        return ops.identity(input)
+    joined = [part for part in (prepend, input, append) if part is not None]
+    wanted = result_dtype(joined)
+    x = ops.concat([cast(part, wanted) for part in joined], axis=axis) if len(joined) > 1 else input
+    if wanted.kind != "b":
+        return ops.diff(x, axis=axis, n=n)
+    for _ in range(min(n, shape_of(x)[axis])):
+        x = ops.not_equal(_part(x, axis, 1, None), _part(x, axis, 0, shape_of(x)[axis] - 1))
+    return x

@@ -87,9 +87,25 @@ def axis_and_size(x: Any, dim: Any) -> tuple[int, Any]:
     return axis, shape_of(x)[axis]
 
 
+def values_of(x: Any) -> Any:
+    """The array of a tensor; None for a symbol, which has no values yet."""
+    return x if isinstance(x, np.ndarray) else x.captured_array() if hasattr(x, "captured_array") else None
+
+
 def as_row(x: Any) -> Any:
     """A tensor without axes as a row of one element; any other, and a number, as it is."""
     return x if is_scalar(x) or ndim_of(x) else ops.reshape(x, (1,))
+
+
+def axes_of(x: Any, dim: Any) -> Any:
+    """Axes as the op library takes them: those of a tensor without axes are none, and no axis named is all."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return None
+    if ndim_of(x):
+        return dim
+    for d in dim if isinstance(dim, (tuple, list)) else (dim,):
+        place(d, 0)
+    return ()
 
 
 def shape_of(x: Any) -> tuple[Any, ...]:

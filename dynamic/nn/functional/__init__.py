@@ -13,8 +13,8 @@ from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of 
 from graphs.torch.promotion import of_floats
 
 for _name in (
-    "avg_pool1d", "cosine_similarity", "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
-    "gumbel_softmax", "hardtanh", "kl_div", "l1_loss", "mse_loss", "pairwise_distance", "poisson_nll_loss", "relu6",
+    "avg_pool1d", "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
+    "gumbel_softmax", "hardtanh", "huber_loss", "kl_div", "l1_loss", "mse_loss", "relu6",
     "smooth_l1_loss", "soft_margin_loss", "softsign", "tanhshrink", "threshold",
 ):  # fmt: skip
     globals()[_name] = of_floats(globals()[_name])  # PyTorch's dtypes where ints or other floats come in

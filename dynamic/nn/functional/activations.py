@@ -72,6 +72,7 @@ def prelu(input: Array, weight: Array) -> Array:
     slope = (
         ops.reshape(weight, (1,) * min(ndim, 1) + (count,) + (1,) * (ndim - 2)) if count != 1 and ndim > 1 else weight
     )
+    slope = slope if ndim else ops.reshape(slope, ())
     return ops.where(ops.greater(input, 0), input, ops.multiply(slope, input))
 
 
@@ -99,9 +100,10 @@ def hardsigmoid(input: Array, inplace: bool = False) -> Array:
 
 def hardswish(input: Array, inplace: bool = False) -> Array:
     """x * hardsigmoid(x) (Howard et al., 2019)."""
-    inner = ops.divide(ops.multiply(input, ops.add(input, 3)), 6)
-    found = ops.where(ops.less_equal(input, -3), 0, ops.where(ops.greater_equal(input, 3), input, inner))
-    return replaced(input, found, inplace)
+    low, is_between = ops.less_equal(input, -3), ops.less(ops.abs(input), 3)
+    between = ops.where(is_between, input, 0)  # no infinity, whose gradient would be NaN
+    inner = ops.divide(ops.multiply(between, ops.add(between, 3)), 6)
+    return replaced(input, ops.where(low, ops.multiply(input, 0), ops.where(is_between, inner, input)), inplace)
 
 
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
@@ -138,8 +140,8 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
 
 
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
-    """x where it exceeds the threshold, else `value`."""
-    return replaced(input, ops.where(ops.greater(input, threshold), input, value), inplace)
+    """x where it exceeds the threshold, else `value`; NaN stays."""
+    return replaced(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
 
 
 def sigmoid(input: Array) -> Array:

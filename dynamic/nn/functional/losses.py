@@ -10,6 +10,8 @@ from graphs import ops
 from graphs.errors import GraphError, located
 from graphs.ops.losses import reduced
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch import functions as torch
+from graphs.torch.products import cosine_similarity
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -192,13 +194,13 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """exp(input) - target * input, or of rates input - target * log(input); `full` adds Stirling's term."""
-    log = input if log_input else ops.log(ops.add(input, eps))
-    losses = ops.subtract(ops.exp(input) if log_input else input, ops.multiply(target, log))
+    log = input if log_input else torch.log(torch.add(input, eps))
+    losses = torch.sub(torch.exp(input) if log_input else input, torch.mul(target, log))
     if full:
-        safe = ops.where(ops.greater(target, 1), target, 1)
-        half = ops.multiply(ops.log(ops.multiply(safe, 2 * math.pi)), 0.5)
-        stirling = ops.add(ops.subtract(ops.multiply(safe, ops.log(safe)), safe), half)
-        losses = ops.add(losses, ops.where(ops.greater(target, 1), stirling, 0))
+        safe = ops.where(ops.less_equal(target, 1), 1, target)
+        half = torch.mul(torch.log(torch.mul(safe, 2 * math.pi)), 0.5)
+        stirling = torch.add(torch.sub(torch.mul(safe, torch.log(safe)), safe), half)
+        losses = torch.add(losses, ops.where(ops.less_equal(target, 1), 0, stirling))
     return reduced(losses, _reduction(reduction, size_average, reduce))
 
 
@@ -224,13 +226,9 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, -target * (input1 - input2) + margin)."""
-    lead = ops.multiply(ops.negative(target), ops.subtract(input1, input2))
-    return reduced(_positive(ops.add(lead, margin)), _reduction(reduction, size_average, reduce))
-
-
-def _positive(x: Array) -> Array:
-    """max(0, x), with the gradient 1 at 0, as clamp_min has it."""
-    return ops.where(ops.greater_equal(x, 0), x, 0)
+    lead = torch.mul(ops.negative(target), torch.sub(input1, input2))
+    losses = torch.clamp_min(torch.add(lead, float(margin)), 0)
+    return reduced(losses, _reduction(reduction, size_average, reduce))
 
 
 def hinge_embedding_loss(
@@ -242,32 +240,21 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """input where the target is 1, max(0, margin - input) where it is -1."""
-    far = ops.where(ops.not_equal(target, 1), _positive(ops.subtract(margin, input)), 0)
+    far = ops.where(ops.not_equal(target, 1), torch.clamp_min(torch.rsub(input, float(margin)), 0), 0)
     near = ops.where(ops.not_equal(target, -1), input, 0)
-    return reduced(ops.add(far, near), _reduction(reduction, size_average, reduce))
+    return reduced(torch.add(far, near), _reduction(reduction, size_average, reduce))
 
 
 def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
     """log(1 + exp(-target * input))."""
-    return reduced(ops.softplus(ops.multiply(ops.negative(target), input)), _reduction(reduction, size_average, reduce))
-
-
-def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
-    """The cosine of the angle between vectors along an axis; no norm counts as less than `eps`."""
-    norms = [_norm_above(x, dim, eps) for x in (x1, x2)]
-    return ops.sum(ops.multiply(ops.divide(x1, norms[0]), ops.divide(x2, norms[1])), axis=dim)
-
-
-def _norm_above(x: Array, dim: int, eps: float) -> Array:
-    norm = ops.vector_norm(x, axis=dim, keepdims=True)
-    return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
+    return reduced(ops.softplus(torch.mul(ops.negative(target), input)), _reduction(reduction, size_average, reduce))
 
 
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     """The p-norm of x1 - x2 + eps along the last axis."""
-    return ops.vector_norm(ops.add(ops.subtract(x1, x2), eps), axis=-1, ord=p, keepdims=keepdim)
+    return ops.vector_norm(torch.add(torch.sub(x1, x2), float(eps)), axis=-1, ord=p, keepdims=keepdim)
 
 
 def cosine_embedding_loss(
@@ -280,11 +267,11 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    product = ops.sum(ops.multiply(input1, input2), axis=-1)
-    squares = [ops.add(ops.sum(ops.square(x), axis=-1), 1e-12) for x in (input1, input2)]
-    cosine = ops.divide(product, ops.sqrt(ops.multiply(*squares)))
+    product = torch.sum(torch.mul(input1, input2), -1)
+    squares = [torch.add(torch.sum(torch.mul(x, x), -1), 1e-12) for x in (input1, input2)]
+    cosine = torch.div(product, torch.sqrt(torch.mul(*squares)))
     near = ops.where(ops.equal(target, 1), ops.subtract(1, cosine), 0)
-    far = ops.where(ops.equal(target, -1), _positive(ops.subtract(cosine, margin)), 0)
+    far = ops.where(ops.equal(target, -1), torch.clamp_min(ops.subtract(cosine, margin), 0), 0)
     return reduced(ops.add(near, far), _reduction(reduction, size_average, reduce))
 
 
@@ -305,4 +292,5 @@ def triplet_margin_loss(
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
     near = pairwise_distance(anchor, positive, p, eps)
-    return reduced(_positive(ops.add(ops.subtract(near, far), margin)), _reduction(reduction, size_average, reduce))
+    losses = torch.clamp_min(ops.add(ops.subtract(near, far), margin), 0)
+    return reduced(losses, _reduction(reduction, size_average, reduce))
