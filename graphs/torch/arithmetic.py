@@ -108,12 +108,12 @@ def floor_divide(input: Any, other: Any) -> Any:
 
 
 def remainder(input: Any, other: Any) -> Any:
-    """What a division rounded down leaves: it has the sign of `other`. Raises OptionError where an int is divided by 0."""
+    """What a division rounded down leaves, with the sign of `other`. Raises OptionError for an int divided by 0."""
     return ops.remainder(*_divided(input, other))
 
 
 def fmod(input: Any, other: Any) -> Any:
-    """What a division rounded to 0 leaves: it has the sign of `input`. Raises OptionError where an int is divided by 0."""
+    """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
     left, right = _divided(input, other)
     dtype = result_dtype((input, other))
     endless = ops.isinf(right)

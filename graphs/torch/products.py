@@ -233,7 +233,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis, after they were broadcast; no norm is less than `eps`."""
     both = ops.broadcast_arrays(x1, x2)
     if not ndim_of(both[0]):
-        both = [ops.reshape(x, (1,)) for x in both]
+        both = tuple([ops.reshape(x, (1,)) for x in both])
     return ops.sum(ops.multiply(*[ops.divide(x, _norm_above(x, dim, eps)) for x in both]), axis=dim)
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dynamic as torch
 import graphs as g
 import static
 from dynamic.changing import Changing
+from dynamic.nn import functional as F  # noqa: N812
+from graphs.errors import GraphError
 from tests.helpers.together import together
 
 Tensor = Any
@@ -104,3 +107,139 @@ def test_a_change_in_place_has_the_history_of_its_function(name: str) -> None:
             found.sum().backward()
             wanted = x.grad.tolist()
         np.testing.assert_array_equal(gradient_of(lambda x: getattr(x * 1, f"{name}_")(), values), wanted)
+
+
+# ---- NaN is not hidden ---------------------------------------------------------------------------------------------
+
+NAN, INF = float("nan"), float("inf")
+LOSSES = {
+    "margin_ranking_loss": lambda x: F.margin_ranking_loss(x, x * 0 + 1, torch.ones(2)),
+    "hinge_embedding_loss": lambda x: F.hinge_embedding_loss(x, torch.tensor([-1.0, -1.0])),
+    "hinge_embedding_loss near": lambda x: F.hinge_embedding_loss(x, torch.ones(2)),
+    "cosine_embedding_loss": lambda x: F.cosine_embedding_loss(x[None], x[None], torch.tensor([-1])),
+    "triplet_margin_loss": lambda x: F.triplet_margin_loss(x[None], x[None] + 1, x[None] - 1),
+    "triplet_margin_loss swap": lambda x: F.triplet_margin_loss(x[None], x[None] + 1, x[None] - 1, swap=True),
+    "soft_margin_loss": lambda x: F.soft_margin_loss(x, torch.ones(2)),
+    "multi": lambda x: F.poisson_nll_loss(x, torch.ones(2) * 3, full=True),
+    "poisson target": lambda x: F.poisson_nll_loss(torch.ones(2), x, full=True),
+    "gaussian_nll_loss": lambda x: F.gaussian_nll_loss(x, x * 0, torch.ones(2)),
+    "gaussian_nll_loss var": lambda x: F.gaussian_nll_loss(torch.ones(2), torch.ones(2), x),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, torch.ones(2)),
+    "huber_loss": lambda x: F.huber_loss(x, torch.ones(2)),
+    "l1_loss": lambda x: F.l1_loss(x, torch.ones(2)),
+    "mse_loss": lambda x: F.mse_loss(x, torch.ones(2)),
+    "kl_div": lambda x: F.kl_div(x, torch.ones(2), reduction="sum"),
+    "kl_div target": lambda x: F.kl_div(torch.ones(2), x, reduction="sum"),
+    "cross_entropy": lambda x: F.cross_entropy(x, torch.tensor(0)),
+    "binary_cross_entropy_with_logits": lambda x: F.binary_cross_entropy_with_logits(x, torch.ones(2)),
+    "median": lambda x: x.median(),
+    "median of an axis": lambda x: x.median(0).values,
+    "quantile": lambda x: x.quantile(0.25),
+    "quantile of an axis": lambda x: x[:, None].quantile(0.25, dim=0),
+    "threshold": lambda x: torch.threshold(x, 0.1, 20.0).sum(),
+    "F.threshold": lambda x: F.threshold(x, 0.1, 20.0).sum(),
+    **{
+        name: lambda x, name=name: getattr(F, name)(x).sum()
+        for name in (
+            "relu", "relu6", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh",
+            "leaky_relu", "softplus", "softsign", "softshrink", "hardshrink", "tanhshrink", "logsigmoid",
+        )
+    },
+}  # fmt: skip
+
+
+@together("function", LOSSES.values(), LOSSES)
+def test_no_loss_and_no_activation_hides_what_is_no_number(function: Any) -> None:
+    with np.errstate(all="ignore"):
+        assert np.isnan(function(torch.tensor([NAN, 2.0])).item())
+
+
+def test_gradients_at_the_ends_of_the_line_are_those_of_the_branch() -> None:
+    with np.errstate(all="ignore"):
+        assert gradient_of(F.hardswish, [INF, -INF, NAN, 3.0, -3.0, 0.0]) == [1, 0, 1, 1, 0, 0.5]
+        assert gradient_of(F.elu, [INF, -INF, NAN]) == [1, 0, 1]
+        assert gradient_of(F.celu, [INF, -INF, NAN]) == [1, 0, 1]
+        assert gradient_of(F.selu, [NAN]) == [pytest.approx(1.0507009873554805)]
+    assert gradient_of(torch.median, [2.0, 2.0, 2.0, 1.0]) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
+    assert gradient_of(torch.median, [1.0, NAN]) == [0, 1]
+
+
+# ---- dtypes --------------------------------------------------------------------------------------------------------
+
+BOOLS, INTS = torch.tensor([True, False, True]), torch.tensor([3, 2, 7], dtype=torch.int32)
+LONGS, MATRIX = torch.tensor([1, 0, 2]), torch.arange(9).reshape(3, 3)
+IMAGE = torch.arange(16).reshape(1, 1, 4, 4)
+DTYPES: dict[str, tuple[Callable[[], Tensor], str, Any]] = {
+    "sum": (lambda: INTS.sum(dtype=torch.int32), "int32", 12),
+    "sum of bools": (lambda: BOOLS.sum(dtype=torch.bool), "bool", True),
+    "sum that wraps": (lambda: (INTS * 100).sum(dtype=torch.int8), "int8", -80),
+    "prod": (lambda: INTS.prod(0, dtype=torch.int32), "int32", 42),
+    "prod of bools": (lambda: BOOLS.prod(dtype=torch.bool), "bool", False),
+    "cumsum": (lambda: INTS.cumsum(0, dtype=torch.int32), "int32", [3, 5, 12]),
+    "cumprod": (lambda: INTS.cumprod(0, dtype=torch.int32), "int32", [3, 6, 42]),
+    "nansum": (lambda: torch.nansum(INTS, dtype=torch.int32), "int32", 12),
+    "masked_fill": (lambda: BOOLS.masked_fill(BOOLS, 10), "bool", [True, False, True]),
+    "addr": (lambda: torch.addr(BOOLS[:1], BOOLS[:1], BOOLS[:1], beta=3, alpha=2), "bool", [[True]]),
+    "addmv": (lambda: torch.addmv(LONGS, MATRIX, LONGS, beta=0.2, alpha=1.7), "int64", [4, 13, 22]),
+    "addbmm": (lambda: torch.addbmm(MATRIX, MATRIX[None], MATRIX[None], beta=0.2)[0], "int64", [15, 18, 21]),
+    "baddbmm": (lambda: torch.baddbmm(MATRIX[None], MATRIX[None], MATRIX[None], beta=0.2)[0, 0], "int64", [15, 18, 21]),
+    "scatter_reduce": (lambda: BOOLS.scatter_reduce(0, LONGS, BOOLS, "prod"), "bool", [False, False, True]),
+    "avg_pool2d": (lambda: F.avg_pool2d(IMAGE, 2), "int64", [[[[2, 4], [10, 12]]]]),
+    "avg_pool1d": (lambda: F.avg_pool1d(-IMAGE[0], 3), "int64", [[[-1], [-5], [-9], [-13]]]),
+    "bincount": (lambda: torch.bincount(LONGS, weights=INTS), "float64", [2, 3, 7]),
+    "margin_ranking_loss": (lambda: F.margin_ranking_loss(INTS, LONGS, LONGS, reduction="none"), "float32", [0, 0, 0]),
+    "huber_loss": (lambda: F.huber_loss(torch.ones(3), LONGS), "float32", pytest.approx(1 / 3)),
+    "triplet_margin_loss": (lambda: F.triplet_margin_loss(MATRIX, MATRIX, MATRIX), "float32", 1),
+    "pairwise_distance": (lambda: F.pairwise_distance(LONGS, LONGS - 2, p=1), "float32", pytest.approx(6)),
+    "diff": (lambda: torch.diff(BOOLS, prepend=BOOLS[:1], append=BOOLS[:2]), "bool", [False, True, True, False, True]),
+    "diff of none": (lambda: torch.diff(LONGS, n=0, prepend=LONGS), "int64", [1, 0, 2]),
+}
+
+
+@together("function,dtype,values", DTYPES.values(), DTYPES)
+def test_the_dtype_is_pytorchs(function: Any, dtype: str, values: Any) -> None:
+    found = function()
+    assert str(found.dtype) == dtype
+    assert found.tolist() == values
+
+
+# ---- other numbers -------------------------------------------------------------------------------------------------
+
+
+def test_a_cosine_is_taken_of_vectors_that_were_broadcast() -> None:
+    x, y = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[3.0]]])
+    for cosine in (torch.cosine_similarity, F.cosine_similarity):
+        assert cosine(x, y, dim=1).item() == pytest.approx(0.9486833)
+
+
+ZERO = torch.tensor([0])
+QUOTIENTS = {
+    "//": lambda: torch.tensor([7]) // ZERO,
+    "// 0": lambda: torch.tensor([7]) // 0,
+    "7 //": lambda: 7 // ZERO,
+    "%": lambda: torch.tensor([7]) % ZERO,
+    "fmod": lambda: torch.fmod(torch.tensor([7]), ZERO),
+    "div trunc": lambda: torch.div(torch.tensor([7]), ZERO, rounding_mode="trunc"),
+    "div_ floor": lambda: torch.tensor([7]).div_(ZERO, rounding_mode="floor"),
+}
+
+
+@together("quotient", QUOTIENTS.values(), QUOTIENTS)
+def test_an_int_divided_by_0_is_refused(quotient: Any) -> None:
+    with pytest.raises(GraphError, match="divided by 0"):
+        quotient()
+
+
+def test_a_float_divided_by_0_is_infinite_and_a_graph_divides_ints() -> None:
+    with np.errstate(all="ignore"):
+        assert (torch.tensor([7.0]) // torch.tensor([0])).tolist() == [INF]
+    divided = static.jit(torch.floor_divide)
+    assert np.asarray(divided(np.array([7]), np.array([2]))).tolist() == [3]
+
+
+def test_tensors_without_axes_keep_none() -> None:
+    x = torch.tensor(-3.0)
+    assert torch.index_select(x, 0, torch.tensor([0])).shape == ()
+    assert F.prelu(x, torch.tensor([0.5])).shape == ()
+    assert torch.linalg.vector_norm(x, 2, 0).item() == 3
+    assert torch.cosine_similarity(x, x, dim=0).item() == pytest.approx(1)

@@ -13,7 +13,7 @@ from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of 
 from graphs.torch.promotion import of_floats
 
 for _name in (
-    "avg_pool1d", "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
     "gumbel_softmax", "hardtanh", "huber_loss", "kl_div", "l1_loss", "mse_loss", "relu6",
     "smooth_l1_loss", "soft_margin_loss", "softsign", "tanhshrink", "threshold",
 ):  # fmt: skip

@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dynamic.nn.functional.common import Array, refuse
 from graphs import ops
-from graphs.ops.shapes import shape_of
+from graphs.errors import DTypeError, located
+from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import per_axis
 
 __all__ = [
@@ -91,6 +94,16 @@ def _largest(op: Callable[..., Array]) -> Callable[..., Array]:
 max_pool1d, max_pool2d, max_pool3d = map(_largest, (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d))
 
 
+def _whole(means: Array, x: Array) -> Array:
+    """Means in the dtype of x: those of int64 are rounded to 0. Raises DTypeError for other ints, and for bools."""
+    dtype = dtype_of(x)
+    if dtype.kind == "f":
+        return means
+    if dtype != np.int64:
+        raise DTypeError(located(f"the mean of {dtype} in windows; convert with .float() first"))
+    return ops.astype(ops.trunc(means), dtype)
+
+
 def avg_pool1d(
     input: Array,
     kernel_size: Any,
@@ -101,7 +114,7 @@ def avg_pool1d(
 ) -> Array:
     """The mean of each window of f[N, C, L], or f[C, L]."""
     size, step, border = _plain(kernel_size), _plain(stride), _plain(padding)
-    return ops.avg_pool1d(input, size, step, border, ceil_mode, count_include_pad)
+    return _whole(ops.avg_pool1d(input, size, step, border, ceil_mode, count_include_pad), input)
 
 
 def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
@@ -115,7 +128,7 @@ def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
         divisor_override: int | None = None,
     ) -> Array:
         sizes = [_plain(value) for value in (kernel_size, stride, padding)]
-        return op(input, *sizes, ceil_mode, count_include_pad, divisor_override)
+        return _whole(op(input, *sizes, ceil_mode, count_include_pad, divisor_override), input)
 
     return _named(op, pool)
 
