@@ -14,7 +14,7 @@ from math import inf
 from typing import TypeVar
 
 from compare.claims.base import Label
-from compare.claims.evidence import DYNAMIC, admitted
+from compare.claims.evidence import admitted
 from compare.records.memory import Memory
 from compare.records.record import Cell, Records, of
 
@@ -56,8 +56,8 @@ def places(records: Records) -> dict[Cell, StepCounts]:
     right = admitted(records)
     found: dict[Cell, StepCounts] = {}
     for record in of(records, Memory):
-        row = record.arms.get(DYNAMIC)
-        if row is not None and row.status == "ok" and (record.cell, DYNAMIC) in right:
+        row = record.arms.get(record.base)
+        if row is not None and row.status == "ok" and (record.cell, record.base) in right:
             known = found.get(record.cell, StepCounts(0, 0))
             found[record.cell] = StepCounts(max(known.bytes, row.peak), max(known.ops, row.nodes))
     return found
