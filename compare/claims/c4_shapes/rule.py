@@ -32,7 +32,7 @@ from compare.records.record import Cell, Records
 from compare.records.time import Time
 from compare.words import text
 
-WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
+KIND = "sequences of varying length"
 """The workloads whose inputs vary in length, and in nothing else."""
 MIN_LENGTHS = 5
 """A stream with fewer lengths than this does not vary."""
@@ -54,7 +54,7 @@ class LengthCosts(NamedTuple):
 
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
-    varying = [cell for cell in cells(records, Time) if cell.workload in WORKLOADS and cell.of(cell.base)]
+    varying = [cell for cell in cells(records, Time) if regimes.kind_of(cell.workload) == KIND and cell.of(cell.base)]
     tables = length_table.tables(records)
     if not varying and not tables:
         return not_measured("time on a workload of varying length")
@@ -76,7 +76,7 @@ def find(records: Records) -> Finding:
 
 def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
-    yield from left_out([r for r in records if r.job.workload in WORKLOADS], Time)
+    yield from left_out([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
     yield from length_table.refused(records)
 
 
