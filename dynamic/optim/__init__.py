@@ -1,11 +1,17 @@
 """PyTorch's optimizers, which change parameters in place, over the pure functions of `graphs.optim`."""
 
 from dynamic.optim import lr_scheduler
-from dynamic.optim.algorithms import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, RAdam, RMSprop, missing
+from dynamic.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from dynamic.optim.descent import ASGD, SGD, Rprop
+from dynamic.optim.lbfgs import LBFGS
 from dynamic.optim.optimizer import Optimizer
+from dynamic.optim.scaled import Adadelta, Adafactor, Adagrad, RMSprop
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "RAdam", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer",
+    "RAdam", "RMSprop", "Rprop", "lr_scheduler",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    missing(name)
+    raise AttributeError(f"optim has no {name!r}; there are {', '.join(__all__)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.op import is_ours
 
 Group = dict[str, Any]
+Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
 
 
 class Optimizer:
@@ -58,7 +59,7 @@ class Optimizer:
         if unknown:
             raise OptionError(located(f"{type(self).__name__} has no option {', '.join(unknown)}; leave it out"))
         group = {**self.defaults, **param_group, **self._listed(param_group["params"])}
-        self.rule(group)  # raises for options that do not fit
+        self.check(group)
         self.param_groups.append(group)
 
     def _listed(self, params: Any) -> Group:
@@ -80,6 +81,14 @@ class Optimizer:
         names = {"param_names": [param[0] for param in given]} if True in named else {}
         return {"params": listed, **names}
 
+    def check(self, group: Group) -> None:
+        """Raise for options that do not fit."""
+        self.rule(group)
+
+    def slots_of(self, param: Any) -> Mapping[str, str]:
+        """What PyTorch calls each part of the state of a parameter."""
+        return self.slots
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take all gradients away, or with `set_to_none=False` make them 0."""
         for group in self.param_groups:
@@ -95,36 +104,38 @@ class Optimizer:
         with no_grad():
             for group in self.param_groups:
                 rule = self.rule(group)
-                for count, params in self._together(group):
+                for (count, _), params in self._together(group).items():
                     self._update(rule, group, count, params)
         return loss
 
-    def _together(self, group: Group) -> Iterator[tuple[int, list[Any]]]:
-        """The parameters of a group that have gradients, those with the same number of steps together."""
-        found: dict[int, list[Any]] = defaultdict(list)
+    def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
+        """The parameters that have gradients; those with the same number of steps and the same slots together."""
+        found: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
         for param in group["params"]:
             if param.grad is not None:
                 state = self.state[param]
-                found[int(state.get("step", 1 if state else 0))].append(param)
-        return iter(found.items())
+                count = int(state.get("step", 1 if state else 0))
+                found[count, tuple(self.slots_of(param).values())].append(param)
+        return found
 
     def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
         arrays = [param._data for param in params]
         sign = -1 if group.get("maximize") else 1
         grads = [param.grad._data if sign == 1 else -param.grad._data for param in params]
         states = [self.state[param] for param in params]
+        slots = self.slots_of(params[0])
         if count == 0:
             state = rule.init(arrays)
         else:
-            names = [slot for slot, name in self.slots.items() if name in states[0]]
-            state = {slot: [one[self.slots[slot]]._data for one in states] for slot in names}
+            names = [slot for slot, name in slots.items() if name in states[0]]
+            state = {slot: [one[slots[slot]]._data for one in states] for slot in names}
             state["count"] = np.asarray(count)
         new, state = rule.update(grads, state, arrays)
         for i, (param, one) in enumerate(zip(params, states, strict=True)):
             assign(param, Tensor(new[i]))
             if self.counts:
                 one["step"] = Tensor(np.asarray(count + 1, np.float32))
-            one.update({name: Tensor(state[slot][i]) for slot, name in self.slots.items() if slot in state})
+            one.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
 
     def state_dict(self) -> dict[str, Any]:
         """The state by the number of the parameter, and the options of the groups."""
@@ -156,7 +167,12 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _copied(value: Any, param: Tensor) -> Tensor:
+def _copied(value: Any, param: Tensor) -> Any:
+    """A copy of what a state holds; tensors of the parameter's shape take its dtype."""
+    if isinstance(value, list):
+        return [_copied(part, param) for part in value]
+    if not hasattr(value, "shape"):
+        return value
     array = np.array(value)
     return Tensor(array.astype(param.dtype) if array.shape == param.shape and array.ndim else array)
 

@@ -62,17 +62,21 @@ def test_a_parameter_without_a_gradient_stays():
 
 
 REFUSED = [
-    (lambda p: optim.SGD([], lr=1), ValueError, "without parameters"),
-    (lambda p: optim.SGD(p, lr=1), TypeError, "one tensor"),
-    (lambda p: optim.SGD([p, p], lr=1), ValueError, "two groups"),
-    (lambda p: optim.SGD([p], lr=-1), ValueError, "learning rate"),
+    (lambda p: optim.SGD([], lr=1), ValueError, "one parameter or more"),
+    (lambda p: optim.SGD(p, lr=1), TypeError, "not one Tensor"),
+    (lambda p: optim.SGD([p, p], lr=1), ValueError, "more than one parameter group"),
+    (lambda p: optim.SGD([p], lr=-1), ValueError, "lr is 0 or more"),
     (lambda p: optim.SGD([p], lr=1, nesterov=True), ValueError, "momentum"),
     (lambda p: optim.SGD([p], lr=1, momentum=0.9, dampening=0.1), GraphError, "dampening"),
     (lambda p: optim.Adam([p], differentiable=True), GraphError, "differentiable"),
     (lambda p: optim.Adam([{"params": [p], "rate": 1}]), ValueError, "rate"),
     (lambda p: optim.SGD([p * 2], lr=1), ValueError, "leaves"),
-    (lambda p: optim.LBFGS([p]), AttributeError, "LBFGS"),
-    (lambda p: optim.lr_scheduler.StepLR(optim.SGD([p], lr=1), 2).step(5), ValueError, "one epoch at a time"),
+    (lambda p: optim.SparseAdam([p]), AttributeError, "SparseAdam"),
+    (lambda p: optim.LBFGS([p]).step(), GraphError, "closure"),
+    (lambda p: optim.LBFGS([p], line_search_fn="armijo"), GraphError, "strong_wolfe"),
+    (lambda p: optim.LBFGS([{"params": [p]}, {"params": [nn.Parameter(torch.ones(1))]}]), GraphError, "one group"),
+    (lambda p: optim.Rprop([p], etas=(1.5, 1.2)), ValueError, "factors"),
+    (lambda p: optim.Adafactor([p], d=0.5), ValueError, "limit"),
 ]
 
 

@@ -36,6 +36,15 @@ OPTIMIZERS = [
     ("Adadelta", {}),
     ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "eps": 1e-4, "maximize": True}),
     ("Adagrad", {"lr": 0.05}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "momentum_decay": 0.1, "betas": (0.8, 0.95)}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5)}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.05, "lambd": 0.1, "t0": 3, "weight_decay": 0.1}),
+    ("Adafactor", {}),
+    ("Adafactor", {"lr": 0.3, "d": 1.5, "weight_decay": 0.1, "eps": (1e-5, 1e-2), "beta2_decay": -0.5}),
     ("Adagrad", {"lr": 0.05, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.3}),
 ]
 SCHEDULES = [
@@ -50,6 +59,13 @@ SCHEDULES = [
     ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
     ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2, "eta_min": 0.01}),
     ("OneCycleLR", {"max_lr": 0.5, "total_steps": 13, "cycle_momentum": False}),
+    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 13}),
+    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 12, "three_phase": True, "pct_start": 0.25, "base_momentum": 0.5}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 3}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 2, "step_size_down": 3, "mode": "triangular2"}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 2, "mode": "exp_range", "gamma": 0.9,
+                  "cycle_momentum": False}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 2, "scale_fn": lambda x: 1 / (1 + x)}),
     (
         "OneCycleLR",
         {"max_lr": 0.5, "epochs": 4, "steps_per_epoch": 4, "cycle_momentum": False, "anneal_strategy": "linear"},
@@ -57,7 +73,7 @@ SCHEDULES = [
 ]  # fmt: skip
 
 
-def trained(engine, package, name, options, steps=7, saved_after=None):
+def trained(engine, package, name, options, steps=20, saved_after=None):
     """Parameters after some steps on a loss of two parameters, of which one has no gradient at first."""
     rng = np.random.default_rng(0)
     start = [rng.standard_normal((3, 2)), rng.standard_normal(2)]
@@ -80,6 +96,7 @@ def trained(engine, package, name, options, steps=7, saved_after=None):
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=str)
 @pytest.mark.parametrize("saved_after", [None, 3])
 def test_optimizers(name, options, saved_after):
+    torch.set_default_dtype(torch.float64)  # in which PyTorch keeps scalars of a state, as "mu_product"
     found, state = trained(dynamic, optim, name, options, saved_after=saved_after)
     expected, theirs = trained(torch, torch.optim, name, options)
     for ours, values in zip(found, expected, strict=True):
@@ -109,20 +126,110 @@ def test_groups_have_options_of_their_own():
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
+def scheduled(engine, package, name, options, epochs, optimizer="SGD"):
+    """The rates and the momentum after each step, to the next epoch or to any; from one group of two."""
+    params = [engine.ones(2, requires_grad=True) for _ in range(2)]
+    more = {"momentum": 0.9} if optimizer == "SGD" else {}
+    made = getattr(package, optimizer)([{"params": params[:1]}, {"params": params[1:], "lr": 0.2}], lr=0.4, **more)
+    schedule = getattr(package.lr_scheduler, name)(made, **options)
+    found = []
+    for epoch in [None, *epochs]:
+        if found:
+            made.step()
+            schedule.step() if epoch is None else schedule.step(epoch)
+            assert schedule.get_last_lr() == [group["lr"] for group in made.param_groups]
+        found.append([[g["lr"], *([g["momentum"]] if more else g["betas"])] for g in made.param_groups])
+    return [[number for group in step for number in group] for step in found]
+
+
+NEXT = [None] * 12
+JUMPS = [3, None, None, 7, 0, None, 5, 12]
+
+
+def alike(name, options, epochs, optimizer="SGD"):
+    both = (scheduled(e, p, name, options, epochs, optimizer) for e, p in ((dynamic, optim), (torch, torch.optim)))
+    np.testing.assert_allclose(*both, rtol=1e-9)
+
+
 @pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=lambda v: v if isinstance(v, str) else "")
 def test_schedules(name, options):
+    alike(name, options, NEXT)
+    alike(name, options, JUMPS)
+    alike(name, options, NEXT, "Adam")
+
+
+def test_restarts_take_fractions_of_epochs():
+    for mult in (1, 2):
+        alike("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": mult}, [0.5, 2.25, 3.0, None, 7.75, 1.5, None])
+
+
+def test_schedules_together():
     rates = []
     for engine, package in ((dynamic, optim), (torch, torch.optim)):
-        optimizer = package.SGD([{"params": [engine.ones(2, requires_grad=True)]}], lr=0.4)
-        schedule = getattr(package.lr_scheduler, name)(optimizer, **options)
-        found = [optimizer.param_groups[0]["lr"]]
-        for _ in range(12):
+        schedules = package.lr_scheduler
+
+        def made(package=package, engine=engine, schedules=schedules):
+            optimizer = package.SGD([engine.ones(2, requires_grad=True)], lr=0.4)
+            parts = [schedules.ConstantLR(optimizer, 0.1, total_iters=2), schedules.ExponentialLR(optimizer, 0.9)]
+            return optimizer, schedules.ChainedScheduler(parts)
+
+        optimizer, schedule = made()
+        found = []
+        for step in range(8):
             optimizer.step()
             schedule.step()
-            assert schedule.get_last_lr() == [optimizer.param_groups[0]["lr"]]
-            found.append(optimizer.param_groups[0]["lr"])
+            found += [optimizer.param_groups[0]["lr"], *schedule.get_last_lr()]
+            if step == 3:
+                saved, values = schedule.state_dict(), optimizer.state_dict()
+                optimizer, schedule = made()
+                schedule.load_state_dict(saved)
+                optimizer.load_state_dict(values)
         rates.append(found)
-    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-9)
+    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-12)
+
+
+SEARCHES = [
+    {}, {"line_search_fn": "strong_wolfe"}, {"lr": 0.1, "history_size": 3, "max_iter": 4}, {"lr": 0.5, "max_iter": 1},
+    {"line_search_fn": "strong_wolfe", "max_eval": 5, "lr": 1.2, "history_size": 2},
+    {"line_search_fn": "strong_wolfe", "lr": 30.0, "max_iter": 3}, {"tolerance_grad": 0.3}, {"tolerance_change": 0.5},
+]  # fmt: skip
+
+
+def searched(engine, package, options, saved_after=None):
+    """20 steps on a smooth loss that is no parabola, of two parameters and one without a gradient."""
+    rng = np.random.default_rng(0)
+    start = [rng.standard_normal((3, 2)), rng.standard_normal(4)]
+    params = [engine.tensor(value).requires_grad_() for value in start]
+    params.append(engine.ones(2, requires_grad=True))
+    optimizer = package.LBFGS(params, **options)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        a, b, _ = params
+        loss = (a**4).sum() + (a.sum() - b[0]) ** 2 + 3 * ((1 - b) ** 2).sum() + (b[1:] * b[:-1]).cos().sum()
+        loss.backward()
+        return loss
+
+    for step in range(20):
+        losses.append(float(optimizer.step(closure).detach()))
+        if step == saved_after:
+            state = optimizer.state_dict()
+            optimizer = package.LBFGS(params, lr=9.0)
+            optimizer.load_state_dict(state)
+    return [param.detach().numpy() for param in params], losses, optimizer.state_dict()["state"][0]
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+@pytest.mark.parametrize("saved_after", [None, 1])
+def test_lbfgs(options, saved_after):
+    found, expected = searched(dynamic, optim, options, saved_after), searched(torch, torch.optim, options)
+    for ours, theirs in zip(found[0], expected[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-10)
+    for count in ("func_evals", "n_iter"):
+        assert found[2][count] == expected[2][count]
+    assert set(expected[2]) - set(found[2]) <= {"al"}
 
 
 def test_one_schedule_after_another():

@@ -1,0 +1,164 @@
+"""L-BFGS: steps by an estimate of the curvature from the last gradients and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dynamic.grad_mode import enable_grad, no_grad
+from dynamic.inplace import assign
+from dynamic.optim.optimizer import Group, Optimizer
+from dynamic.optim.wolfe import Trial, search
+from dynamic.tensor import Tensor
+from graphs.errors import ArgumentError, OptionError, located
+
+__all__ = ["LBFGS"]
+
+Vector = np.ndarray[Any, Any]
+FLATTEST = 1e-10  # a pair of less curvature along the step is not kept
+
+
+class LBFGS(Optimizer):
+    """Limited-memory BFGS (Liu and Nocedal, 1989) of all parameters as one vector, in one group.
+
+    A step calls its closure, which computes loss and gradients anew, up to `max_eval` times. The state, that of the
+    first parameter, has PyTorch's names: "old_dirs" are changes of the gradient, "old_stps" the steps that made them.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        given = {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval}
+        given.update(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size)
+        super().__init__(params, {**given, "line_search_fn": line_search_fn})
+
+    def check(self, group: Group) -> None:
+        """Raise OptionError for a second group, and for a line search that is not there."""
+        if self.param_groups:
+            raise OptionError(located("LBFGS takes all parameters in one group, with the same options; join them"))
+        search = group["line_search_fn"]
+        if search not in (None, "strong_wolfe"):
+            raise OptionError(located(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {search!r}; choose one"))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Up to `max_iter` steps; the loss before them. Raises ArgumentError without a closure."""
+        if closure is None:
+            raise ArgumentError(located("LBFGS.step: it computes the loss again and again; give a closure that does"))
+        with no_grad():
+            return self._steps(closure)
+
+    def _steps(self, closure: Callable[[], Any]) -> Any:
+        group = self.param_groups[0]
+        state: dict[str, Any] = self.state[group["params"][0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        with enable_grad():
+            loss = closure()
+        value, gradient, evals = float(loss), self._gradient(), 1
+        state["func_evals"] += 1
+        if _largest(gradient) <= group["tolerance_grad"]:
+            return loss
+        for count in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            direction = _direction(state, gradient, group["history_size"])
+            length = group["lr"] * (min(1.0, 1 / np.abs(gradient).sum()) if state["n_iter"] == 1 else 1)
+            before = Trial(0, value, gradient, gradient @ direction)
+            state.update(d=Tensor(direction), t=float(length), prev_flat_grad=Tensor(gradient), prev_loss=value)
+            if before.slope > -group["tolerance_change"]:
+                break
+            after, looked = self._moved(closure, before, direction, length, group, evals, count)
+            value, gradient, evals = after.value, after.gradient, evals + looked
+            state["t"], state["func_evals"] = float(after.at), state["func_evals"] + looked
+            if evals >= group["max_eval"] or _is_done(before, after, direction, group):
+                break
+        return loss
+
+    def _moved(
+        self, closure: Callable[[], Any], before: Trial, direction: Vector, length: Any, group: Group, evals: int,
+        count: int,
+    ) -> tuple[Trial, int]:  # fmt: skip
+        """Go along the direction: where that leads, and how often the loss was computed."""
+
+        def seen() -> tuple[float, Vector]:
+            with enable_grad():
+                value = float(closure())
+            return value, self._gradient()
+
+        if group["line_search_fn"] is None:
+            self._add(length, direction)
+            if count == group["max_iter"]:  # nobody needs the gradient there
+                return before._replace(at=length), 0
+            value, gradient = seen()
+            return Trial(length, value, gradient, None), 1
+
+        places = [param._data.copy() for param in group["params"]]
+
+        def try_at(at: Any) -> Trial:
+            self._add(at, direction)
+            value, gradient = seen()
+            for param, place in zip(group["params"], places, strict=True):
+                assign(param, Tensor(place))
+            return Trial(at, value, gradient, gradient @ direction)
+
+        most = group["max_eval"] - evals
+        after, looked = search(try_at, before, length, _largest(direction), group["tolerance_change"], most)
+        self._add(after.at, direction)
+        return after, looked
+
+    def _gradient(self) -> Vector:
+        """The gradients of all parameters as one vector; 0 where there is none."""
+        params = self.param_groups[0]["params"]
+        return np.concatenate([np.ravel(np.zeros_like(p._data) if p.grad is None else p.grad._data) for p in params])
+
+    def _add(self, length: Any, direction: Vector) -> None:
+        start = 0
+        for param in self.param_groups[0]["params"]:
+            data = param._data
+            part = direction[start : start + data.size].reshape(data.shape)
+            assign(param, Tensor((data + length * part).astype(data.dtype, copy=False)))
+            start += data.size
+
+
+def _largest(vector: Vector) -> Any:
+    return np.abs(vector).max()
+
+
+def _is_done(before: Trial, after: Trial, direction: Vector, group: Group) -> bool:
+    """Whether the gradient vanishes, or the step or the change of the loss is too small to go on."""
+    least = group["tolerance_change"]
+    short = _largest(direction * after.at) <= least or abs(after.value - before.value) < least
+    return bool(_largest(after.gradient) <= group["tolerance_grad"] or short)
+
+
+def _direction(state: dict[str, Any], gradient: Vector, most: int) -> Vector:
+    """Minus the gradient times the inverse of the curvature that the pairs in the state tell of, with the latest."""
+    if state["n_iter"] == 1:
+        state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+        return -gradient
+    change, step = gradient - state["prev_flat_grad"]._data, state["d"]._data * state["t"]
+    curvature = change @ step
+    changes, steps, scales = state["old_dirs"], state["old_stps"], state["ro"]
+    if curvature > FLATTEST:
+        for kept, new in ((changes, Tensor(change)), (steps, Tensor(step)), (scales, float(1 / curvature))):
+            del kept[: max(0, len(kept) - most + 1)]
+            kept.append(new)
+        state["H_diag"] = float(curvature / (change @ change))
+    pairs = [(y._data, s._data, scale) for y, s, scale in zip(changes, steps, scales, strict=True)]
+    direction, shares = -gradient, []
+    for y, s, scale in reversed(pairs):
+        shares.append((s @ direction) * scale)
+        direction = direction - shares[-1] * y
+    direction = direction * state["H_diag"]
+    for y, s, scale in pairs:
+        direction = direction + s * (shares.pop() - (y @ direction) * scale)
+    return direction

@@ -1,0 +1,19 @@
+"""Optimisers and gradient clipping: pure functions over nested containers, the same in both engines.
+
+A training step (loss, gradient, clipping, update) is one function: `dynamic` runs it as it is, `static.jit` compiles
+it once, update included. Nothing is changed in place and nothing is hidden: the state goes in and comes out.
+
+The formulas are PyTorch's (`torch.optim.SGD`, `Adam`, `AdamW`, `torch.nn.utils.clip_grad_*`). An update is made of
+ops, so that it can be differentiated too; with tensors that require gradients, call it under `dynamic.no_grad`.
+"""
+
+from graphs.optim.adam import adam, adamax, nadam, radam
+from graphs.optim.base import Optimizer, State
+from graphs.optim.clipping import TINY, clip_by_global_norm, clip_by_value, global_norm
+from graphs.optim.descent import asgd, rprop, sgd
+from graphs.optim.scaled import adadelta, adafactor, adagrad, rmsprop
+
+__all__ = [
+    "TINY", "Optimizer", "State", "adadelta", "adafactor", "adagrad", "adam", "adamax", "asgd", "clip_by_global_norm",
+    "clip_by_value", "global_norm", "nadam", "radam", "rmsprop", "rprop", "sgd",
+]  # fmt: skip

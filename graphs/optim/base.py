@@ -1,0 +1,104 @@
+"""What optimisers have in common: their type, and rules for one parameter applied to containers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import dims, promotion, tree
+from graphs.errors import ShapeError, located
+from graphs.op import Array
+from graphs.ops.creation import zeros_like
+from graphs.ops.elementwise import add
+from graphs.ops.manipulation import astype
+from graphs.ops.movement import cast
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.tree import Tree
+
+State = dict[str, Any]
+Update = Callable[..., tuple[Array, ...]]  # (parameter, gradient, *slots) -> (new parameter, *new slots)
+Slots = Mapping[str, Callable[[Array], Array]]  # what is kept for a parameter, by name, and what it starts as
+
+
+class Optimizer(NamedTuple):
+    """`init(params) -> state` and `update(gradients, state, params) -> (new params, new state)`.
+
+    The state holds arrays alone, each slot a container like that of the parameters, which keep their dtypes and shapes.
+    `update` raises ShapeError when gradients, state and parameters differ in structure or shape.
+    """
+
+    init: Callable[[Tree], State]
+    update: Callable[[Tree, State, Tree], tuple[Tree, State]]
+
+
+def zeros(*names: str) -> Slots:
+    """Slots like the parameter itself, that start as zeros."""
+    return dict.fromkeys(names, zeros_like)
+
+
+def plain(slots: Slots, rule: Update) -> Optimizer:
+    """The optimiser of a rule for one parameter."""
+
+    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+        return _updated(rule, slots, gradients, state, params)
+
+    return Optimizer(lambda params: _started(slots, params), update)
+
+
+def counting(slots: Slots, at: Callable[[Array], Update]) -> Optimizer:
+    """The optimiser whose rule depends on the number of the step, a float64: `at(steps)` is that rule."""
+
+    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+        count = add(state["count"], 1)
+        params, kept = _updated(at(astype(count, np.float64)), slots, gradients, state, params)
+        return params, {"count": count, **kept}
+
+    return Optimizer(lambda params: {"count": np.zeros((), np.int64), **_started(slots, params)}, update)
+
+
+def _started(slots: Slots, params: Tree) -> State:
+    return {name: tree.tree_map(start, params) for name, start in slots.items()}
+
+
+def _updated(rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree) -> tuple[Tree, dict[str, Tree]]:
+    """The rule applied leaf by leaf, and what it returned put back into containers."""
+    leaves, structure = tree.flatten(params)
+    given = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
+    columns = [
+        _leaves_of(leaves, structure, what, container, slots.get(what, zeros_like) is zeros_like)
+        for what, container in given.items()
+    ]
+    rows = [rule(*row) for row in zip(leaves, *columns, strict=True)]
+    new_params, *new_slots = [tree.unflatten(structure, [row[i] for row in rows]) for i in range(1 + len(slots))]
+    return new_params, dict(zip(slots, new_slots, strict=True))
+
+
+def _leaves_of(params: list[Array], structure: tree.Structure, what: str, container: Tree, alike: bool) -> list[Array]:
+    """The leaves of a container laid out like the parameters; where they are `alike`, in their shapes and dtypes."""
+    leaves, found = tree.flatten(container)
+    if found != structure:
+        raise ShapeError(
+            located(
+                f"{what} laid out as {tree.described(found)}, params as {tree.described(structure)}; give one for each"
+            )
+        )
+    if not alike:
+        return leaves
+    for leaf, param in zip(leaves, params, strict=True):
+        if not dims.same_shape(shape_of(leaf), shape_of(param)):
+            raise ShapeError(located(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))
+    return [like_param(leaf, param) for leaf, param in zip(leaves, params, strict=True)]
+
+
+def like_param(value: Any, param: Array) -> Any:
+    """A value in the dtype of a parameter; a Python number takes it by itself."""
+    return value if promotion.is_scalar(value) else cast(value, dtype_of(param))
+
+
+def check_not_negative(**values: Any) -> None:
+    """Raise ValueError for a number below 0; what is traced has no value yet."""
+    for name, value in values.items():
+        if promotion.is_scalar(value) and not value >= 0:
+            raise ValueError(f"{name} is 0 or more, not {value}")
