@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynamic.spacing import evenly, progression
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
@@ -154,8 +155,8 @@ def arange(
     first, last = (0, start) if end is None else (start, end)
     numbers = [v.item() if isinstance(v, Tensor) else v for v in (first, last, step)]
     whole = builtins.all(isinstance(v, (int, np.integer)) for v in numbers)
-    values = np.arange(*numbers)
-    return made(values, dtype or (np.int64 if whole else np.float32), device, requires_grad)
+    wanted = np.dtype(np.int64) if dtype is None and whole else _dtype(dtype)
+    return made(progression(numbers[0], numbers[1], numbers[2], wanted), wanted, device, requires_grad)
 
 
 def range(start: float, end: float, step: float = 1, dtype: Kind = None, requires_grad: bool = False) -> Tensor:
@@ -177,7 +178,7 @@ def linspace(
     last = stop if end is None else end
     if last is None or steps is None:
         raise TypeError("linspace takes start, end and steps")
-    return made(ops.linspace(start, last, num=steps), dtype or np.float32, device, requires_grad)
+    return made(evenly(start, last, steps, _dtype(dtype)), _dtype(dtype), device, requires_grad)
 
 
 def logspace(
@@ -190,7 +191,7 @@ def logspace(
     device: Any = None,
 ) -> Tensor:
     """Powers of a base, the exponents evenly spaced."""
-    return made(np.logspace(start, end, steps, base=base), dtype or np.float32, device, requires_grad)
+    return made(base ** evenly(start, end, steps, _dtype(dtype)), _dtype(dtype), device, requires_grad)
 
 
 def zeros_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -331,8 +332,8 @@ LongTensor, IntTensor, ShortTensor = _Maker(np.int64), _Maker(np.int32), _Maker(
 ByteTensor, BoolTensor = _Maker(np.uint8), _Maker(np.bool_)
 
 
-def _dtype(dtype: Any) -> Any:
-    return np.float32 if dtype is None else as_dtype(dtype)
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype is None else as_dtype(dtype)
 
 
 def _shape(given: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime
-from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
+from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.framework_arms import ArmOfCell, arms
 from compare.claims.roles import inside, of_framework
 from compare.engines import Framework, named, names
@@ -139,7 +139,7 @@ def _peaks(ours: Records) -> list[str]:
     found = [
         (fixed / dynamic)
         for cell in cells(ours, Memory)
-        if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(DYNAMIC, _peak))
+        if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(cell.base, _peak))
     ]
     if not found:
         return []
@@ -160,8 +160,8 @@ def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float
     compiled, static = cell.least(steady), ours.least(steady) if ours else None
     if ours is None or compiled is None or static is None:
         return None
-    their_eager, their_compiled = cell.mean(DYNAMIC, steady), cell.mean(compiled, steady)
-    dynamic, fixed = ours.mean(DYNAMIC, steady), ours.mean(static, steady)
+    their_eager, their_compiled = cell.mean(cell.base, steady), cell.mean(compiled, steady)
+    dynamic, fixed = ours.mean(ours.base, steady), ours.mean(static, steady)
     if not (their_eager and their_compiled and dynamic and fixed):
         return None
     return fixed / dynamic, dynamic / their_eager, their_compiled / fixed

@@ -8,7 +8,7 @@ from statistics import median, stdev
 
 from compare.claims import tape
 from compare.claims.c6_speed.rule import CONTROL
-from compare.claims.evidence import DYNAMIC, Evidence, cells, steady
+from compare.claims.evidence import Evidence, cells, steady
 from compare.records.record import Environment, Records, of
 from compare.records.runs import Run
 from compare.records.time import Time
@@ -35,7 +35,7 @@ def control(records: Records) -> str:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
     cell = found[-1]
     arm = cell.least(steady)
-    ratio = cell.ratio(arm, DYNAMIC, steady) if arm else None
+    ratio = cell.ratio(arm, cell.base, steady) if arm else None
     if arm is None or ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
@@ -47,8 +47,8 @@ def control(records: Records) -> str:
 
 def _variation(cell: Evidence, arm: str) -> float | None:
     """By how much the paired ratio of a block differs from the others of its process, in the median over processes."""
-    both = [process for process in cell.processes if DYNAMIC in process and arm in process]
-    pairs = [zip(steady(process[DYNAMIC]), steady(process[arm]), strict=False) for process in both]
+    both = [process for process in cell.processes if cell.base in process and arm in process]
+    pairs = [zip(steady(process[cell.base]), steady(process[arm]), strict=False) for process in both]
     logs = [[log(top / bottom) for top, bottom in pair] for pair in pairs]
     found = [stdev(of) for of in logs if len(of) > 1]
     return expm1(median(found)) if found else None

@@ -9,10 +9,9 @@ from typing import Any
 
 from compare.records.memory import Memory
 from compare.records.parity import Parity
-from compare.records.record import Cell, OfArms, Records, grouped, of
+from compare.records.record import DYNAMIC, Cell, OfArms, Records, grouped, of
 from compare.stats import Interval, geometric_mean, ratio_interval
 
-DYNAMIC = "dynamic"
 SIZES = ("small", "medium", "large")
 
 Read = Callable[[Any], Sequence[float]]
@@ -21,11 +20,15 @@ Read = Callable[[Any], Sequence[float]]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One workload at one size: for each worker process, what each admitted arm measured there."""
+    """One workload at one size: for each worker process, what each admitted arm measured there.
+
+    `base` is the arm that records its graph on every run, and that the others are compared with.
+    """
 
     workload: str
     size: str
     processes: tuple[Mapping[str, Any], ...]
+    base: str = DYNAMIC
 
     @property
     def name(self) -> str:
@@ -44,8 +47,8 @@ class Evidence:
 
     @property
     def static_arms(self) -> tuple[str, ...]:
-        """Those of the static engine."""
-        return tuple(arm for arm in self.arms if arm != DYNAMIC)
+        """Those that compile a graph: all but the base."""
+        return tuple(arm for arm in self.arms if arm != self.base)
 
     def of(self, arm: str) -> list[Any]:
         """What an arm measured, one entry for each process that has it."""
@@ -88,7 +91,7 @@ def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
         return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
 
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: record.cell)
-    return [Evidence(*cell, tuple(map(usable, group))) for cell, group in groups.items()]
+    return [Evidence(*cell, tuple(map(usable, group)), group[0].base) for cell, group in groups.items()]
 
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
@@ -109,7 +112,7 @@ def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
     return tuple(
         f"{cell.name}, {arm}: no steady state was reached in {count} of {len(cell.of(arm))} processes"
         for cell in cells
-        for arm in (DYNAMIC, *cell.static_arms)
+        for arm in (cell.base, *cell.static_arms)
         if (count := sum(not measured.steady for measured in cell.of(arm)))
     )
 

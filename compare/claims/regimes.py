@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
+from typing import TypeVar, get_args
 
+from compare import workloads
 from compare.claims.base import Label
-from compare.claims.evidence import DYNAMIC, admitted
+from compare.claims.evidence import admitted
+from compare.errors import UnknownNameError
 from compare.records.memory import Memory
-from compare.records.record import Cell, Records, of
+from compare.records.record import Cell, Records, grouped, of
+from compare.workloads.base import WorkloadKind
 
 KIB, MIB = 2**10, 2**20
 TINY = 64 * KIB
@@ -33,14 +36,8 @@ REALISTIC = "steps of 1 MiB and more"
 """The regime that the headline of a claim is taken from."""
 DEPTHS: Mapping[str, tuple[float, float]] = {"up to 100 ops": (1, 101), "more than 100 ops": (101, inf)}
 """Ops on the tape of a step."""
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "chains of ops": ("tiny_mlp", "deep_chain", "elementwise_chain"),
-    "networks over batches": ("mlp_digits", "conv_digits"),
-    "sequences of varying length": ("rnn_text", "lstm_text", "encoder_text"),
-    "structure that varies": ("tree_lstm", "branch_on_sum", "early_exit", "moe_digits"),
-    "loops until done": ("fixed_point", "decode_text", "beam_text"),
-}
-"""The workloads of each kind; the control, and workloads of a user's own, are of none."""
+KINDS: tuple[WorkloadKind, ...] = tuple(kind for kind in get_args(WorkloadKind) if kind not in ("control", "own"))
+"""The kinds of workload that are judged apart."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ def places(records: Records) -> dict[Cell, StepCounts]:
     right = admitted(records)
     found: dict[Cell, StepCounts] = {}
     for record in of(records, Memory):
-        row = record.arms.get(DYNAMIC)
-        if row is not None and row.status == "ok" and (record.cell, DYNAMIC) in right:
+        row = record.arms.get(record.base)
+        if row is not None and row.status == "ok" and (record.cell, record.base) in right:
             known = found.get(record.cell, StepCounts(0, 0))
             found[record.cell] = StepCounts(max(known.bytes, row.peak), max(known.ops, row.nodes))
     return found
@@ -75,9 +72,16 @@ def by_depth(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell,
 
 def by_kind(items: Iterable[T], cell: Callable[[T], Cell]) -> dict[str, list[T]]:
     """The items of each kind of workload that has any."""
-    held = list(items)
-    found = {kind: [item for item in held if cell(item).workload in names] for kind, names in KINDS.items()}
-    return {kind: group for kind, group in found.items() if group}
+    groups = grouped(items, lambda item: kind_of(cell(item).workload))
+    return {kind: groups[kind] for kind in KINDS if kind in groups}
+
+
+def kind_of(workload: str) -> WorkloadKind:
+    """What a workload says that it is; "own" of one that is not known here, as in the records of a user's function."""
+    try:
+        return workloads.get(workload).kind
+    except UnknownNameError:
+        return "own"
 
 
 def settled(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[str, ...]]:

@@ -1,6 +1,6 @@
-"""The records of an arm of a framework in the words of the claims, for the rules that judge our own engines.
+"""The records of a framework in the words of the claims, for the rules that judge our own engines.
 
-The eager arm takes the place of `dynamic`. The arms beside it keep their names: to a rule, each is a static one.
+The eager arm is the base, as `dynamic` is among our own; to a rule, each arm beside it is a static one.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from compare.claims.evidence import DYNAMIC
 from compare.engines import Framework
 from compare.engines.workload_step import PADDED
 from compare.records.framework_cells import FrameworkArm, FrameworkCell
@@ -37,14 +36,14 @@ def _translated(record: Record, eager: str) -> Iterator[Record]:
     if not isinstance(record, FrameworkCell):
         yield record
         return
-    rows = {DYNAMIC if arm == eager else arm: row for arm, row in record.arms.items()}
+    rows = record.arms
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
     place = (record.workload, record.size)
-    yield Parity(*place, agree=agree, arms=_each(_parity, rows), same_graph=None, kernel_calls={})
+    yield Parity(*place, agree=agree, arms=_each(_parity, rows), same_graph=None, kernel_calls={}, eager=eager)
     if record.cache == "warm":
-        yield Time(*place, process=record.process, arms=_each(_time, rows))
+        yield Time(*place, process=record.process, arms=_each(_time, rows), eager=eager)
     elif counted := {arm: row for arm, row in rows.items() if row.peak or row.status != "ok"}:
-        yield Memory(*place, arms=_each(_memory, counted))
+        yield Memory(*place, arms=_each(_memory, counted), eager=eager)
 
 
 def _each(one: Callable[[FrameworkArm], R], rows: Mapping[str, FrameworkArm]) -> dict[str, R]:

@@ -45,6 +45,7 @@ def __getattr__(folder: str) -> Workload:
         name,
         "A function of your own.",
         "open",
+        "own",
         {SIZE: {}},
         lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"]),
     )

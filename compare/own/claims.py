@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Side, Verdict, beyond, not_measured
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady
+from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady
 from compare.records.memory import Memory
 from compare.records.parity import Parity
 from compare.records.record import OfArms, Records, kind_of
@@ -26,10 +26,10 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[
             return not_measured(kind_of(kind))
         cell, left = measured[0], left_out(records, kind)
         best = cell.least(read)
-        if best is None or not cell.of(DYNAMIC):
+        if best is None or not cell.of(cell.base):
             return Finding("inconclusive", ("only one engine was measured", *left))
-        ratios = {arm: ratio_of(cell, arm, DYNAMIC, read) for arm in cell.static_arms}
-        costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, DYNAMIC, read)}", ratios[best]
+        ratios = {arm: ratio_of(cell, arm, cell.base, read) for arm in cell.static_arms}
+        costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, cell.base, read)}", ratios[best]
         if interval is None:
             return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
         regimes = tuple(_regime(arm, ratio, side) for arm, ratio in ratios.items())

@@ -37,7 +37,7 @@ def rows(result: Measured) -> list[tuple[str, ...]]:
         (
             mode,
             text.seconds(warm[mode]) if mode in warm else "",
-            _of_dynamic(result, mode),
+            _of_base(result, mode),
             text.seconds(first[mode]) if mode in first else "",
             f"{found.compiles[mode]:,}" if mode in found.compiles else "",
             text.size(memory[mode]) if mode in memory else "",
@@ -158,6 +158,6 @@ def _cell(tag: str, value: str, place: int) -> str:
     return f'<{tag} style="{_CELL};text-align:{"right" if place else "left"}">{escape(value)}</{tag}>'
 
 
-def _of_dynamic(result: Measured, mode: str) -> str:
-    ratio = result.verdict.of_dynamic.get(mode)
+def _of_base(result: Measured, mode: str) -> str:
+    ratio = result.verdict.of_base.get(mode)
     return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}" if ratio else ""

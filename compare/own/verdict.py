@@ -11,11 +11,11 @@ from typing import Any, Literal
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
+from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.own.claims import ratio_of
 from compare.records.memory import Memory
 from compare.records.parity import Parity
-from compare.records.record import Record, Records, of
+from compare.records.record import DYNAMIC, Record, Records, of
 from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
@@ -27,25 +27,27 @@ Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
 class Contest:
     """Which mode costs least: `leaders` are the one that does and those whose intervals do not tell them from it.
 
-    `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader.
+    `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader. `base` is the
+    mode that compiles nothing.
     """
 
     outcome: Outcome = "not measured"
     leaders: tuple[str, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
     ratios: Mapping[str, Interval] = field(default_factory=dict)
+    base: str = DYNAMIC
 
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """The verdict in one sentence, and its parts; `of_dynamic` is steady time over that of dynamic."""
+    """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base."""
 
     sentence: str
     steady: Contest
     first: Contest
     memory: Contest
     break_even: BreakEven | None
-    of_dynamic: Mapping[str, Interval]
+    of_base: Mapping[str, Interval]
     compiles: Mapping[str, int]
     refused: Mapping[str, str]
     disagree: bool
@@ -90,13 +92,13 @@ def verdict(records: Records) -> OwnVerdict:
     even = _break_even(times[0], warm, first) if times else None
     rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
-    base = {arm: ratio_of(times[0], arm, DYNAMIC, steady) for arm in times[0].static_arms} if times else {}
-    of_dynamic = {arm: ratio for arm, ratio in base.items() if ratio is not None}
+    ratios = {arm: ratio_of(times[0], arm, times[0].base, steady) for arm in times[0].static_arms} if times else {}
+    of_base = {arm: ratio for arm, ratio in ratios.items() if ratio is not None}
     compiles = {arm: max(r.compiles for r in times[0].of(arm)) for arm in warm.values} if times else {}
     stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
     sentence = _sentence(warm, first, memory, even, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
-    return OwnVerdict(sentence, warm, first, memory, even, of_dynamic, compiles, refused, disagree)
+    return OwnVerdict(sentence, warm, first, memory, even, of_base, compiles, refused, disagree)
 
 
 def contest(cell: Evidence, read: Read) -> Contest:
@@ -114,7 +116,7 @@ def contest(cell: Evidence, read: Read) -> Contest:
         outcome = "alone"
     elif close and all(sides[arm] == "tie" for arm in close):
         outcome = "tie"
-    return Contest(outcome, (best, *close), values, ratios)
+    return Contest(outcome, (best, *close), values, ratios, cell.base)
 
 
 def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
@@ -151,11 +153,11 @@ def _sentence(
 
 def _advice(warm: Contest, first: Contest, even: BreakEven | None) -> str:
     """`compile it with static-exact if it runs more than 213 times [200, 240]`, or to stay dynamic."""
-    if warm.outcome in ("alone", "not measured", "cannot tell") or DYNAMIC not in warm.values:
+    if warm.outcome in ("alone", "not measured", "cannot tell") or warm.base not in warm.values:
         return ""
-    if DYNAMIC in warm.leaders:
-        return "stay dynamic" if warm.outcome == "wins" else ""
-    started = first.leaders[:1] == (DYNAMIC,)
+    if warm.base in warm.leaders:
+        return f"stay {warm.base}" if warm.outcome == "wins" else ""
+    started = first.leaders[:1] == (warm.base,)
     return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
 
 
@@ -174,10 +176,10 @@ def _outcome(found: Contest, where: str) -> str:
 
 
 def _compared(found: Contest) -> str:
-    """The leader over dynamic; where dynamic leads or is not there, the nearest other mode over the leader."""
-    leader, ratios = found.leaders[0], found.ratios
-    if DYNAMIC in ratios:
-        return f": {leader} ÷ {DYNAMIC} is {_ratio(ratios[DYNAMIC].inverse)}"
+    """The leader over the base; where the base leads or is not there, the nearest other mode over the leader."""
+    leader, ratios, base = found.leaders[0], found.ratios, found.base
+    if base in ratios:
+        return f": {leader} ÷ {base} is {_ratio(ratios[base].inverse)}"
     return next((f": {other} ÷ {leader} is {_ratio(ratio)}" for other, ratio in ratios.items()), "")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, steady
+from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.page.blocks import Table
 from compare.page.markdown import table as tabled
 from compare.records.machines import differences, fingerprint
@@ -42,8 +42,8 @@ class Measure:
     def found(self, cell: Evidence, arm: str) -> Values:
         """What the processes of a cell found of an arm; nothing where one has no usable number."""
         if self.relative:
-            both = [process for process in cell.processes if arm in process and DYNAMIC in process]
-            values = [_divided(self.read(one[arm]), self.read(one[DYNAMIC])) for one in both if arm != DYNAMIC]
+            both = [process for process in cell.processes if arm in process and cell.base in process]
+            values = [_divided(self.read(one[arm]), self.read(one[cell.base])) for one in both if arm != cell.base]
         else:
             values = [self.read(one) for one in cell.of(arm)]
         return values if all(one and min(one) > 0 for one in values) else []

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from compare.claims.evidence import DYNAMIC, Evidence, cells
+from compare.claims.evidence import Evidence, cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.kinds import KINDS
@@ -70,7 +70,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _arms(cell: Evidence) -> tuple[str, ...]:
-    return (DYNAMIC, *cell.static_arms) if cell.of(DYNAMIC) else cell.static_arms
+    return (cell.base, *cell.static_arms) if cell.of(cell.base) else cell.static_arms
 
 
 def _run(record: Time, row: TimeArm) -> dict[str, Any]:

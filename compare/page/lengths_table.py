@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
-from compare.claims.evidence import DYNAMIC, Evidence, first_run, steady
+from compare.claims.evidence import Evidence, first_run, steady
 from compare.page.blocks import Table
 from compare.records.lengths import StrategyArm
+from compare.records.record import DYNAMIC
 from compare.words import text
 
 _SHARES = (0.5, 0.95, 0.99)

@@ -8,7 +8,7 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.break_even import Course, course
 from compare.claims.c4_shapes import length_table
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import DYNAMIC, SIZES, Evidence, cells, steady
+from compare.claims.evidence import SIZES, Evidence, cells, steady
 from compare.records.memory import Memory, MemoryArm
 from compare.records.record import Cell, Records
 from compare.records.time import Call, Time
@@ -19,11 +19,12 @@ _SIDES = {"below": "faster", "above": "slower", "tie": "tie", "unclear": "cannot
 
 @dataclass(frozen=True)
 class Ratio:
-    """Steady-state seconds a call of `arm` over those of dynamic, with a 95% interval."""
+    """Steady-state seconds a call of `arm` over those of `base`, with a 95% interval."""
 
     cell: Cell
     arm: str
     interval: Interval
+    base: str
 
     @property
     def words(self) -> str:
@@ -49,12 +50,16 @@ class Summary:
 def summarise(records: Records) -> Summary:
     """Everything that more than one part of the report needs, computed once."""
     timed = [(cell, arm) for cell in cells(records, Time) for arm in cell.means(steady)]
-    ratios = ((cell, arm, cell.ratio(arm, DYNAMIC, steady)) for cell, arm in timed if arm != DYNAMIC)
+    ratios = (
+        Ratio(cell.cell, arm, ratio, cell.base)
+        for cell, arm in timed
+        if arm != cell.base and (ratio := cell.ratio(arm, cell.base, steady)) is not None
+    )
     held_by = [(cell, arm) for cell in cells(records, Memory) for arm in cell.arms]
     return Summary(
         records,
         {(cell.cell, arm): cell.of(arm)[-1] for cell, arm in held_by},
-        tuple(Ratio(cell.cell, arm, ratio) for cell, arm, ratio in ratios if ratio is not None),
+        tuple(ratios),
         courses={(cell.cell, arm): course(cell, arm) for cell, arm in timed},
         streams={(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)},
         strategies=tuple(length_table.tables(records)),

@@ -15,6 +15,8 @@ from compare.records import shown
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
+DYNAMIC = "dynamic"
+"""The arm of our own engines that records its graph on every run."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 Block = Annotated[float, Meta(gt=0, le=1e300)]
 """Seconds of which ratios are taken."""
@@ -130,7 +132,18 @@ class Arm(Struct, omit_defaults=True):
     reason: str | None
 
 
-class OfCell(Record):
+class Compared(Record, kw_only=True):
+    """A record of what was compared; `eager` is the arm of a framework that compiles nothing, null of our engines."""
+
+    eager: str | None = None
+
+    @property
+    def base(self) -> str:
+        """The arm that the others are compared with."""
+        return self.eager or DYNAMIC
+
+
+class OfCell(Compared):
     """A record of a cell."""
 
     workload: str

@@ -42,7 +42,7 @@ def make(side: int, parts: int) -> Case:
     return case_of(layers, [(x, w)], False, None)
 
 
-WORKLOAD = Workload(NAME, "A function of one's own", "Layers of equal work.", "open", SIZES, make)
+WORKLOAD = Workload(NAME, "A function of one's own", "Layers of equal work.", "open", "own", SIZES, make)
 
 
 class Divided(NamedTuple):

@@ -9,6 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 Expect = Literal["tie", "static", "dynamic", "open"]
+WorkloadKind = Literal[
+    "control",
+    "chains of ops",
+    "networks over batches",
+    "sequences of varying length",
+    "structure that varies",
+    "loops until done",
+    "own",
+]
 Array = Any
 Params = dict[str, Any]
 Example = tuple[Any, ...]
@@ -65,6 +74,7 @@ class Case:
 class Workload:
     """A case at each of several sizes, what it shows, and which engine should win if theory is right.
 
+    kind      what a claim about this kind of workload judges it among; "control" and "own" are judged among none
     sizes     small, medium, large -> the keyword arguments of `make`
     policies  the static shape policies that apply: "exact" where shapes are fixed, "converted" where the loss has
               control flow on values that the static engine converts
@@ -74,6 +84,7 @@ class Workload:
     title: str
     shows: str
     expect: Expect
+    kind: WorkloadKind
     sizes: Mapping[str, Mapping[str, int]]
     make: Callable[..., Case]
     policies: tuple[str, ...] = ("exact",)

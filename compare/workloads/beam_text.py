@@ -94,6 +94,7 @@ WORKLOAD = Workload(
     title="Beam decoding",
     shows="Several states that grow, split and end by value: a tape has those there are, a graph has room for all.",
     expect="open",
+    kind="loops until done",
     sizes={
         "small": {"lines": 6, "prompt": 6, "width": 16},
         "medium": {"lines": 10, "prompt": 16, "width": 64},

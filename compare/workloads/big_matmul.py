@@ -34,6 +34,7 @@ WORKLOAD = Workload(
     "chosen after a first run, in which a side of 3072 and more columns showed 5%: the products leave cold caches to "
     "the Python that the dynamic engine runs and the static one does not. The tie that it must show was not changed.",
     expect="tie",
+    kind="control",
     sizes={"small": {"side": 6144}, "medium": {"side": 7168}, "large": {"side": 8192}},
     make=make,
 )

@@ -38,6 +38,7 @@ WORKLOAD = Workload(
     title="Branch on a sum",
     shows="Control flow that depends on values: one side is computed, by a branch of Python or of the graph.",
     expect="open",
+    kind="structure that varies",
     sizes={"small": {"repeats": 1}, "medium": {"repeats": 10_000}, "large": {"repeats": 1_000_000}},
     make=make,
 )

@@ -52,6 +52,7 @@ WORKLOAD = Workload(
     title="Convnet on handwritten digits",
     shows="Ordinary training with large intermediates: windows of an image take more memory than the image.",
     expect="open",
+    kind="networks over batches",
     sizes={
         "small": {"channels": 8, "batch": 16, "batches": 4},
         "medium": {"channels": 16, "batch": 64, "batches": 8},

@@ -119,6 +119,7 @@ WORKLOAD = Workload(
     title="Greedy decoding",
     shows="A state that grows until a value ends it: a tape has what is there, a graph has room for all and masks it.",
     expect="open",
+    kind="loops until done",
     sizes={
         "small": {"lines": 8, "prompt": 8, "width": 16},
         "medium": {"lines": 12, "prompt": 16, "width": 64},

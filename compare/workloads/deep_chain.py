@@ -31,6 +31,7 @@ WORKLOAD = Workload(
     title="Deep chain of tiny ops",
     shows="The cost of a node, and of a structure that is deep: a graph never changes, and a tape is built each run.",
     expect="static",
+    kind="chains of ops",
     sizes={"small": {"steps": 50}, "medium": {"steps": 200}, "large": {"steps": 500}},
     make=make,
 )

@@ -85,6 +85,7 @@ WORKLOAD = Workload(
     title="Early exit on digits",
     shows="Depth that depends on values: Python leaves the loop, a graph holds the rest as a branch that is not run.",
     expect="open",
+    kind="structure that varies",
     sizes={
         "small": {"width": 48, "blocks": 6, "digits": 12},
         "medium": {"width": 128, "blocks": 6, "digits": 24},

@@ -29,6 +29,7 @@ WORKLOAD = Workload(
     title="Elementwise chain",
     shows="Memory traffic and temporaries: a plan can reuse and fuse them, a tape frees them as it goes.",
     expect="open",
+    kind="chains of ops",
     sizes={"small": {"elements": 20_000}, "medium": {"elements": 400_000}, "large": {"elements": 4_000_000}},
     make=make,
 )

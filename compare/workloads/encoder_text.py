@@ -99,6 +99,7 @@ WORKLOAD = Workload(
     title="Transformer encoder over source lines",
     shows="Inputs of varying length without a loop over them: one graph with a symbolic size can serve all.",
     expect="open",
+    kind="sequences of varying length",
     sizes={
         "small": {"lines": 16, "max_length": 40, "width": 32, "blocks": 1},
         "medium": {"lines": 24, "max_length": 60, "width": 64, "blocks": 2},

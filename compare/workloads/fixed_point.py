@@ -63,6 +63,7 @@ WORKLOAD = Workload(
     title="Fixed-point iteration",
     shows="A loop until convergence: Python decides after each step, or a loop op does inside the graph.",
     expect="open",
+    kind="loops until done",
     sizes={
         "small": {"width": 16, "batch": 4, "examples": 6},
         "medium": {"width": 64, "batch": 32, "examples": 12},

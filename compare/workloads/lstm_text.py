@@ -69,6 +69,7 @@ WORKLOAD = Workload(
     title="Character LSTM over source lines",
     shows="Varying length, with a cell of many small ops for each character: what a graph saves grows with the line.",
     expect="open",
+    kind="sequences of varying length",
     sizes={
         "small": {"lines": 12, "max_length": 24, "width": 16},
         "medium": {"lines": 16, "max_length": 40, "width": 64},

@@ -39,6 +39,7 @@ WORKLOAD = Workload(
     title="MLP on handwritten digits",
     shows="Ordinary training on real data: many minibatches through one graph of moderate kernels.",
     expect="open",
+    kind="networks over batches",
     sizes={
         "small": {"hidden": 128, "batch": 64, "batches": 4},
         "medium": {"hidden": 512, "batch": 128, "batches": 8},

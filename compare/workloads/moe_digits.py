@@ -69,6 +69,7 @@ WORKLOAD = Workload(
     title="Mixture of experts on digits",
     shows="Routing by value: a tape runs each expert on its own rows, a fixed graph runs all of them on all rows.",
     expect="dynamic",
+    kind="structure that varies",
     sizes={
         "small": {"experts": 8, "hidden": 256, "batch": 64, "batches": 4},
         "medium": {"experts": 16, "hidden": 512, "batch": 128, "batches": 8},

@@ -133,6 +133,7 @@ WORKLOAD = Workload(
     title="Character RNN over source lines",
     shows="Inputs of varying length: a fixed graph is compiled for each length, padded, or holds its loop.",
     expect="open",
+    kind="sequences of varying length",
     sizes={
         "small": {"lines": 12, "max_length": 40, "width": 32},
         "medium": {"lines": 24, "max_length": 60, "width": 64},

@@ -29,6 +29,7 @@ WORKLOAD = Workload(
     title="Tiny MLP",
     shows="The cost of an op beside its arithmetic, in a graph that never changes; the sizes are depths.",
     expect="static",
+    kind="chains of ops",
     sizes={"small": {"depth": 2}, "medium": {"depth": 16}, "large": {"depth": 128}},
     make=make,
 )

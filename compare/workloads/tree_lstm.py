@@ -101,6 +101,7 @@ WORKLOAD = Workload(
     title="Tree-LSTM over syntax trees",
     shows="A new structure for nearly every example: a fixed graph must be compiled for each of them.",
     expect="dynamic",
+    kind="structure that varies",
     sizes={
         "small": {"trees": 8, "max_nodes": 24, "width": 16},
         "medium": {"trees": 16, "max_nodes": 48, "width": 32},

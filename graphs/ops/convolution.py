@@ -22,7 +22,7 @@ from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import add
-from graphs.ops.families import composite
+from graphs.ops.families import checked, composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
 from graphs.ops.shapes import as_operand, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
@@ -132,7 +132,13 @@ def _check_groups(features: Size, groups: int) -> None:
         raise ShapeError(f"{features} channels do not divide into {groups} groups; choose a divisor")
 
 
+def _check_axes(window: Window, *operands: TensorSpec) -> None:
+    if any(x.ndim != len(window) + 2 for x in operands):
+        raise ShapeError(f"{len(window)} sizes to convolve take {len(window) + 2} axes: batch, channels, sizes")
+
+
 def _infer(x: TensorSpec, weight: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
+    _check_axes(window, x, weight)
     _check_groups(x.shape[1], groups)
     _check_groups(weight.shape[0], groups)
     _check_same("the weight is for channels", weight.shape[1] * groups, x.shape[1])
@@ -140,6 +146,7 @@ def _infer(x: TensorSpec, weight: TensorSpec, *, window: Window, groups: int) ->
 
 
 def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Window, groups: int) -> TensorSpec:
+    _check_axes(window, g, weight)
     _check_groups(weight.shape[0], groups)
     _check_same("the weight has features", weight.shape[0], g.shape[1])
     for got, expected in zip(g.shape[2:], counts(sizes, window), strict=True):
@@ -148,6 +155,7 @@ def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Win
 
 
 def _infer_weight(x: TensorSpec, g: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
+    _check_axes(window, x, g)
     _check_groups(x.shape[1], groups)
     _check_groups(g.shape[1], groups)
     _check_same("examples in the batch", g.shape[0], x.shape[0])
@@ -190,7 +198,7 @@ convolution: Op = Op(
         lambda g, x_shape, y, window, groups: convolution_input(g, y, x_shape[2:], window, groups),
         lambda g, x, window, groups: convolution_weight(x, g, window, groups),
     ),
-    prepare=_prepare,
+    prepare=checked(_prepare, _infer),
     cost=_cost,
     family="linalg",
 )
@@ -202,7 +210,7 @@ convolution_input: Op = Op(
         lambda g, y, window, groups: convolution(g, y, window, groups),
         lambda g, x, window, groups: convolution_weight(g, x, window, groups),
     ),
-    prepare=_prepare_input,
+    prepare=checked(_prepare_input, _infer_input),
     cost=_cost_input,
     family="linalg",
 )
@@ -214,7 +222,7 @@ convolution_weight: Op = Op(
         lambda g, x_shape, y, window, groups: convolution_input(y, g, x_shape[2:], window, groups),
         lambda g, x, window, groups: convolution(x, g, window, groups),
     ),
-    prepare=_prepare,
+    prepare=checked(_prepare, _infer_weight),
     cost=_cost_weight,
     family="linalg",
 )

@@ -14,7 +14,7 @@ from graphs.dispatch import described
 from graphs.errors import DTypeError, GraphError, ShapeError, placed
 from graphs.op import Kernel, Op, Prepare, Prepared, Vjp
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
-from graphs.spec import TensorSpec, broadcast_shapes
+from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 DTypeRule = Callable[..., np.dtype[Any]]
@@ -31,6 +31,18 @@ def composite(function: F) -> F:
             raise placed(error, function.__name__, described(args[0]) if args else "") from None
 
     return cast(F, call)
+
+
+def checked(prepare: Prepare, infer: Callable[..., TensorSpec]) -> Prepare:
+    """A `prepare` that asks `infer` too, for an op whose kernel takes shapes that it must refuse in every engine."""
+
+    @functools.wraps(prepare)
+    def asked(*args: Any, **attrs: Any) -> Prepared:
+        inputs, found = prepare(*args, **attrs)
+        infer(*map(spec_of, inputs), **found)
+        return inputs, found
+
+    return asked
 
 
 def elementwise(

@@ -14,7 +14,7 @@ from graphs.errors import ControlFlowError, ShapeError
 from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import where
-from graphs.ops.families import composite
+from graphs.ops.families import checked, composite
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
 from graphs.ops.picking import outside, scatter, take
 from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, shape_of, stored
@@ -147,7 +147,9 @@ flat_index: Op = Op(
     "flat_index",
     _flat_index,
     _infer_flat,
-    prepare=lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}),
+    prepare=checked(
+        lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}), _infer_flat
+    ),
     cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
     family="indexing",
 )

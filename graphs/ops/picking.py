@@ -12,7 +12,7 @@ from graphs.errors import OutOfRangeError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
-from graphs.ops.families import movement
+from graphs.ops.families import checked, movement
 from graphs.ops.movement import broadcast_to, reshape
 from graphs.ops.shapes import as_operand, as_shape, filled, integral, positive_axis, shape_of, stored
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -83,7 +83,7 @@ take: Op = movement(
     _infer_take,
     lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
     None,
-    prepare=_prepare_take,
+    prepare=checked(_prepare_take, _infer_take),
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
 )
 
@@ -102,7 +102,13 @@ scatter_add: Op = movement(
     _infer_scatter_add,
     lambda g, y, axis: take(g, y, axis),
     None,
-    prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
+    prepare=checked(
+        lambda g, indices, /, shape, axis: (
+            (as_operand(g), as_operand(indices)),
+            {"shape": as_shape(shape), "axis": axis},
+        ),
+        _infer_scatter_add,
+    ),
 )
 
 
@@ -132,7 +138,7 @@ scatter: Op = movement(
     lambda g, y, z_shape, axis: scatter(g, y, full(z_shape, 0, g.dtype), axis),
     None,
     lambda g, y, axis: _of_the_last(g, y, axis),
-    prepare=_prepare_scatter,
+    prepare=checked(_prepare_scatter, _infer_scatter),
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
 )
 
@@ -149,15 +155,15 @@ def _of_the_last(g: Array, indices: Array, axis: int) -> Array:
 
 
 def _prepare_along(x: Array, indices: Array, /, axis: int = -1) -> Prepared:
-    """The sizes of x and the indices broadcast, except along the axis itself."""
+    """The sizes of x and the indices broadcast, except along the axis itself. Raises ShapeError for other axes."""
     (x, indices), attrs = _prepare_take(x, indices, axis=axis)
     at, shape, picked = attrs["axis"], shape_of(x), shape_of(indices)
     if len(shape) != len(picked):
-        return (x, indices), attrs  # which `infer` refuses, as it does sizes that do not broadcast
+        raise ShapeError(f"x has {len(shape)} axes and indices {len(picked)}; give them as many")
     try:
         others = broadcast_shapes((*shape[:at], 1, *shape[at + 1 :]), (*picked[:at], 1, *picked[at + 1 :]))
     except ShapeError:
-        return (x, indices), attrs
+        return (x, indices), attrs  # which `infer` and the kernel refuse
     return tuple(_widened(a, (*others[:at], shape_of(a)[at], *others[at + 1 :])) for a in (x, indices)), attrs
 
 

@@ -218,11 +218,8 @@ def _before(x: Array) -> Array:
 def _one_axis(x: Array, /, axis: int | None = None, keepdims: bool = False) -> Prepared:
     x = as_operand(x)
     if axis is None:
-        ones = (1,) * len(shape_of(x))
-        flat = reshape(x, (-1, *ones[1:]) if ones else ())
-        if not keepdims:
-            return (reshape(x, (-1,)),), {"axis": 0, "keepdims": False}
-        return (flat,), {"axis": 0, "keepdims": True}
+        ones = (1,) * len(shape_of(x)) if keepdims else ()
+        return (reshape(x, (-1, *ones[1:])),), {"axis": 0, "keepdims": bool(ones)}
     return (x,), {"axis": positive_axis(axis, len(shape_of(x))), "keepdims": bool(keepdims)}
 
 

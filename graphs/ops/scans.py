@@ -11,6 +11,7 @@ from graphs import dims
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
+from graphs.ops.families import checked
 from graphs.ops.movement import cast, flip, pad
 from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
 from graphs.ops.slicing import cut
@@ -99,7 +100,7 @@ linear_recurrence: Op = Op(
         lambda g, x, out, axis: multiply(from_behind(x, g, axis), _shifted(out, axis)),
         lambda g, x, axis: from_behind(x, g, axis),
     ),
-    prepare=_prepare_recurrence,
+    prepare=checked(_prepare_recurrence, _infer_recurrence),
     cost=2,
     family="reduction",
     broadcasts=True,

@@ -10,7 +10,7 @@ from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, equal, greater, less, maximum, multiply, subtract, where
-from graphs.ops.families import composite
+from graphs.ops.families import checked, composite
 from graphs.ops.movement import astype, broadcast_to, cast, concat, pad, reshape
 from graphs.ops.picking import add_along_axis, infer_along, places_along, take_along_axis
 from graphs.ops.scans import cumulative_sum
@@ -66,7 +66,7 @@ extreme_along_axis: Op = Op(
     _extreme,
     _infer,
     rules=(_own_rule, None, _sent_rule),
-    prepare=_prepare,
+    prepare=checked(_prepare, _infer),
     cost=lambda x, indices, values, *, out, **_: indices.size,
     family="indexing",
 )

@@ -15,7 +15,7 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
-from graphs.ops.families import refuse_empty, ufunc_dtype
+from graphs.ops.families import checked, refuse_empty, ufunc_dtype
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.picking import add_along_axis, take_along_axis
 from graphs.ops.reductions import max as _max
@@ -133,7 +133,7 @@ softmax_gradient: Op = Op(
             multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
         ),
     ),
-    prepare=_prepare_gradient,
+    prepare=checked(_prepare_gradient, _infer_gradient),
     cost=4,
     family="composed",
     parts=lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),

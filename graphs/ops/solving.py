@@ -53,9 +53,9 @@ def solver(
 
     def run(*arrays: Array, out: Array = None, **attrs: Any) -> Array:
         _check_types(arrays)
-        if out is None and not whole:
-            spec = infer(*map(spec_of, arrays), **attrs)
-            out = np.empty(spec.shape, spec.dtype)
+        if out is None:
+            spec = infer(*map(spec_of, arrays), **attrs)  # refuses shapes that NumPy takes where there is no matrix
+            out = None if whole else np.empty(spec.shape, spec.dtype)
         try:
             return kernel(*arrays, out, **attrs)
         except ValueError as error:  # LinAlgError is one

@@ -11,6 +11,7 @@ from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
+from static.convert.stage.identity import forget_chosen
 from static.convert.stage.overwriting import Overwriting, forget_shared
 from static.convert.stage.places import Region, forget_frozen
 from static.trace.converting import converts
@@ -51,6 +52,7 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
         finally:
             forget_frozen()
             forget_shared()
+            forget_chosen()
             _reports[f] = ConversionReport(tuple(one.functions.values()))
 
     return traced

@@ -228,13 +228,13 @@ def records(eager=2.0, jit=1.0, sizes=("small",)):
     return [*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4))]
 
 
-def test_the_eager_arm_takes_the_place_of_dynamic():
+def test_the_eager_arm_is_the_base_of_its_records():
     toy = toy_framework.Toy()
     found = roles.of_framework([*records(), Time(*TINY, {}, process=0)], toy)
     times = cells(found, Time)
-    assert {one.arms for one in times} == {("dynamic", "toy-jit")}
+    assert {(one.base, one.arms) for one in times} == {("toy-eager", ("toy-eager", "toy-jit"))}
     assert len(times[0].processes) == 3  # the cold one times no steady state
-    assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("dynamic", "toy-jit")}
+    assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("toy-eager", "toy-jit")}
     assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [PEAKS["small"]] * 4
     assert roles.inside(records()) == []
 

@@ -108,7 +108,7 @@ def test_a_winner_is_beyond_the_smallest_effect():
     found = judged(2, 1)
     assert (found.steady.outcome, found.steady.leaders) == ("wins", ("static-exact",))
     assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
-    assert found.of_dynamic["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
+    assert found.of_base["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
     assert found.sentence.startswith("Compile it with static-exact if it runs more than ")
     assert "Once warm, static-exact wins: static-exact ÷ dynamic is 0.5" in found.sentence
 
@@ -128,7 +128,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     found = verdict(records)
     assert found.steady.outcome == found.first.outcome == "cannot tell"
     assert f"static-exact and dynamic cannot be told apart, as {NO_INTERVAL}" in found.sentence
-    assert found.to_dict()["of_dynamic"]["static-exact"][1:] == [None, None]
+    assert found.to_dict()["of_base"]["static-exact"][1:] == [None, None]
     json.dumps(found.to_dict(), allow_nan=False)
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
     result = Result("mine", tuple(arms), (Run("r", "2030-01-02", settings), *records))

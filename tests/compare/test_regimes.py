@@ -35,8 +35,10 @@ def test_every_number_of_bytes_and_of_ops_belongs_to_one_regime():
 
 
 def test_every_workload_but_the_control_is_of_one_kind():
-    of_kinds = [name for names in regimes.KINDS.values() for name in names]
-    assert sorted([*of_kinds, "big_matmul"]) == sorted(workloads.WORKLOADS)
+    kinds = {name: regimes.kind_of(name) for name in workloads.WORKLOADS}
+    assert [name for name, kind in kinds.items() if kind not in regimes.KINDS] == ["big_matmul"]
+    assert set(kinds.values()) == {*regimes.KINDS, "control"}
+    assert regimes.kind_of("a function of one's own") == "own"
 
 
 def test_a_cell_is_placed_by_what_the_dynamic_engine_reaches_and_only_if_it_was_right():
@@ -63,9 +65,7 @@ def test_a_quick_run_counts_every_size_and_times_each_kind_beyond_its_own():
     assert {Cell(n, s) for n in workloads.WORKLOADS if n not in left for s in ("medium", "large")} <= counted
     timed = [cell for cell, _ in jobs.beyond_times(settings)]
     assert set(timed) <= counted
-    assert {kind for kind, names in regimes.KINDS.items() for cell in timed if cell.workload in names} == {
-        *regimes.KINDS
-    }
+    assert {regimes.kind_of(cell.workload) for cell in timed} == {*regimes.KINDS}
     assert {Cell(job.workload, job.size) for job in jobs.beyond_parity(settings)} == set(timed)
     for only in (Settings(only="tiny*"), Settings("full")):
         assert not jobs.beyond_counts(only) + jobs.beyond_parity(only) + list(jobs.beyond_times(only))

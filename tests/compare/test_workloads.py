@@ -97,7 +97,7 @@ def make(width):
     return Case(loss, {"w": np.ones((width, width), np.float32)}, ((np.ones((2, width), np.float32),),), (2,))
 
 
-WORKLOAD = Workload("mine", "Mine", "What I want to know.", "open", {"small": {"width": 3}}, make)
+WORKLOAD = Workload("mine", "Mine", "What I want to know.", "open", "own", {"small": {"width": 3}}, make)
 """
 
 

@@ -11,6 +11,7 @@ import pytest
 import dynamic as torch
 import graphs as g
 import static
+from dynamic import nn
 from dynamic.changing import Changing
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import GraphError
@@ -243,3 +244,30 @@ def test_tensors_without_axes_keep_none() -> None:
     assert F.prelu(x, torch.tensor([0.5])).shape == ()
     assert torch.linalg.vector_norm(x, 2, 0).item() == 3
     assert torch.cosine_similarity(x, x, dim=0).item() == pytest.approx(1)
+
+
+SPACED = {
+    "arange": (lambda: torch.arange(-0.9, 2.1, 2.0, dtype=torch.int64), [0]),
+    "arange of int32": (lambda: torch.arange(-0.9, 2.1, 2.0, dtype=torch.int32), [0, 2]),
+    "arange down": (lambda: torch.arange(0.1, -7.9, -4.0, dtype=torch.int64), [0, -4]),
+    "arange of floats": (lambda: torch.arange(0.5, 5, 1.5), [0.5, 2.0, 3.5]),
+    "linspace": (lambda: torch.linspace(4.3, 1, 5, dtype=torch.int64), [4, 3, 2, 1, 1]),
+    "linspace of int8": (lambda: torch.linspace(-5, 5, 7, dtype=torch.int8), [-5, -3, -1, 0, 1, 3, 5]),
+    "linspace of one": (lambda: torch.linspace(4.5, 1, 1), [4.5]),
+    "logspace": (lambda: torch.logspace(0, 1.2, 2, dtype=torch.int64), [1, 10]),
+    "logspace to base 2.5": (lambda: torch.logspace(0.5, 3.7, 5, base=2.5, dtype=torch.int32), [1, 1, 3, 7, 15]),
+    "logspace of one": (lambda: torch.logspace(0.5, 2, 1, base=4, dtype=torch.int64), [2]),
+}
+
+
+@together("spaced,values", SPACED.values(), SPACED)
+def test_the_ends_are_converted_before_what_lies_between_is_computed(spaced: Any, values: Any) -> None:
+    assert spaced().tolist() == values
+
+
+def test_an_empty_batch_leaves_the_running_statistics() -> None:
+    norm = nn.BatchNorm1d(2)
+    assert norm(torch.zeros(0, 2)).shape == (0, 2)
+    assert norm.running_mean.tolist() == [0, 0]
+    assert norm.running_var.tolist() == [1, 1]
+    assert norm.num_batches_tracked.item() == 1

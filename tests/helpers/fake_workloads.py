@@ -64,7 +64,7 @@ def make_greedy():
 
 
 def workload(name, make, policies=("exact",)):
-    return Workload(name, name, "Nothing; a test.", "open", {"small": {}, "large": {}}, make, policies)
+    return Workload(name, name, "Nothing; a test.", "open", "own", {"small": {}, "large": {}}, make, policies)
 
 
 TINY = workload("tiny", make_tiny)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.claims.evidence import DYNAMIC
 from compare.records.gradients import Gradients
 from compare.records.kinds import KINDS
 from compare.records.parity import Parity, ParityArm
@@ -58,7 +57,7 @@ def _models(records: Records) -> dict[str, bool]:
     """For each workload and size, whether the tape's gradients agree with the float64 reference."""
     found: dict[str, bool] = {}
     for record in of(records, Parity):
-        arm = record.arms.get(DYNAMIC)
+        arm = record.arms.get(record.base)
         if arm and arm.status in ("ok", "disagree"):
             name = record.cell.title
             found[name] = found.get(name, True) and _agrees(arm)

@@ -23,7 +23,7 @@ from compare.claims.base import (
 )
 from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES
-from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, left_out, unsteady
+from compare.claims.evidence import Evidence, Read, cells, left_out, unsteady
 from compare.claims.literature import Cited
 from compare.records.lengths import Lengths
 from compare.records.memory import Memory
@@ -32,7 +32,7 @@ from compare.records.record import Cell, Records
 from compare.records.time import Time
 from compare.words import text
 
-WORKLOADS = ("rnn_text", "lstm_text", "encoder_text")
+KIND = "sequences of varying length"
 """The workloads whose inputs vary in length, and in nothing else."""
 MIN_LENGTHS = 5
 """A stream with fewer lengths than this does not vary."""
@@ -54,7 +54,7 @@ class LengthCosts(NamedTuple):
 
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
-    varying = [cell for cell in cells(records, Time) if cell.workload in WORKLOADS and cell.of(DYNAMIC)]
+    varying = [cell for cell in cells(records, Time) if regimes.kind_of(cell.workload) == KIND and cell.of(cell.base)]
     tables = length_table.tables(records)
     if not varying and not tables:
         return not_measured("time on a workload of varying length")
@@ -76,7 +76,7 @@ def find(records: Records) -> Finding:
 
 def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
-    yield from left_out([r for r in records if r.job.workload in WORKLOADS], Time)
+    yield from left_out([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
     yield from length_table.refused(records)
 
 
@@ -112,9 +112,9 @@ def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
 
 
 def _takes_any(cell: Evidence) -> Regime:
-    takes = _compiles(cell, DYNAMIC) == 0 and _padding(cell, DYNAMIC) == 1
+    takes = _compiles(cell, cell.base) == 0 and _padding(cell, cell.base) == 1
     name = f"{cell.name}: dynamic takes every length unpadded"
-    return Regime(name, "supported" if takes else "refuted", _padding(cell, DYNAMIC))
+    return Regime(name, "supported" if takes else "refuted", _padding(cell, cell.base))
 
 
 def _dims_fixed(cell: Evidence) -> Regime:
@@ -136,7 +136,7 @@ def _best(cell: Evidence, phase: str, read: Read, comparisons: int) -> Regime:
 
 
 def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
-    return judged(f"{cell.name}: {phase}", cell.ratio(arm, DYNAMIC, read, comparisons), arm)
+    return judged(f"{cell.name}: {phase}", cell.ratio(arm, cell.base, read, comparisons), arm)
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _range(phase: str, costs: list[Regime]) -> str:
 
 
 def _lengths(cell: Evidence) -> int:
-    return len({call.length for m in cell.of(DYNAMIC) for call in m.stream or ()})
+    return len({call.length for m in cell.of(cell.base) for call in m.stream or ()})
 
 
 def _compiles(cell: Evidence, arm: str) -> int:
@@ -170,13 +170,13 @@ def _padding(cell: Evidence, arm: str) -> float:
 
 
 def _counts(cell: Evidence) -> str:
-    arms = (DYNAMIC, *cell.static_arms)
+    arms = (cell.base, *cell.static_arms)
     shown = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
     return f"{cell.name}: compiles, and elements computed for each element of the input: {', '.join(shown)}"
 
 
 def _latency(cell: Evidence) -> list[str]:
-    base = _percentiles(cell, DYNAMIC)
+    base = _percentiles(cell, cell.base)
     lines = []
     for arm in cell.static_arms:
         ratios = _percentiles(cell, arm) / base

@@ -17,7 +17,7 @@ from compare.claims.base import (
     combine,
     not_measured,
 )
-from compare.claims.evidence import DYNAMIC, Evidence, cells, left_out
+from compare.claims.evidence import Evidence, cells, left_out
 from compare.claims.literature import Cited
 from compare.records.crossover import CrossoverMemory
 from compare.records.memory import Memory, MemoryArm
@@ -81,7 +81,7 @@ Contest = tuple[Evidence, str, float]
 
 
 def _contest(cell: Evidence) -> Contest | None:
-    arm, dynamic = cell.least(held), cell.of(DYNAMIC)
+    arm, dynamic = cell.least(held), cell.of(cell.base)
     return (cell, arm, _most(cell.of(arm)) / _most(dynamic)) if arm and dynamic else None
 
 

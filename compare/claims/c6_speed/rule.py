@@ -19,7 +19,7 @@ from compare.claims.base import (
     not_measured,
 )
 from compare.claims.break_even import break_even, course
-from compare.claims.evidence import DYNAMIC, Evidence, Read, cells, first_run, left_out, steady, unsteady
+from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.claims.literature import Cited
 from compare.records.crossover import Crossover
 from compare.records.memory import Memory
@@ -113,7 +113,7 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
     found = []
     for cell in tasks:
         arm = cell.least(read)
-        interval = cell.ratio(arm, DYNAMIC, read, comparisons=len(tasks)) if arm else None
+        interval = cell.ratio(arm, cell.base, read, comparisons=len(tasks)) if arm else None
         if arm and interval:
             found.append((cell, judged(f"{cell.name}: {phase}", interval, arm, _SLOWER)))
     return found
@@ -181,10 +181,10 @@ def _control(found: list[Evidence]) -> tuple[Label, str]:
 def _break_even(cell: Evidence) -> str:
     """After how many runs static has earned back its later start."""
     arm = cell.least(steady)
-    if arm is None or not cell.of(DYNAMIC):
+    if arm is None or not cell.of(cell.base):
         return f"{cell.name}: no break-even, because only one engine was measured"
-    ratio = cell.ratio(arm, DYNAMIC, steady)
-    even = break_even(course(cell, arm), course(cell, DYNAMIC), ratio) if ratio else None
+    ratio = cell.ratio(arm, cell.base, steady)
+    even = break_even(course(cell, arm), course(cell, cell.base), ratio) if ratio else None
     if even is None or even.runs is None:
         return f"{cell.name}: no break-even, because {arm} was not shown to be faster in steady state"
     when = even.verdict if even.verdict == "at once" else f"after {text.counted(ceil(even.runs), 'run')}"

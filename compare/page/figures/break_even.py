@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.claims.break_even import BreakEven, Course, break_even
-from compare.claims.evidence import DYNAMIC
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, style
 from compare.page.plots.panels import grid
@@ -51,12 +50,12 @@ def _words(point: BreakEven) -> str:
 
 def _points(summary: Summary) -> dict[tuple[Cell, str], BreakEven]:
     of = summary.courses
-    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, DYNAMIC], r.interval) for r in summary.ratios}
+    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, r.base], r.interval) for r in summary.ratios}
 
 
 def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven]) -> None:
     runs = np.unique(np.round(np.geomspace(1, _span(points), 160)))
-    for arm in style.ordered_arms([DYNAMIC, *points]):
+    for arm in style.ordered_arms({arm for of, arm in summary.courses if of == cell}):
         course = summary.courses[cell, arm]
         axes.plot(runs, course.total(runs), color=style.colour(arm), linewidth=1.8, label=arm)
     for arm, point in points.items():
@@ -104,7 +103,8 @@ def _alt(points: dict[tuple[Cell, str], BreakEven], cells: list[Cell]) -> str:
 
 
 def _table(summary: Summary, points: dict[tuple[Cell, str], BreakEven]) -> Table | None:
-    arms = [(cell, arm) for cell, arm in summary.courses if (cell, DYNAMIC) in summary.courses]
+    compared = {ratio.cell for ratio in summary.ratios}
+    arms = [(cell, arm) for cell, arm in summary.courses if cell in compared]
     return Table.of("lllrrrll", [_row(key, summary.courses[key], points.get(key)) for key in arms])
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.claims.evidence import DYNAMIC, Evidence, steady
+from compare.claims.evidence import Evidence, steady
 from compare.page.figures import drawing
 from compare.page.lengths_table import computed, ordered, table
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary
 from compare.records.lengths import StrategyArm
+from compare.records.record import DYNAMIC
 from compare.stats import Interval
 from compare.words import text
 

@@ -7,7 +7,6 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.evidence import DYNAMIC
 from compare.page.blocks import Table
 from compare.page.figures import drawing
 from compare.page.plots import Drawing, style
@@ -118,7 +117,7 @@ def _row(summary: Summary, of: Ratio) -> dict[str, str]:
     return {
         **of.cell._asdict(),
         "arm": of.arm,
-        "dynamic": text.seconds(summary.courses[of.cell, DYNAMIC].steady),
+        of.base: text.seconds(summary.courses[of.cell, of.base].steady),
         "static": text.seconds(summary.courses[of.cell, of.arm].steady),
         "ratio": ratio,
         "95% interval": interval,

@@ -40,6 +40,9 @@ def batch_norm(
         raise ValueError(
             f"batch_norm: one value per channel in training, of shape {shape_of(input)}; use a larger batch"
         )
+    if dims.same(count, 0):  # there is nothing to bring anywhere, and nothing to learn for the running statistics
+        nothing = np.zeros(shape_of(input)[1].__index__(), dtype_of(input))
+        return ops.batch_norm(input, weight, bias, mean=nothing, variance=nothing, eps=eps)
     mean, variance = ops.batch_statistics(input)
     if running_mean is not None and running_var is not None:
         _move("batch_norm", running_mean, mean, momentum, lambda: 1.0)

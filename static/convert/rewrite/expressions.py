@@ -9,6 +9,7 @@ from typing import Any
 from static.convert.rewrite.nodes import (
     COMPREHENSIONS,
     GIVEN,
+    OPERATORS,
     at,
     is_operator,
     load,
@@ -92,8 +93,9 @@ class Expressions(ast.NodeTransformer):
         """`not`."""
         if isinstance(node.op, ast.Not):
             return at(operator("negated", self(node.operand)), node)
-        self.generic_visit(node)
-        return node
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return at(operator("signed", ast.Constant(type(node.op).__name__), self(node.operand)), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """A comparison; a chain of them reads each operand once."""
@@ -119,6 +121,12 @@ class Expressions(ast.NodeTransformer):
         node.func = at(operator("call", node.func), node)
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """An attribute that is read: a property or a method of the user's may compute it."""
+        self.generic_visit(node)
+        is_read = isinstance(node.ctx, ast.Load) and getattr(node.value, "id", "") != OPERATORS
+        return at(operator("attribute", node.value, ast.Constant(node.attr)), node) if is_read else node
+
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         """A text made of values."""
         for value in node.values:
@@ -129,7 +137,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         """Items that are taken to be arguments, or items of a container."""
         if isinstance(node.ctx, ast.Load):
-            return at(ast.Starred(operator("iterated", self(node.value)), ast.Load()), node)
+            return at(ast.Starred(operator("spread", self(node.value)), ast.Load()), node)
         self.generic_visit(node)
         return node
 

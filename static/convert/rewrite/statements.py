@@ -156,10 +156,16 @@ class Statements:
 
     def _guarded_block(self, statement: ast.With | ast.Try, after: Names) -> Body:
         if isinstance(statement, ast.With):
+            entered: Body = []
             for item in statement.items:
-                item.context_expr = self._expressions(item.context_expr)
-            statement.body = self.block(statement.body, after)
-            return [statement]
+                item.context_expr = operator("managed", self._expressions(item.context_expr))
+                if item.optional_vars is not None and not isinstance(item.optional_vars, ast.Name):
+                    self._made += 1
+                    given = self._name("entered")
+                    entered += self._stored(item.optional_vars, load(given))
+                    item.optional_vars = store(given)
+            statement.body = [*(at(new, statement) for new in entered), *self.block(statement.body, after)]
+            return [at(statement, statement)]
         every = after | loaded(statement)  # an exception may end any part of it
         outside, self._expressions.tried = self._expressions.tried, bool(statement.handlers)
         statement.body = self.block(statement.body, every)

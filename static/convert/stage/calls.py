@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
+import io
+import queue
 import random
 import weakref
-from collections import Counter, OrderedDict, defaultdict
+from array import array
+from collections import Counter, OrderedDict, UserDict, UserList, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import CodeType, FunctionType, GeneratorType, MethodType, SimpleNamespace
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from types import FunctionType, GeneratorType, MethodType, MethodWrapperType, SimpleNamespace
 from typing import Any
-
-import numpy as np
+from weakref import WeakSet, WeakValueDictionary
 
 from static.convert.rewrite.functions import Rewritten
 from static.convert.rewrite.source import NotConvertedError
-from static.convert.stage import conversion, writing
+from static.convert.stage import conversion
 from static.convert.stage.builtins import CALLING, REPLACED, item_of
+from static.convert.stage.classes import held_by, is_of_a_class_statement, special, users
+from static.convert.stage.effects import check_call, check_read
 from static.convert.stage.loops import check_takes
-from static.convert.stage.places import (
-    MUTABLE,
-    born,
-    check_not_frozen,
-    is_conditional,
-    is_ours,
-    journal_container,
-    made,
-)
+from static.convert.stage.places import MUTABLE, born, check_not_frozen, journal_container, made
+from static.convert.stage.purity import is_of_the_engines
 from static.convert.stage.sorting import sort
 from static.convert.stage.streams import Generated, Streamed, first
 from static.convert.stage.trees import is_made_by_object
@@ -41,8 +38,7 @@ _rewrite = Rewritten(OPERATORS)
 _known: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
-_CHANCE = ("random", "numpy.random", "secrets")
-_CLOCKS = ("time", "datetime")
+_INERT = (isinstance, type, print, range)
 
 
 def plain(f: Any) -> Any:
@@ -75,37 +71,42 @@ def convertible(f: Any) -> Any:
 
 def call(f: Any) -> Callable[..., Any]:
     """What to call in place of `f`."""
+    if is_of_a_class_statement(type(f)) and not isinstance(f, type):
+        own = special(f, "__call__")
+        return functools.partial(_outside, f) if own is None else functools.partial(call(own), f)
     replaced = _replaced(f)
     if replaced is not None:
         return replaced
-    if f is next:
-        return _next
     if isinstance(f, FunctionType):
         if f.__code__.co_flags & inspect.CO_GENERATOR:
             return functools.partial(_generated, f)
         new = convertible(f)
         return new if new is not f or f in _done else functools.partial(_outside, f)
-    if isinstance(f, MethodType) and isinstance(f.__func__, FunctionType):
+    if isinstance(f, MethodType) and users(f.__func__) is not None:
         return functools.partial(call(f.__func__), f.__self__)
     if isinstance(f, functools.partial):
         return functools.partial(call(f.func), *f.args, **f.keywords)
     if isinstance(f, type):
         return functools.partial(_constructed, f)
-    own = inspect.getattr_static(type(f), "__call__", None)
-    if isinstance(own, FunctionType) and conversion.is_the_users(own):
-        return functools.partial(call(own), f)
     return functools.partial(_outside, f)
 
 
 def _replaced(f: Any) -> Callable[..., Any] | None:
+    if isinstance(f, MethodWrapperType):
+        return _by_a_base(f)
+    if f is next:
+        return _next
     owner = getattr(f, "__self__", None)
     if type(owner) is list and f.__name__ == "sort":
         return _calling(functools.partial(sort, owner))
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:
-        new = REPLACED.get(f) or _WRITES.get(f)
-        return _calling(new) if new is not None and f in CALLING else new
+        if f in IMPLICIT:
+            return IMPLICIT[f]
+        if f not in REPLACED or f in _INERT:
+            return REPLACED.get(f)
+        return _calling(REPLACED[f]) if f in CALLING else functools.partial(_read_by, REPLACED[f])
     except TypeError:  # it has no hash
         return None
 
@@ -115,9 +116,25 @@ def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def calling(*args: Any, **options: Any) -> Any:
         given = [call(arg) if callable(arg) else arg for arg in args]
-        return f(*given, **{name: call(value) if callable(value) else value for name, value in options.items()})
+        named = {name: call(value) if callable(value) else value for name, value in options.items()}
+        return _read_by(f, *given, **named)
 
     return calling
+
+
+def _read_by(f: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """Call what stands for a function of Python's, which may call methods of what it is given."""
+    for value in (*args, *options.values()):
+        check_read(value)
+    return f(*args, **options)
+
+
+def _by_a_base(f: MethodWrapperType) -> Callable[..., Any] | None:
+    """What to call for a method of `object` or `type`, bound to one of their objects by `super()` or by its name."""
+    if isinstance(f.__self__, type) and f.__name__ == "__call__":
+        return functools.partial(_made_by_type, f.__self__)
+    written = IMPLICIT.get(f.__objclass__.__dict__.get(f.__name__)) if f.__objclass__ is object else None
+    return None if written is None else functools.partial(written, f.__self__)
 
 
 def _next(items: Any, *default: Any) -> Any:
@@ -136,108 +153,100 @@ def _generated(f: FunctionType, /, *args: Any, **options: Any) -> Any:
     )
 
 
-def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """`owner.name = value`, by the setter of a property where it has one."""
-    found = inspect.getattr_static(type(owner), name, None)
-    if isinstance(found, property) and found.fset is not None:
-        call(found.fset)(owner, value)
-    else:
-        writing.set_attribute(owner, name, value)
-
-
-_WRITES: dict[Any, Callable[..., Any]] = {setattr: set_attribute, delattr: writing.delete_attribute}
+IMPLICIT: dict[Any, Callable[..., Any]] = {}
+"""What is called for functions of Python's that do what it does by itself elsewhere; `stage.operators` fills it."""
 
 
 def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
     """An object of a class, whose __init__ is converted where it is the user's."""
-    init = vars(kind).get("__init__") or getattr(kind, "__init__", None)
-    if is_made_by_object(kind) and isinstance(init, FunctionType) and type(kind) is type:
-        new = born(object.__new__(kind))
+    by_class = special(kind, "__call__")
+    return (_made_by_type if by_class is None else call(by_class))(kind, *args, **options)
+
+
+def _made_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
+    """What `type` makes when a class is called: __new__, then __init__."""
+    _check_end(kind)
+    maker, init = users(held_by(kind, "__new__")), held_by(kind, "__init__")
+    is_plain, by_class = is_made_by_object(kind), held_by(type(kind), "__call__")
+    is_ordinary = by_class is vars(type)["__call__"] or users(by_class) is not None
+    if not is_ordinary or not (maker or users(init) or is_plain):
+        return _outside(kind, *args, **options)
+    if maker is not None:
+        new = call(maker)(kind, *args, **options)
+    else:
+        new = born(object.__new__(kind) if is_plain else kind.__new__(kind, *args, **options))
+    if isinstance(new, kind):
         call(init)(new, *args, **options)
-        return new
-    return _outside(kind, *args, **options)
+    return new
+
+
+def _check_end(kind: type) -> None:
+    """Raise ControlFlowError for a class whose objects do something when they are dropped: the journal holds them."""
+    if users(held_by(kind, "__del__")) is not None:
+        refuse(
+            f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
+        )
 
 
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
-    _check_effects(f)
-    _check_unconverted(f, args)
-    if not _is_of_the_engines(f):
+    check_call(f, args, options)
+    if not is_of_the_engines(f):
         for value in (getattr(f, "__self__", None), *args, *options.values()):
             check_not_frozen(value)
             check_takes(value)
             journal_container(value)
-    given = [convertible(arg) for arg in args]
-    named = {name: convertible(value) for name, value in options.items()}
+    given = [_given(arg) for arg in args]
+    named = {name: _given(value) for name, value in options.items()}
     with _forwards(f):
         result = f(*given, **named)
-    return _noted(f, result)
+    return _noted(f, args, result)
 
 
-def _is_of_the_engines(f: Any) -> bool:
-    """Whether a function is one of ours, which changes no container."""
-    module = getattr(f, "__module__", None) or type(f).__module__
-    return module.partition(".")[0] in ("graphs", "static", "dynamic")
+def _given(argument: Any) -> Any:
+    """An argument for what is not converted: a function or a method of the user's is converted."""
+    if isinstance(argument, MethodType) and isinstance(argument.__func__, FunctionType):
+        return MethodType(convertible(argument.__func__), argument.__self__)
+    return convertible(argument)
 
 
-def _noted(f: Any, result: Any) -> Any:
+def _noted(f: Any, args: tuple[Any, ...], result: Any) -> Any:
     """The result of a call, noted as new where it is."""
-    if isinstance(f, type) and type(result) is f and (is_made_by_object(f) or f in _MADE):
+    if isinstance(f, type) and type(result) is f and (f in _MADE or _makes_new_ones(f)):
         return born(result)
     name = getattr(f, "__name__", "")
-    makes_iterators = f is iter or isinstance(f, (type, FunctionType))
-    if hasattr(result, "__next__") and (makes_iterators or isinstance(result, GeneratorType)):
-        return born(result)
-    return made(result) if name in _MAKERS else result
+    if isinstance(result, Iterator):
+        is_made = isinstance(f, (type, FunctionType)) or f is iter or isinstance(result, GeneratorType)
+        return born(result) if is_made and not any(result is value for value in args) else result
+    return born(result) if name == "__new__" else made(result) if name in _MAKERS else result
+
+
+def _makes_new_ones(kind: type) -> bool:
+    """Whether each call of a class makes an object that nobody holds yet: none of its methods chooses it."""
+    return is_of_a_class_statement(kind) and not isinstance(held_by(kind, "__new__"), (FunctionType, staticmethod))
 
 
 _CREATING = "array zeros ones full empty arange linspace eye zeros_like ones_like full_like empty_like"
 _MAKERS = frozenset(f"copy deepcopy sorted split tolist {_CREATING}".split())
 """The names of functions whose result nobody else holds."""
-_MADE = (*MUTABLE[:4], defaultdict, Counter, OrderedDict, random.Random)
-
-
-def _check_effects(f: Any) -> None:
-    """Raise ControlFlowError for chance, and for what else the graph would not repeat."""
-    owner = getattr(f, "__self__", None)
-    module = getattr(f, "__module__", None) or type(owner).__module__
-    if module in _CHANCE or isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)):
-        if not isinstance(f, type) and not is_ours(owner):
-            refuse(
-                f"{getattr(f, '__name__', f)}() draws chance outside of the graph, which would repeat one number for "
-                "ever; draw with graphs.random and a key, or pass the numbers"
-            )
-    elif isinstance(owner, np.ndarray) and is_conditional() and f.__name__ in ("fill", "sort", "put", "resize"):
-        refuse(f"an array is changed by {f.__name__}() where only the run knows whether that is reached")
-    elif f is open or f is input or module in _CLOCKS:
-        name = getattr(f, "__name__", f)
-        refuse(f"{name}() gives another result in each call, and a graph repeats one for ever; pass it as an argument")
-
-
-def _check_unconverted(f: Any, args: tuple[Any, ...]) -> None:
-    """Raise ControlFlowError for a function of the user's whose writes nobody would undo if it is not reached."""
-    if not isinstance(f, FunctionType) or not is_conditional() or f in _plain or not conversion.is_the_users(f):
-        return
-    reason = conversion.why_not(f)
-    if reason and _may_write(f.__code__) and not (args and _is_init_of_dataclass(f, args[0])):
-        refuse(
-            f"{f.__name__}() is called where only the run knows whether it is reached, and is not converted: {reason}"
-        )
-
-
-def _may_write(code: CodeType) -> bool:
-    """Whether a function writes to anything but its variables, or calls what may."""
-    return any(
-        step.opname.startswith(("STORE_", "DELETE_", "CALL"))
-        for step in dis.get_instructions(code)
-        if not step.opname.endswith("_FAST")
-    )
-
-
-def _is_init_of_dataclass(f: FunctionType, owner: Any) -> bool:
-    """Whether this is what `dataclass` has written, which sets attributes of a new object and no more."""
-    kind = type(owner)
-    return f.__name__ == "__init__" and "__dataclass_fields__" in vars(kind) and not hasattr(kind, "__post_init__")
+_MADE = (
+    *MUTABLE[:4],
+    defaultdict,
+    Counter,
+    OrderedDict,
+    UserDict,
+    UserList,
+    SimpleNamespace,
+    random.Random,
+    array,
+    io.StringIO,
+    io.BytesIO,
+    queue.Queue,
+    ContextVar,
+    WeakSet,
+    WeakValueDictionary,
+    ExitStack,
+)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.columns import number_dtype, typed
 from static.convert.stage.growth import fast
+from static.convert.stage.identity import chosen
 from static.convert.stage.overwriting import (
     Overwriting,
     left_by,
@@ -243,7 +244,7 @@ class Carried:
     def _filled(self, symbols: Sequence[Symbol]) -> list[Any]:
         """The values of the state with these symbols for its leaves."""
         pairs = zip(self._slots.items(), symbols, strict=True)
-        leaves = {path: weak(symbol) if slot.weak else symbol for (path, slot), symbol in pairs}
+        leaves = {path: weak(symbol) if slot.weak else chosen(symbol) for (path, slot), symbol in pairs}
         self._made, self._given = [], leaves
         self._entered = {path: symbol.node for path, symbol in leaves.items()}
         return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
@@ -253,7 +254,7 @@ class Carried:
         if path in leaves:
             new = leaves[path]
         elif path in self._rebound and (parts := taken_apart(example)) is not None:
-            new = parts.make([self._fill((*path, i), item, leaves) for i, item in enumerate(parts.items)])
+            new = chosen(parts.make([self._fill((*path, i), item, leaves) for i, item in enumerate(parts.items)]))
             if len(path) > 1 or path[0] < len(self._before):
                 self._made.append((value, new))
         else:

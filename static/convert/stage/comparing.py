@@ -1,4 +1,4 @@
-"""Python's comparisons: `==` beside None, `is`, `in`, and chains of them."""
+"""Python's comparisons: `==` beside None, `in`, and chains of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any
 
 from static.convert.stage.arithmetic import by_method
 from static.convert.stage.branches import any_of, both
-from static.convert.stage.unknown import is_symbol, negated, refuse
+from static.convert.stage.calls import call
+from static.convert.stage.classes import special
+from static.convert.stage.effects import check_quiet
+from static.convert.stage.identity import check_compared, check_key, not_same, same
+from static.convert.stage.implicit import iterated, truth
+from static.convert.stage.loops import check_takes
+from static.convert.stage.unknown import is_symbol, negated
 
 
 def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
@@ -31,34 +37,34 @@ _not_equal = _comparison(operator.ne, "ne", "ne")
 
 def equal(one: Any, other: Any) -> Any:
     """`one == other`; nothing that only the run knows equals None."""
-    return False if _beside_none(one, other) else _equal(one, other)
+    if _beside_none(one, other):
+        return False
+    check_compared(one, other)
+    return _equal(one, other)
 
 
 def not_equal(one: Any, other: Any) -> Any:
     """`one != other`."""
-    return True if _beside_none(one, other) else _not_equal(one, other)
+    if _beside_none(one, other):
+        return True
+    check_compared(one, other)
+    return _not_equal(one, other)
 
 
 def _beside_none(one: Any, other: Any) -> bool:
     return (is_symbol(one) and other is None) or (is_symbol(other) and one is None)
 
 
-def same(one: Any, other: Any) -> bool:
-    """`one is other`. Raises ControlFlowError for a number that only the run knows."""
-    for value, known in ((one, other), (other, one)):
-        if is_symbol(value) and value.weak and isinstance(known, (bool, int, float)):
-            refuse("`is` asks for a number that only the run knows; write ==")
-    return one is other
-
-
-def not_same(one: Any, other: Any) -> bool:
-    """`one is not other`."""
-    return not same(one, other)
-
-
 def contained(value: Any, container: Any) -> Any:
     """`value in container`."""
+    method = special(container, "__contains__")
+    if method is not None:
+        return truth(call(method)(container, value))
+    container = iterated(container) if special(container, "__iter__") is not None else container
+    check_takes(container)
     if not isinstance(container, (list, tuple)) and not (is_symbol(value) and isinstance(container, range)):
+        check_key(value)
+        check_quiet(value)
         return value in container
     found: Any = False
     for item in container:

@@ -61,11 +61,16 @@ def is_the_users(f: FunctionType) -> bool:
     one = running()
     if is_internal(file):
         return False
-    return not _is_of_a_library(file) or (one is not None and bool(one.own) and package(f) == one.own)
+    return not _is_of_a_library(file) or (one is not None and bool(one.own) and _defined_in(f) == one.own)
 
 
 def _is_of_a_library(file: str) -> bool:
     return file.startswith(_PYTHON) or any(name in file for name in _INSTALLED)
+
+
+def _defined_in(f: FunctionType) -> str:
+    """The package whose text a function stands in: a wrapper of a library names the module of what it wraps."""
+    return str(f.__globals__.get("__name__", "")).partition(".")[0]
 
 
 def note(f: FunctionType, reason: str = "") -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from static.convert.stage.columns import Merged
 from static.convert.stage.emission import picked
+from static.convert.stage.identity import chosen
 from static.convert.stage.overwriting import left_by, merge
 from static.convert.stage.places import Region, WritePlace, born, freeze
 from static.convert.stage.trees import Joined, Leaf, StructureError, combined
@@ -79,6 +80,7 @@ class Merge:
     def _joined(self, new: Any, values: Sequence[Any]) -> None:
         """A container made of several: no one may change it, or them, unless each came to be on its path."""
         pairs = [pair for pair in zip(self._paths, values, strict=True) if not isinstance(pair[1], Unset)]
+        chosen(new)
         if isinstance(new, tuple):
             return
         if all(path.region.has_made(value) for path, value in pairs):
@@ -103,7 +105,7 @@ class Merge:
         if column.weak:
             return test if _is_the_test(column) else weak(result)
         merge(result, column.values, test)
-        return result
+        return chosen(result)
 
 
 def _missing(values: Sequence[Any]) -> list[str]:

@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from static.convert.stage import arithmetic, branches, calls, comparing, loops, places, streams, unknown, writing
+from static.convert.stage import (
+    arithmetic,
+    branches,
+    calls,
+    comparing,
+    identity,
+    implicit,
+    loops,
+    places,
+    streams,
+    unknown,
+    writing,
+)
 from static.convert.stage.builtins import shown
+from static.convert.stage.effects import check_quiet
 from static.convert.stage.unknown import is_symbol, refuse
+
+Block = branches.Block
+
+
+def branch(test: Any, then: Block, otherwise: Block, variables: branches.Variables, live: Sequence[str]) -> None:
+    """`if test: then() else: otherwise()`."""
+    branches.branch(implicit.asked(test), then, otherwise, variables, live)
+
+
+def choose(test: Any, then: Block, otherwise: Block) -> Any:
+    """`then() if test else otherwise()`."""
+    return branches.choose(implicit.asked(test), then, otherwise)
+
+
+def negated(value: Any) -> Any:
+    """`not value`."""
+    return unknown.negated(implicit.asked(value))
+
+
+def while_loop(test: Block, body: Block, variables: branches.Variables) -> None:
+    """`while test(): body()`."""
+    loops.while_loop(lambda: implicit.asked(test()), body, variables)
+
+
+def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: branches.Variables) -> None:
+    """`for item in items: body(item)`."""
+    streams.for_each(implicit.iterated(items), goes_on, body, variables)
+
+
+def stream(source: Any, element: Callable[[Any], Any], test: Callable[[Any], Any] | None, nested: bool = False) -> Any:
+    """A generator expression."""
+    return streams.stream(implicit.iterated(source), element, test, nested)
 
 
 def known(test: Any) -> Any:
     """The condition of a comprehension. Raises ControlFlowError where only the run knows it."""
+    test = implicit.asked(test)
     if is_symbol(test):
         refuse("only the run knows how many items a comprehension has; compute all, and choose with graphs.where")
     return test
@@ -18,12 +66,14 @@ def known(test: Any) -> Any:
 
 def iterated(items: Any) -> Any:
     """What Python takes the items of."""
+    items = implicit.iterated(items)
     loops.check_takes(items)
     return items
 
 
 def asserted(test: Any, message: Any) -> None:
     """`assert test, message()`."""
+    test = implicit.asked(test)
     if is_symbol(test):
         refuse(
             "assert asks for what only the run knows, and a graph cannot raise; return the value, and check it after"
@@ -32,55 +82,87 @@ def asserted(test: Any, message: Any) -> None:
         raise AssertionError(message())
 
 
+def shown_quietly(value: Any) -> Any:
+    """A value that becomes text."""
+    check_quiet(value)
+    return shown(value)
+
+
 def consumed(function: Any, *args: Any) -> Any:
     """A call of what takes the items of a generator, or tells whether it wants more."""
     return function(*args)
 
 
 vars(calls.OPERATORS).update(
-    any_of=branches.any_of,
+    any_of=implicit.any_of,
     asserted=asserted,
     assigned=writing.assigned,
-    attribute=writing.attribute,
+    attribute=implicit.attribute,
     arithmetic=arithmetic.arithmetic,
     augmented=arithmetic.augmented,
-    both=branches.both,
+    both=implicit.both,
     born=places.born,
-    branch=branches.branch,
+    branch=branch,
     call=calls.call,
     chain=comparing.chain,
-    choose=branches.choose,
+    choose=choose,
     consumed=consumed,
     contained=comparing.contained,
     converted=calls.converted,
-    delete_attribute=writing.delete_attribute,
-    delete_item=writing.delete_item,
+    delete_attribute=implicit.delete_attribute,
+    delete_item=implicit.delete_item,
     equal=comparing.equal,
-    for_loop=streams.for_each,
+    for_loop=for_loop,
     greater=comparing.greater,
     greater_equal=comparing.greater_equal,
-    item=writing.item,
+    item=implicit.item,
     iterated=iterated,
     known=known,
     less=comparing.less,
     less_equal=comparing.less_equal,
-    made=places.made,
-    negated=unknown.negated,
+    managed=implicit.managed,
+    made=implicit.displayed,
+    negated=negated,
     not_contained=comparing.not_contained,
     not_equal=comparing.not_equal,
-    not_same=comparing.not_same,
+    not_same=identity.not_same,
     outer=writing.outer,
     owned=writing.owned,
     read=unknown.read,
     returned=unknown.returned,
-    same=comparing.same,
-    set_attribute=calls.set_attribute,
-    set_item=writing.set_item,
-    shown=shown,
+    same=identity.same,
+    set_attribute=implicit.set_attribute,
+    set_item=implicit.set_item,
+    shown=shown_quietly,
+    signed=implicit.signed,
     slice=slice,
-    stream=streams.stream,
-    tried_item=writing.tried_item,
+    spread=implicit.spread,
+    stream=stream,
+    tried_item=implicit.tried_item,
     unset=unknown.unset,
     variables=branches.Variables,
-    while_loop=loops.while_loop,
+    while_loop=while_loop,
+)
+
+calls.IMPLICIT.update(
+    {
+        setattr: implicit.set_attribute,
+        delattr: implicit.delete_attribute,
+        object.__getattribute__: implicit.attribute_plainly,
+        object.__setattr__: implicit.set_attribute_plainly,
+        object.__delattr__: writing.delete_attribute,
+        getattr: implicit.attribute_or,
+        hasattr: implicit.has_attribute,
+        len: implicit.length,
+        bool: implicit.truth,
+        id: identity.identified,
+        operator.is_: identity.same,
+        operator.is_not: identity.not_same,
+        operator.getitem: implicit.item,
+        operator.setitem: implicit.set_item,
+        operator.delitem: implicit.delete_item,
+        operator.contains: lambda container, value: comparing.contained(value, container),
+        operator.not_: negated,
+        operator.truth: implicit.truth,
+    }
 )

@@ -7,7 +7,7 @@ variables of other functions is noted, undone when its trace ends, and written a
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, MutableSet
 from types import CellType, FunctionType
 from typing import Any, NamedTuple, Protocol, Self
@@ -37,7 +37,7 @@ class WritePlace(Protocol):
 
 
 class Contents:
-    """What a list, dict, set, deque or array holds, as a copy of it."""
+    """What a list, dict, set, deque or array holds, as a copy of it, whatever methods a subclass has."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
@@ -46,20 +46,30 @@ class Contents:
 
     def get(self) -> Any:
         """A copy."""
-        return self.owner.copy()
+        return _base(self.owner).copy(self.owner)
 
     def put(self, value: Any) -> None:
         """Let it hold this."""
-        if isinstance(self.owner, (list, bytearray)):
-            self.owner[:] = value
-        elif isinstance(self.owner, np.ndarray):
-            self.owner[...] = value
-        elif isinstance(self.owner, deque):
-            self.owner.clear()
-            self.owner.extend(value)
+        owner, base = self.owner, _base(self.owner)
+        if base in (list, bytearray):
+            base.__setitem__(owner, slice(None), value)
+        elif base is np.ndarray:
+            owner[...] = value
+        elif base is deque:
+            deque.clear(owner)
+            deque.extend(owner, value)
+        elif base is OrderedDict:
+            OrderedDict.clear(owner)
+            for key in value:
+                OrderedDict.__setitem__(owner, key, value[key])
         else:
-            self.owner.clear()
-            self.owner.update(value)
+            base.clear(owner)
+            base.update(owner, value)
+
+
+def _base(owner: Any) -> Any:
+    """The class of Python or NumPy that a container is of, whatever the user's class does."""
+    return next(base for base in (OrderedDict, *MUTABLE) if isinstance(owner, base))
 
 
 class Gone:
@@ -81,10 +91,11 @@ class Attribute:
 
     def put(self, value: Any) -> None:
         """Set it, or delete it."""
+        plain = type if isinstance(self.owner, type) else object  # no method of the user's: this undoes, and merges
         if value is not Gone:
-            setattr(self.owner, self.name, value)
+            plain.__setattr__(self.owner, self.name, value)
         elif self.get() is not Gone:
-            delattr(self.owner, self.name)
+            plain.__delattr__(self.owner, self.name)
 
 
 class Outer:
@@ -214,6 +225,15 @@ def born(value: Any) -> Any:
     region = innermost(_thread.regions, None)
     if region is not None:
         region.make(value)
+    return value
+
+
+def made_with(value: Any, owner: Any) -> Any:
+    """A part of an object, which came to be where the object did."""
+    for region in regions():
+        if region.has_made(owner):
+            region.make(value)
+            break
     return value
 
 

@@ -10,6 +10,7 @@ from graphs import tree
 from graphs.ops.movement import stack
 from graphs.ops.sorting import argsort
 from static.convert.stage.columns import Merged, typed
+from static.convert.stage.identity import chosen
 from static.convert.stage.loops import check_takes
 from static.convert.stage.places import Contents, check_not_frozen, journal, made
 from static.convert.stage.trees import StructureError
@@ -58,7 +59,9 @@ def _taken(items: Sequence[Any], order: Any) -> list[Any]:
     stacks = [_stacked("an item of a sort", column)[order] for column in columns]
     numbers = [all(map(is_number, column)) for column in columns]
     return [
-        tree.unflatten(structure, [weak(s[i]) if number else s[i] for s, number in zip(stacks, numbers, strict=True)])
+        tree.unflatten(
+            structure, [weak(s[i]) if number else chosen(s[i]) for s, number in zip(stacks, numbers, strict=True)]
+        )
         for i in range(len(items))
     ]
 

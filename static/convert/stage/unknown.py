@@ -107,7 +107,7 @@ def is_number(value: Any) -> bool:
 
 def is_tensor(value: Any) -> bool:
     """Whether a value is an array, a symbol, or a tensor of the dynamic engine."""
-    return isinstance(value, (Symbol, np.ndarray, np.generic)) or hasattr(value, "captured_array")
+    return isinstance(value, (Symbol, np.ndarray, np.generic)) or hasattr(type(value), "captured_array")
 
 
 def weak(symbol: Symbol) -> Symbol:

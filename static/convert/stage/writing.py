@@ -10,6 +10,7 @@ import numpy as np
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, stack
 from static.convert.stage.columns import Merged, typed
+from static.convert.stage.identity import chosen
 from static.convert.stage.places import (
     MUTABLE,
     Attribute,
@@ -27,8 +28,6 @@ from static.convert.stage.places import (
 from static.convert.stage.trees import is_leaf
 from static.convert.stage.unknown import is_number, is_symbol, refuse, weak
 from static.trace.symbol import Symbol
-
-attribute = getattr
 
 
 def item(container: Any, key: Any) -> Any:
@@ -51,7 +50,7 @@ def _picked(items: Any, key: Symbol) -> Any:
         refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
     found = stack([typed(value, Merged("an item of the list", items).spec) for value in items])
     one = found[_from_front(key, len(items))]
-    return weak(one) if all(map(is_number, items)) else one
+    return weak(one) if all(map(is_number, items)) else chosen(one)
 
 
 def _from_front(key: Symbol, length: int) -> Any:

@@ -12,14 +12,31 @@ from tests.static.convert.traps import (
     consumers,
     containers,
     effects,
+    foreign,
     generators,
+    identity,
+    implicit,
     lazy,
     loops,
     names,
     numbers,
 )
 
-FILES = (attributes, calls, consumers, containers, effects, generators, lazy, loops, names, numbers)
+FILES = (
+    attributes,
+    calls,
+    consumers,
+    containers,
+    effects,
+    foreign,
+    generators,
+    identity,
+    implicit,
+    lazy,
+    loops,
+    names,
+    numbers,
+)
 INPUTS = 14
 
 

@@ -1,0 +1,122 @@
+"""Identity: which one a tensor or an object is that a branch, a loop or a sort has chosen, only the run knows.
+
+What follows from it is refused: `is` and id(), and `==`, a key or `in` where a class compares and hashes by identity.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from static.convert.stage.classes import held_by
+from static.convert.stage.unknown import is_number, is_symbol, is_tensor, refuse
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_TAKING = frozenset(["append", "appendleft", "extend", "insert", "sort", "reverse"])  # they compare nothing by identity
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.chosen: dict[int, Any] = {}  # by id, and alive, so that it stays theirs
+
+
+_thread = _Thread()
+
+
+def chosen(value: Any) -> Any:
+    """A value that stands for one of several."""
+    _thread.chosen[id(value)] = value
+    return value
+
+
+def forget_chosen() -> None:
+    """A trace has ended."""
+    _thread.chosen.clear()
+
+
+def is_chosen(value: Any) -> bool:
+    """Whether only the run knows which one a value is."""
+    return id(value) in _thread.chosen
+
+
+def same(one: Any, other: Any) -> bool:
+    """`one is other`. Raises ControlFlowError where only the run knows."""
+    if one is other:
+        return True
+    if is_number(one) and is_number(other) and (is_symbol(one) or is_symbol(other)):
+        refuse("`is` asks for a number that only the run knows; write ==")
+    if (is_chosen(one) or is_chosen(other)) and _may_be_one(one, other):
+        _refuse("is")
+    return False
+
+
+def not_same(one: Any, other: Any) -> bool:
+    """`one is not other`."""
+    return not same(one, other)
+
+
+def identified(value: Any) -> int:
+    """`id(value)`."""
+    if is_chosen(value) or (is_symbol(value) and value.weak):
+        _refuse("id()")
+    return id(value)
+
+
+def check_compared(one: Any, other: Any) -> None:
+    """Raise ControlFlowError for `==` where it comes down to the identity of what was chosen."""
+    if not _thread.chosen:
+        return
+    for value, beside in ((one, other), (other, one)):
+        is_whole = is_chosen(value) and not isinstance(value, _CONTAINERS)
+        if (type(beside) is type(value) if is_whole else isinstance(beside, _CONTAINERS)) and _by_identity(value):
+            _refuse("==")
+
+
+def check_key(value: Any) -> None:
+    """Raise ControlFlowError for a key, or a member of a set, whose hash is the identity of what was chosen."""
+    if _thread.chosen and _by_identity(value):
+        _refuse("a key")
+
+
+def check_called(f: Any, args: tuple[Any, ...]) -> None:
+    """Raise ControlFlowError for a function of a container that compares what was chosen by identity."""
+    if not _thread.chosen:
+        return
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, _CONTAINERS) and f.__name__ not in _TAKING:
+        looked_at = (owner, *args) if f.__name__ in ("index", "count", "remove") else args
+    elif f is hash or (isinstance(f, type) and issubclass(f, (set, frozenset, dict))):
+        looked_at = args
+    else:
+        return
+    if any(map(_by_identity, looked_at)):
+        _refuse(f"{f.__name__}()")
+
+
+def _may_be_one(one: Any, other: Any) -> bool:
+    return (is_tensor(one) and is_tensor(other)) or type(one) is type(other)
+
+
+def _by_identity(value: Any) -> bool:
+    """Whether it is compared, or holds what is compared, by the identity of what was chosen."""
+    return any(is_chosen(part) and held_by(type(part), "__eq__") is vars(object)["__eq__"] for part in parts(value))
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """A value, and what containers of Python in it hold."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if type(part) in _CONTAINERS and id(part) not in seen:
+            seen.add(id(part))
+            waiting += (*part, *part.values()) if isinstance(part, dict) else part
+
+
+def _refuse(what: str) -> None:
+    refuse(
+        f"{what} asks which one a value is that a branch, a loop or a sort has chosen, and only the run knows; "
+        "choose a number beside it, and compare that"
+    )

@@ -1,0 +1,329 @@
+"""What Python calls by itself, as a property, `__getitem__`, `__bool__` or `__iter__`: the user's are converted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from static.convert.stage import branches, unknown, writing
+from static.convert.stage.calls import call
+from static.convert.stage.classes import Missing, held_by, is_of_a_class_statement, special, users
+from static.convert.stage.effects import check_quiet, check_read, check_write
+from static.convert.stage.identity import check_key
+from static.convert.stage.loops import check_takes
+from static.convert.stage.places import Attribute, born, is_conditional, is_ours, made, made_with, write
+from static.convert.stage.unknown import is_symbol, refuse
+
+_QUIET_EXITS = ("suppress", "nullcontext", "errstate", "catch_warnings")
+
+
+# Attributes ----------------------------------------------------------------------------------------------------------
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """`owner.name`."""
+    kind = type(owner)
+    if kind is super:
+        return _of_a_base(owner, name)
+    if name == "__dict__":
+        return made_with(getattr(owner, name), owner)
+    if isinstance(owner, ModuleType):
+        return _of_a_module(owner, name)
+    if not is_of_a_class_statement(owner if isinstance(owner, type) else kind):
+        return getattr(owner, name)
+    by_all = special(owner, "__getattribute__")
+    if by_all is None:
+        return _found(owner, name)
+    try:
+        return call(by_all)(owner, name)
+    except AttributeError:
+        return _by_getattr(owner, name)
+
+
+def attribute_plainly(owner: Any, name: str) -> Any:
+    """`object.__getattribute__(owner, name)`."""
+    return _found(owner, name, asks=False)
+
+
+def attribute_or(owner: Any, name: str, *default: Any) -> Any:
+    """`getattr(owner, name, default)`."""
+    try:
+        return attribute(owner, name)
+    except AttributeError:
+        if default:
+            return default[0]
+        raise
+
+
+def has_attribute(owner: Any, name: str) -> bool:
+    """`hasattr(owner, name)`."""
+    return attribute_or(owner, name, Missing) is not Missing
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`."""
+    by_all = special(owner, "__setattr__")
+    if by_all is not None:
+        call(by_all)(owner, name, value)
+    else:
+        set_attribute_plainly(owner, name, value)
+
+
+def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
+    """`object.__setattr__(owner, name, value)`: by the setter of a property, or of a descriptor, where there is one."""
+    held = held_by(type(owner), name)
+    setter = special(held, "__set__")
+    if isinstance(held, property) and held.fset is not None:
+        call(held.fset)(owner, value)
+    elif setter is not None:
+        call(setter)(held, owner, value)
+    else:
+        writing.set_attribute(owner, name, value)
+
+
+def delete_attribute(owner: Any, name: str) -> None:
+    """`del owner.name`."""
+    by_all = special(owner, "__delattr__")
+    held = held_by(type(owner), name)
+    if by_all is not None:
+        call(by_all)(owner, name)
+    elif isinstance(held, property) and held.fdel is not None:
+        call(held.fdel)(owner)
+    else:
+        writing.delete_attribute(owner, name)
+
+
+def _found(owner: Any, name: str, asks: bool = True) -> Any:
+    """An attribute of an object, or of a class, by the descriptor that stands for it if that is the user's."""
+    held = held_by(type(owner), name)
+    if isinstance(owner, type) and held is Missing:
+        held, place, kind = held_by(owner, name), None, owner
+    else:
+        place, kind = owner, type(owner)
+    if isinstance(held, property) and place is not None and users(held.fget) is not None:
+        return call(held.fget)(owner)
+    if isinstance(held, cached_property) and place is not None and name not in vars(owner):
+        write(Attribute(owner, name), call(held.func)(owner))
+    getter = special(held, "__get__")
+    if getter is not None and (special(held, "__set__") is not None or name not in getattr(owner, "__dict__", ())):
+        return call(getter)(held, place, kind)
+    if special(owner, "__getattribute__") is None and special(owner, "__getattr__") is None:
+        return getattr(owner, name)
+    try:
+        return object.__getattribute__(owner, name)
+    except AttributeError:
+        if not asks:
+            raise
+        return _by_getattr(owner, name)
+
+
+def _by_getattr(owner: Any, name: str) -> Any:
+    method = special(owner, "__getattr__")
+    return getattr(owner, name) if method is None else call(method)(owner, name)
+
+
+def _of_a_base(bound: Any, name: str) -> Any:
+    """`super().name`."""
+    kinds = list(bound.__self_class__.__mro__)
+    for base in kinds[kinds.index(bound.__thisclass__) + 1 :]:
+        held = vars(base).get(name)
+        if isinstance(held, property) and users(held.fget) is not None:
+            return call(held.fget)(bound.__self__)
+        if held is not None:
+            break
+    return getattr(bound, name)
+
+
+def _of_a_module(module: ModuleType, name: str) -> Any:
+    method = users(vars(module).get("__getattr__"))
+    return getattr(module, name) if method is None or name in vars(module) else call(method)(name)
+
+
+# Items ---------------------------------------------------------------------------------------------------------------
+
+
+def item(container: Any, key: Any) -> Any:
+    """`container[key]`."""
+    return _item(writing.item, container, key)
+
+
+def tried_item(container: Any, key: Any) -> Any:
+    """`container[key]` where an IndexError would be caught."""
+    return _item(writing.tried_item, container, key)
+
+
+def _item(plain: Callable[[Any, Any], Any], container: Any, key: Any) -> Any:
+    method = special(container, "__getitem__")
+    if method is not None:
+        return call(method)(container, key)
+    if isinstance(container, dict):
+        _check_key(key)
+        if key not in container:
+            return _missing(container, key)
+    elif is_of_a_class_statement(type(container)):
+        check_quiet(container)
+    return plain(container, key)
+
+
+def _missing(container: dict[Any, Any], key: Any) -> Any:
+    """What a dict gives for a key that it does not have."""
+    method = special(container, "__missing__")
+    if method is not None:
+        return call(method)(container, key)
+    if isinstance(container, defaultdict) and container.default_factory is not None:
+        new = call(container.default_factory)()
+        writing.set_item(container, key, made(new))
+        return new
+    return container[key]
+
+
+def set_item(container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    method = special(container, "__setitem__")
+    if method is not None:
+        call(method)(container, key, value)
+        return
+    _check_key(key)
+    check_write(container, key)
+    writing.set_item(container, key, value)
+
+
+def delete_item(container: Any, key: Any) -> None:
+    """`del container[key]`."""
+    method = special(container, "__delitem__")
+    if method is not None:
+        call(method)(container, key)
+        return
+    _check_key(key)
+    check_write(container, key)
+    writing.delete_item(container, key)
+
+
+def _check_key(key: Any) -> None:
+    check_key(key)
+    check_quiet(key)
+
+
+def displayed(container: Any) -> Any:
+    """A container that nobody else holds, by a display or a comprehension."""
+    if isinstance(container, (dict, set)):
+        for key in container:
+            _check_key(key)
+    return made(container)
+
+
+# Tests ---------------------------------------------------------------------------------------------------------------
+
+
+def asked(value: Any) -> Any:
+    """A value whose truth Python can tell: that of an object of the user's is what its method gives."""
+    method = special(value, "__bool__")
+    if method is not None:
+        return call(method)(value)
+    method = special(value, "__len__")
+    return value if method is None else call(method)(value) != 0
+
+
+def truth(value: Any = False) -> Any:
+    """`bool(value)`."""
+    found = asked(value)
+    return unknown.truth(found) if is_symbol(found) else bool(found)
+
+
+def both(first: Any, second: branches.Block) -> Any:
+    """`first and second()`."""
+    test = asked(first)
+    return branches.both(first, second) if test is first else branches.choose(test, second, lambda: first)
+
+
+def any_of(first: Any, second: branches.Block) -> Any:
+    """`first or second()`."""
+    test = asked(first)
+    return branches.any_of(first, second) if test is first else branches.choose(test, lambda: first, second)
+
+
+def length(value: Any) -> Any:
+    """`len(value)`."""
+    method = special(value, "__len__")
+    return len(value) if method is None else call(method)(value)
+
+
+# Iteration, with, signs ----------------------------------------------------------------------------------------------
+
+
+def iterated(items: Any) -> Any:
+    """What a loop goes over."""
+    method = special(items, "__iter__")
+    if method is not None:
+        items = call(method)(items)
+    if special(items, "__next__") is not None:
+        return born(_Advancing(items))
+    return items
+
+
+class _Advancing:
+    """An iterator of the user's."""
+
+    def __init__(self, items: Any) -> None:
+        self._next = call(special(items, "__next__"))
+        self._items = items
+
+    def __iter__(self) -> _Advancing:
+        return self
+
+    def __next__(self) -> Any:
+        return self._next(self._items)
+
+
+def spread(items: Any) -> Any:
+    """What Python spreads into a call or a display; it asks for the length as well."""
+    if special(items, "__iter__") is None or special(items, "__len__") or special(items, "__length_hint__"):
+        check_quiet(items)
+    items = iterated(items)
+    check_takes(items)
+    return items
+
+
+def managed(manager: Any) -> Any:
+    """What a `with` enters."""
+    if special(manager, "__enter__") is not None or special(manager, "__exit__") is not None:
+        return _Managed(manager)
+    check_read(manager)
+    module = type(manager).__module__.partition(".")[0]
+    is_known = type(manager).__name__ in _QUIET_EXITS or module in ("graphs", "static", "dynamic")
+    if is_conditional() and not is_known and not is_ours(manager):
+        refuse(
+            f"a {type(manager).__name__} is entered where only the run knows whether that is reached, and nothing "
+            "tells what it changes; enter it outside of the branch or loop"
+        )
+    return manager
+
+
+class _Managed:
+    """A context manager of the user's."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    def __enter__(self) -> Any:
+        return call(type(self._manager).__enter__)(self._manager)
+
+    def __exit__(self, *error: object) -> Any:
+        return call(type(self._manager).__exit__)(self._manager, *error)
+
+
+_SIGNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "USub": ("__neg__", lambda value: -value),
+    "UAdd": ("__pos__", lambda value: +value),
+    "Invert": ("__invert__", lambda value: ~value),
+}
+
+
+def signed(name: str, value: Any) -> Any:
+    """`-value`, and the like."""
+    method, plain = _SIGNS[name]
+    own = special(value, method)
+    return plain(value) if own is None else call(own)(value)

@@ -1,0 +1,719 @@
+"""Implicit calls: methods that Python calls by itself, for a property, an item, a test, a loop, a with, a key."""
+
+import copy
+import functools
+from collections import Counter, OrderedDict, defaultdict
+
+import graphs as g
+from tests.static.convert.table import refused, right
+
+LOG = []
+
+
+class Counting:
+    """Each of its methods counts its calls."""
+
+    def __init__(self, value=2.0):
+        self.value = value
+        self.calls = 0
+
+    def count(self):
+        self.calls += 1
+
+    @property
+    def read(self):
+        self.count()
+        return self.value
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.count()
+        return 2.0
+
+    def __getitem__(self, key):
+        self.count()
+        return self.value * key
+
+    def __setitem__(self, key, value):
+        self.count()
+        self.value = value * key
+
+    def __delitem__(self, key):
+        self.count()
+        self.value = self.value + key
+
+    def __bool__(self):
+        self.count()
+        return True
+
+    def __len__(self):
+        self.count()
+        return 3
+
+    def __iter__(self):
+        self.count()
+        return iter([1.0, 2.0])
+
+    def __contains__(self, value):
+        self.count()
+        return value == 1.0
+
+    def __enter__(self):
+        self.count()
+        return 2.0
+
+    def __exit__(self, *error):
+        self.count()
+        return False
+
+    def __hash__(self):
+        self.count()
+        return 5
+
+    def __neg__(self):
+        self.count()
+        return -2.0
+
+    def __call__(self, value):
+        self.count()
+        return value * 2
+
+    def __float__(self):
+        self.count()
+        return 2.0
+
+    def __str__(self):
+        self.count()
+        return "counting"
+
+    def __lt__(self, other):
+        self.count()
+        return True
+
+    def __abs__(self):
+        self.count()
+        return 2.0
+
+
+class Twice:
+    """A descriptor that counts in its owner."""
+
+    def __get__(self, owner, kind=None):
+        owner.calls += 1
+        return 2.0
+
+    def __set__(self, owner, value):
+        owner.calls += 2
+
+
+class Described:
+    value = Twice()
+
+    def __init__(self):
+        self.calls = 0
+
+
+class Lazy:
+    def __init__(self):
+        self.calls = 0
+
+    @functools.cached_property
+    def value(self):
+        self.calls += 1
+        return 2.0
+
+
+class Watching:
+    def __init__(self):
+        self.__dict__["calls"] = 0
+        self.__dict__["value"] = 1.0
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, "calls", self.calls + 1)
+        object.__setattr__(self, name, value)
+
+
+class Super(Watching):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value * 2)
+
+
+class Numbered(dict):
+    def __init__(self):
+        self.calls = 0
+
+    def __missing__(self, key):
+        self.calls += 1
+        return 2.0
+
+
+class Steps:
+    """An iterator of its own, which counts."""
+
+    def __init__(self):
+        self.at = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.at += 1
+        if self.at > 3:
+            raise StopIteration
+        return float(self.at)
+
+
+class Yielding:
+    def __init__(self):
+        self.calls = 0
+
+    def __iter__(self):
+        self.calls += 1
+        yield 1.0
+        yield 2.0
+
+
+class Meta(type):
+    made = 0
+
+    def __call__(cls, *args):
+        LOG.append(1.0)
+        return super().__call__(*args)
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+class New:
+    count = 0
+
+    def __new__(cls):
+        cls.count += 1
+        return super().__new__(cls)
+
+
+class Deleted:
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append(1.0)
+
+
+class Intercepting:
+    def __init__(self):
+        self.calls = 0
+
+    def __getattribute__(self, name):
+        if name == "value":
+            self.calls += 1
+            return 2.0
+        return object.__getattribute__(self, name)
+
+
+@right
+def a_property(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * box.read
+    return y * (box.calls + 1)
+
+
+@right
+def a_property_by_getattr(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * getattr(box, "read")
+    return y * (box.calls + 1)
+
+
+@right
+def a_property_by_hasattr(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * 2 if hasattr(box, "read") else y
+    return y * (box.calls + 1)
+
+
+@right
+def an_attribute_by_a_method(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * box.anything
+    return y * (box.calls + 1)
+
+
+@right
+def an_attribute_by_a_method_for_all(x):
+    box, y = Intercepting(), g.sum(x)
+    if y > 0:
+        y = y * box.value
+    return y * (box.calls + 1)
+
+
+@right
+def an_item(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * box[3]
+    return y * (box.calls + 1)
+
+
+@right
+def an_item_set(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        box[3] = x[0]
+    return y * (box.calls + 1) * box.value
+
+
+@right
+def an_item_deleted(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        del box[3]
+    return y * (box.calls + 1) * box.value
+
+
+@right
+def an_item_augmented(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        box[3] += 1.0
+    return y * (box.calls + 1) * box.value
+
+
+@right
+def a_test(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        if box:
+            y = y * 2
+    return y * (box.calls + 1)
+
+
+@right
+def a_test_by_not(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y if not box else y * 2
+    return y * (box.calls + 1)
+
+
+@refused
+def a_test_by_and(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0 and box:
+        y = y * 2
+    return y * (box.calls + 1)
+
+
+@refused
+def a_test_by_or(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0 or box:
+        y = y * 2
+    return y * (box.calls + 1)
+
+
+@right
+def a_test_by_bool(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * 2 if bool(box) else y
+    return y * (box.calls + 1)
+
+
+@right
+def a_length(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len(box)
+    return y * (box.calls + 1)
+
+
+@right
+def a_loop(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        for value in box:
+            y = y * (value + 1)
+    return y * (box.calls + 1)
+
+
+@right
+def a_loop_over_what_yields(x):
+    box, y = Yielding(), g.sum(x)
+    if y > 0:
+        for value in box:
+            y = y * (value + 1)
+    return y * (box.calls + 1)
+
+
+@right
+def a_loop_over_an_iterator_of_its_own(x):
+    steps, y = Steps(), g.sum(x)
+    if y > 0:
+        for value in steps:
+            y = y * value
+    return y * (steps.at + 1)
+
+
+@right
+def a_comprehension(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len([value for value in box])
+    return y * (box.calls + 1)
+
+
+@right
+def an_unpacking(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        a, b = box
+        y = y * (a + b)
+    return y * (box.calls + 1)
+
+
+@refused
+def a_list_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len(list(box))
+    return y * (box.calls + 1)
+
+
+@refused
+def a_sum_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * sum(box)
+    return y * (box.calls + 1)
+
+
+@refused
+def a_call_with_all_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * max(*box)
+    return y * (box.calls + 1)
+
+
+@refused
+def a_list_with_all_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len([*box])
+    return y * (box.calls + 1)
+
+
+@right
+def a_membership(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * 2 if 1.0 in box else y
+    return y * (box.calls + 1)
+
+
+@right
+def a_with(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        with box as factor:
+            y = y * factor
+    return y * (box.calls + 1)
+
+
+@right
+def a_with_that_only_enters(x):
+    box, y = Counting(), g.sum(x)
+    while y > 1:
+        with box:
+            y = y / 2
+    return y * (box.calls + 1)
+
+
+@refused
+def a_key(x):
+    box, y = Counting(), g.sum(x)
+    names = {}
+    names[1] = 2.0
+    if y > 0:
+        y = y * (2 if box in names else 3)
+    return y * (box.calls + 1)
+
+
+@refused
+def a_key_of_a_display(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len({box: 1})
+    return y * (box.calls + 1)
+
+
+@refused
+def a_hash(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * hash(box)
+    return y * (box.calls + 1)
+
+
+@right
+def a_sign(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * -box
+    return y * (box.calls + 1)
+
+
+@refused
+def a_size(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * abs(box)
+    return y * (box.calls + 1)
+
+
+@right
+def a_call(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = box(y)
+    return y * (box.calls + 1)
+
+
+@right
+def a_call_by_map(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * sum(map(box, [1.0, 2.0]))
+    return y * (box.calls + 1)
+
+
+@right
+def a_method_by_map(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * sum(map(box.__getitem__, [1.0, 2.0]))
+    return y * (box.calls + 1)
+
+
+@refused
+def a_number_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * float(box)
+    return y * (box.calls + 1)
+
+
+@refused
+def a_text_of_it(x):
+    box, y = Counting(), g.sum(x)
+    if y > 0:
+        y = y * len(f"{box}")
+    return y * (box.calls + 1)
+
+
+@refused
+def an_order(x):
+    items, y = [Counting(1.0), Counting(2.0)], g.sum(x)
+    if y > 0:
+        y = y * sorted(items)[0].value
+    return y * (items[0].calls + items[1].calls + 1)
+
+
+@refused
+def the_least(x):
+    items, y = [Counting(1.0), Counting(2.0)], g.sum(x)
+    if y > 0:
+        y = y * min(items).value
+    return y * (items[0].calls + items[1].calls + 1)
+
+
+@right
+def a_descriptor(x):
+    box, y = Described(), g.sum(x)
+    if y > 0:
+        y = y * box.value
+    return y * (box.calls + 1)
+
+
+@right
+def a_descriptor_set(x):
+    box, y = Described(), g.sum(x)
+    if y > 0:
+        box.value = 3.0
+    return y * (box.calls + 1)
+
+
+@refused
+def a_cached_property_in_a_branch(x):
+    box, y = Lazy(), g.sum(x)
+    if y > 0:
+        y = y * box.value
+    return y * box.value * box.calls
+
+
+@right
+def a_cached_property(x):
+    box, y = Lazy(), g.sum(x)
+    y = y * box.value
+    if y > 0:
+        y = y * box.value
+    return y * box.value * box.calls
+
+
+@right
+def an_attribute_set_by_a_method(x):
+    box, y = Watching(), g.sum(x)
+    if y > 0:
+        box.value = x[0]
+    return y * box.value * (box.calls + 1)
+
+
+@right
+def an_attribute_set_by_the_method_of_a_base(x):
+    box, y = Super(), g.sum(x)
+    if y > 0:
+        box.value = x[0]
+    return y * box.value * (box.calls + 1)
+
+
+@right
+def an_attribute_set_past_the_method(x):
+    box, y = Watching(), g.sum(x)
+    if y > 0:
+        object.__setattr__(box, "value", x[0])
+    return y * box.value * (box.calls + 1)
+
+
+@right
+def an_attribute_in_the_dict(x):
+    box, y = Watching(), g.sum(x)
+    if y > 0:
+        box.__dict__["value"] = x[0]
+    return y * box.value * (box.calls + 1)
+
+
+@refused
+def a_default_of_a_dict(x):
+    names, y = defaultdict(list), g.sum(x)
+    if y > 0:
+        y = y * (len(names["k"]) + 2)
+    return y * (len(names) + 1)
+
+
+@right
+def a_default_that_is_there(x):
+    names, y = defaultdict(list), g.sum(x)
+    names["k"].append(1.0)
+    if y > 0:
+        y = y * (len(names["k"]) + 2)
+    return y * (len(names) + 1)
+
+
+@right
+def a_missing_key(x):
+    names, y = Numbered(), g.sum(x)
+    if y > 0:
+        y = y * names["k"]
+    return y * (names.calls + 1)
+
+
+@refused
+def a_missing_key_by_the_operator_module(x):
+    names, y = Numbered(), g.sum(x)
+    if y > 0:
+        y = y * functools.partial(dict.__getitem__, names)("k")
+    return y * (names.calls + 1)
+
+
+@right
+def a_counter(x):
+    names, y = Counter(), g.sum(x)
+    names["k"] = 1
+    if y > 0:
+        names["k"] += 2
+    return y * names["k"]
+
+
+@right
+def an_ordered_dict(x):
+    names, y = OrderedDict(a=2.0, b=3.0), g.sum(x)
+    if y > 0:
+        names["a"] = 5.0
+    return y * list(names.values())[0]
+
+
+@refused
+def an_ordered_dict_that_is_ordered_again(x):
+    names, y = OrderedDict(a=2.0, b=3.0), g.sum(x)
+    if y > 0:
+        names.move_to_end("a")
+    return y * list(names.values())[0]
+
+
+@refused
+def a_class_that_counts_its_objects(x):
+    y = g.sum(x)
+    if y > 0:
+        Made()
+    return y * (len(LOG) + 1)
+
+
+@refused
+def a_new_that_counts(x):
+    New.count, y = 0, g.sum(x)
+    if y > 0:
+        New()
+    return y * (New.count + 1)
+
+
+@refused
+def an_object_whose_end_counts(x):
+    log, y = [], g.sum(x)
+    if y > 0:
+        Deleted(log)
+    return y * (len(log) + 1)
+
+
+@refused
+def a_copy_that_counts(x):
+    class Copied:
+        def __init__(self):
+            self.calls = 0
+
+        def __copy__(self):
+            self.calls += 1
+            return self
+
+    box, y = Copied(), g.sum(x)
+    if y > 0:
+        copy.copy(box)
+    return y * (box.calls + 1)
+
+
+@right
+def a_property_of_nothing_else(x):
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+        @property
+        def total(self):
+            return self.a + self.b if self.a > 0 else self.b
+
+        def __len__(self):
+            return 2
+
+        def __str__(self):
+            return "a pair"
+
+    pair, y = Pair(x[0], x[1]), g.sum(x)
+    if y > 0:
+        y = y * pair.total * len(pair) * len(f"{pair}") * len(str(pair))
+    return y
