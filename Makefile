@@ -12,8 +12,12 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 # Modules are compiled once, whatever the environment says: a hundred processes import them.
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
+# What breaks first where Python or a library is another: each package through its front door.
+SMOKE := $(addprefix tests/,graphs/test_ops.py dynamic/test_engine.py dynamic/test_native.py static/test_executable.py \
+  static/test_jit.py engines compare/test_cli.py compare/test_cli_own.py compare/test_report.py docs/test_docs.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help report test test-native test-browser test-slow lint format bench docs notebooks clean
+.PHONY: help report test test-smoke test-native test-browser test-slow lint format bench docs notebooks clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -24,6 +28,9 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
 	$(SUITE) -m 'not slow and not browser'
+
+test-smoke: $(VENV)/installed-test  ## run a part of them, some for each package
+	$(SUITE) -m 'not slow and not browser' $(SMOKE)
 
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
 	$(SUITE) tests/static/native tests/compare/test_ladder.py
