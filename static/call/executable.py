@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from graphs.spec import TensorSpec
 from static import clock, memory
 from static.backends.choice import NUMPY, Backend, chosen
 from static.call import artifact, layout
+from static.call.layout import Room
 from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding
 from static.codegen.lowering import LoweredGraph
@@ -49,7 +51,7 @@ def _closer(*_: Any) -> Any:
 class Executable:
     """A compiled function. Call it with arguments laid out like those it was compiled for.
 
-    One executable is used by one thread at a time: its calls share one arena.
+    Calls may run in several threads at once: each takes a room of arena and results, and gives it back.
     """
 
     def __init__(
@@ -73,11 +75,14 @@ class Executable:
             self._program: LoweredGraph = backend.lower(graph, arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
-        self._bindings: dict[tuple[Shape, ...], Binding] = {}
-        symbolic = any(spec.symbols for spec in self._specs)
-        run = None if symbolic else self._binding(tuple(spec.shape for spec in self._specs)).run
+        self._fixed = not any(spec.symbols for spec in self._specs)
+        self._free: list[Room] = []  # rooms that no call is in: one that is interrupted may lose its own
+        room = self._new_room()
+        self._bindings = room.bindings  # those that are looked at
+        self._free.append(room)
         plain = not traced.guards  # else they are looked at before each call
-        self._direct = layout.caller(traced.inputs, traced.outputs, self._specs, run) if plain else _closer
+        call = functools.partial(layout.caller, traced.inputs, traced.outputs, self._specs, fixed=self._fixed)
+        self._direct = call() if plain else _closer
 
     # Running ------------------------------------------------------------------------------------------------
 
@@ -87,9 +92,15 @@ class Executable:
         Raises ShapeError or DTypeError when an argument is not what the graph was compiled for.
         """
         try:
-            result = self._direct(self._bindings, args)
+            room = self._free.pop()
+        except IndexError:
+            room = self._new_room()
+        try:
+            result = self._direct(room, args)
         except BROKEN as error:
             raise self._placed(error) from None
+        finally:
+            self._free.append(room)
         if result is not NotImplemented:
             return result
         arrays = self._inputs(args)  # laid out otherwise, no arrays, or of other sizes: looked at closer
@@ -97,11 +108,17 @@ class Executable:
 
     def run_leaves(self, shapes: tuple[Shape, ...], arrays: Sequence[Any]) -> Any:
         """Run on the leaves of arguments, which are arrays of these shapes, and of the dtypes of the specs."""
-        binding = self._bindings.get(shapes) or self._binding(shapes)
         try:
+            room = self._free.pop()
+        except IndexError:
+            room = self._new_room()
+        try:
+            binding = room.bindings.get(shapes) or self._binding(room, shapes)
             return self._made(binding.run(*arrays))
         except BROKEN as error:
             raise self._placed(error) from None
+        finally:
+            self._free.append(room)
 
     def run_reading(self, arrays: Sequence[Any]) -> Any:
         """Run on the leaves of arguments, which are arrays, and what else the graph reads as it is now."""
@@ -148,8 +165,15 @@ class Executable:
                 )
         return arrays
 
-    def _binding(self, shapes: tuple[Shape, ...]) -> Binding:
-        """The program for these shapes, made on first use; the oldest of many is dropped."""
+    def _new_room(self) -> Room:
+        """A room that no call is in, with the binding of the only shapes if there are no others."""
+        room = Room()
+        if self._fixed:
+            room.run = self._binding(room, tuple([spec.shape for spec in self._specs])).run
+        return room
+
+    def _binding(self, room: Room, shapes: tuple[Shape, ...]) -> Binding:
+        """The program for these shapes, made on first use in a room; the oldest of many is dropped."""
         labels = [node.attrs["name"] for node in self.graph.inputs]
         for label, spec, shape in zip(labels, self._specs, shapes, strict=True):
             if len(spec.shape) != len(shape):
@@ -159,14 +183,14 @@ class Executable:
             sizes = dims.solve(expected, [tuple(map(int, shape)) for shape in shapes])
         except ShapeError as error:
             raise ShapeError(located(f"{self.graph.name}: {error}")) from None
-        if len(self._bindings) >= BINDINGS:
-            self._bindings.pop(next(iter(self._bindings)))
+        if len(room.bindings) >= BINDINGS:
+            room.bindings.pop(next(iter(room.bindings)))
         try:
             with clock.adding_to(self.seconds):
-                binding = self._backend.bind(self._program, sizes, tuple(self._bindings.values()), self._kept)
+                binding = self._backend.bind(self._program, sizes, tuple(room.bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
-        self._bindings[shapes] = binding
+        room.bindings[shapes] = binding
         return binding
 
     def _placed(self, error: Exception) -> Exception:
@@ -225,6 +249,10 @@ class Executable:
         """The numbers of the symbolic sizes planned last. Raises GraphError before the first call of such a graph."""
         return self._last().sizes
 
+    def _held(self) -> list[Binding]:
+        """The bindings of all rooms that no call is in."""
+        return [binding for room in list(self._free) for binding in room.bindings.values()]
+
     def _last(self) -> Binding:
         if not self._bindings:
             raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
@@ -233,12 +261,12 @@ class Executable:
     @property
     def arena_bytes(self) -> int:
         """The bytes of all arenas held: that of the largest sizes, and smaller ones made before these came."""
-        return sum({id(binding.arena): binding.arena.nbytes for binding in self._bindings.values()}.values())
+        return sum({id(binding.arena): binding.arena.nbytes for binding in self._held()}.values())
 
     @property
     def result_bytes(self) -> int:
         """The bytes kept to write large results into again, once nobody sees the last ones."""
-        results = {id(result): result for binding in self._bindings.values() for result in binding.results.values()}
+        results = {id(result): result for binding in self._held() for result in binding.results.values()}
         return sum(result.nbytes for result in results.values())
 
     def draw(self, unfold: bool = False) -> GraphDrawing:

@@ -1,6 +1,6 @@
 """How arguments and results are laid out, as code: functions that read, check, run and put together at once.
 
-    def call(bindings, args):
+    def call(room, args):
         try:
             if len(args) != 2: return NotImplemented
             p0, x2, = args
@@ -10,7 +10,7 @@
         except KeyError: return NotImplemented
         if not (type(x0) is type(x1) is type(x2) is ndarray): return NotImplemented
         if (x0.dtype, x1.dtype, x2.dtype, ) != dtypes: return NotImplemented
-        binding = bindings.get((x0.shape, x1.shape, x2.shape, ))
+        binding = room.bindings.get((x0.shape, x1.shape, x2.shape, ))
         if binding is None: return NotImplemented
         run = binding.run
         v0, v1, = run(x0, x1, x2)
@@ -29,7 +29,9 @@ from typing import Any
 import numpy as np
 
 from graphs import tree
+from graphs.dims import Shape
 from graphs.spec import TensorSpec
+from static.codegen.binding import Binding
 from static.trace.tracing import is_traced, static_key
 
 RunArrays = Callable[..., tuple[Any, ...]]
@@ -39,13 +41,23 @@ _KEYS = (str, int)
 _REFUSE = "return NotImplemented"
 
 
-def caller(
-    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], run: RunArrays | None = None
-) -> Reader:
-    """A function `call(bindings, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
+class Room:
+    """The memory of an executable that one call at a time uses: bindings by shapes, and what runs the only shapes."""
 
-    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. With `run` it
-    must have the shape of its spec too, and that is what runs.
+    __slots__ = ("bindings", "run")
+
+    def __init__(self) -> None:
+        self.bindings: dict[tuple[Shape, ...], Binding] = {}
+        self.run: RunArrays | None = None
+
+
+def caller(
+    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], *, fixed: bool
+) -> Callable[[Room, tuple[Any, ...]], Any]:
+    """A function `call(room, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
+
+    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. Where shapes
+    are `fixed` it must have the shape of its spec too, and `room.run` is what runs.
     """
     given = _numbered(inputs)
     if not _is_plain(given) or inputs.num_leaves != len(specs):
@@ -56,25 +68,27 @@ def caller(
         *_read(given, types, ordered=False),
         *_checked(dict.fromkeys(leaves, np.ndarray)),
         f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
-        *(_bound(leaves) if run is None else _of_shapes(dict(zip(leaves, specs, strict=True)))),
+        *(_of_shapes(dict(zip(leaves, specs, strict=True))) if fixed else _bound(leaves)),
         *_putting_together(f"run({', '.join(leaves)})", outputs),
     ]
     dtypes = tuple([spec.dtype for spec in specs])
-    call: Reader = _function("bindings, args", lines, dtypes=dtypes, outputs=outputs, run=run, **types)
+    call: Callable[[Room, tuple[Any, ...]], Any]
+    call = _function("room, args", lines, dtypes=dtypes, outputs=outputs, **types)
     return call
 
 
 def _bound(leaves: Sequence[str]) -> Iterator[str]:
     """Statements that look up what runs for the shapes of these variables."""
-    yield f"binding = bindings.get(({_listed(f'{x}.shape' for x in leaves)}))"
+    yield f"binding = room.bindings.get(({_listed(f'{x}.shape' for x in leaves)}))"
     yield f"if binding is None: {_REFUSE}"
     yield "run = binding.run"
 
 
 def _of_shapes(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
-    """A statement that refuses variables of other shapes: quicker than to look them up."""
+    """Statements that refuse variables of other shapes, which is quicker than to look them up, or find what runs."""
     if specs:
         yield f"if {' or '.join(f'{x}.shape != {spec.shape}' for x, spec in specs.items())}: {_REFUSE}"
+    yield "run = room.run"
 
 
 def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:

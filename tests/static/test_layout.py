@@ -38,11 +38,13 @@ def called(args, outputs=None):
     leaves, structure = tree.flatten(args)
     made = structure if outputs is None else outputs
     specs = [TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
-    bindings = {tuple(leaf.shape for leaf in leaves): SimpleNamespace(run=lambda *arrays: arrays)}
-    for_any, for_these = layout.caller(structure, made, specs), layout.caller(structure, made, specs, lambda *a: a)
+    room = layout.Room()
+    room.run = lambda *arrays: arrays
+    room.bindings = {tuple(leaf.shape for leaf in leaves): SimpleNamespace(run=room.run)}
+    for_any, for_these = (layout.caller(structure, made, specs, fixed=fixed) for fixed in (False, True))
 
     def call(other):
-        one, two = for_any(bindings, other), for_these({}, other)
+        one, two = for_any(room, other), for_these(room, other)
         assert (one is NotImplemented) == (two is NotImplemented)
         assert one is NotImplemented or same(one, two)
         return one
@@ -129,10 +131,12 @@ def test_what_is_not_plain_is_left_to_the_general_way(container):
 
 
 def test_an_error_of_what_runs_is_not_taken_for_a_missing_key():
-    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [TensorSpec(X.shape, X.dtype)])
+    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [TensorSpec(X.shape, X.dtype)], fixed=True)
+    room = layout.Room()
 
     def run(_):
         raise KeyError("inside")
 
+    room.run = run
     with pytest.raises(KeyError, match="inside"):
-        call({((3,),): SimpleNamespace(run=run)}, (X,))
+        call(room, (X,))

@@ -183,10 +183,10 @@ def _without_kernels(run: Any) -> FunctionType:
 
 def _with_nothing_to_run(executable: Executable, outputs: tuple[Any, ...]) -> Executable:
     """An executable that checks its arguments, finds its binding, and gives these outputs."""
-    hollow = copy.copy(executable)
-    traced, bindings = executable.traced, executable._bindings.items()
-    hollow._direct = layout.caller(traced.inputs, traced.outputs, executable.specs, lambda *_: outputs)
-    hollow._bindings = {shapes: binding._replace(run=lambda *_: outputs) for shapes, binding in bindings}
+    hollow, room = copy.copy(executable), layout.Room()
+    room.run = lambda *_: outputs
+    room.bindings = {shapes: binding._replace(run=room.run) for shapes, binding in executable._bindings.items()}
+    hollow._free, hollow._bindings = [room], room.bindings
     return hollow
 
 
