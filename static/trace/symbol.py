@@ -15,6 +15,8 @@ from graphs.surface import Surface
 from graphs.torch.methods import TorchNames
 from static.trace.converting import unconverted
 
+_OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
+
 
 @final
 class Symbol(Surface, TorchNames):
@@ -68,6 +70,8 @@ class Symbol(Surface, TorchNames):
             raise self._unknown("an element of a NumPy array", stores.REMEDY)
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
 
+    __trunc__ = __int__
+
     def __index__(self) -> NoReturn:
         raise self._unknown(
             "an index or range()",
@@ -90,6 +94,16 @@ class Symbol(Surface, TorchNames):
         raise self._unknown("item()", "keep it a tensor")
 
     tolist = numpy = item
+
+    def __getattr__(self, name: str) -> Any:
+        if self.weak and name in _OF_NUMBERS:
+            raise self._unknown(f"{name} of a Python number", "compute it with graphs")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise self._unknown("a copy by Python", "call clone(), or keep the tensor itself")
+
+    __copy__ = __reduce_ex__ = __deepcopy__
 
     def _unknown(self, use: str, instead: str, first: str = "") -> ControlFlowError:
         """The error for a use that needs the value. `first` is what to try before, unless a conversion has failed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 
@@ -12,12 +13,14 @@ from static.convert.rewrite.expressions import put_name
 from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
 from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, store, thunk
-from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, stored
-from static.convert.rewrite.source import FUTURE, NotConvertedError, definition
+from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, stored
+from static.convert.rewrite.source import FUTURE, Definition, NotConvertedError, definition
 from static.convert.rewrite.statements import Around, Statements
 
 KEPT = 4096  # functions whose rewritten code is kept
 _FACTORY, _NAME = "<factory>", "<rewritten>"
+_BLOCK = re.compile(r"<(if|else|while|for) \d+>\.<locals>\.")
+"""The functions that blocks become, in a qualified name."""
 
 
 def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
@@ -25,15 +28,14 @@ def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef
     doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
     statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
     parameters = bound_by(node.args)
-    for arg in ast.walk(node.args):
-        if isinstance(arg, ast.arg):
-            arg.annotation = None
     body, last = lowered(statements)
     around = Around([*body, last], enclosing - stored(body) - parameters)
     rewriter = Statements(around, rewritten)
     new = [*rewriter.block(body, loaded(last)), rewriter.returned(last)]
     head = [at(statement, node) for statement in _head(around, parameters, stored(body))]
-    return ast.copy_location(function(node.name, node.args, [*doc, *head, *new]), node)
+    out = ast.copy_location(function(node.name, node.args, [*doc, *head, *new]), node)
+    out.returns = node.returns
+    return out
 
 
 def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt]:
@@ -110,7 +112,24 @@ def compiled(code: CodeType) -> CodeType:
     except SyntaxError as error:
         raise NotConvertedError(f"its rewritten form does not compile: {error}; write it in simpler parts") from None
     inner = _inside(_inside(top, _FACTORY), _NAME)
-    return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return _named_as(code, inner.replace(co_name=code.co_name))
+
+
+def _named_as(original: CodeType, code: CodeType) -> CodeType:
+    """A rewritten code, and those inside it, with the qualified names that they have in the original."""
+
+    def qualified(name: str) -> str:
+        return _BLOCK.sub("", name.replace(f"{_FACTORY}.<locals>.{_NAME}", original.co_qualname, 1))
+
+    consts = [
+        _named_as(original, const)
+        if isinstance(const, CodeType)
+        else qualified(const)  # which the body of a class sets
+        if isinstance(const, str) and const.startswith(_FACTORY)
+        else const
+        for const in code.co_consts
+    ]
+    return code.replace(co_qualname=qualified(code.co_qualname), co_consts=tuple(consts))
 
 
 def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.FunctionDef:
@@ -118,7 +137,10 @@ def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.Func
     if isinstance(node, ast.Lambda):
         body: Sequence[ast.stmt] = [at(ast.Return(node.body), node)]
         node = ast.copy_location(function("<lambda>", node.args, body), node)
-    node.decorator_list = []
+    node.decorator_list, node.returns = [], None
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
     _name_supers(node)
     _mangle(node, code.co_qualname.rpartition(".")[0].rpartition(".")[2].lstrip("_"))
     node.args.defaults = [at(ast.Constant(None), node) for _ in node.args.defaults]
@@ -126,23 +148,30 @@ def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.Func
     return node
 
 
-def _name_supers(node: ast.FunctionDef) -> None:
+def _name_supers(node: Definition) -> None:
     """Give `super()` its arguments, which Python finds in a frame that a rewritten call does not have."""
     first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), "")
-    for n in ast.walk(node):
+    inside = list(scope([node.body] if isinstance(node, ast.Lambda) else node.body))
+    for n in inside:
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "super" and not n.args:
             n.args = [at(load("__class__"), n), at(load(first), n)]
+        elif isinstance(n, (ast.FunctionDef, ast.Lambda)):
+            _name_supers(n)
 
 
 def _mangle(node: ast.FunctionDef, owner: str) -> None:
     """Give private names of a class the form that they have inside it (Python's reference, 6.2.1)."""
     if owner in ("", "<locals>"):
         return
-    for n in ast.walk(node):
+    todo: list[ast.AST] = [node]
+    while todo:
+        n = todo.pop()
         for field in ("attr", "id"):
             name = getattr(n, field, "")
             if name.startswith("__") and not name.endswith("__"):
                 setattr(n, field, f"_{owner}{name}")
+        if not isinstance(n, ast.ClassDef):  # which has private names of its own
+            todo += ast.iter_child_nodes(n)
 
 
 def _inside(code: CodeType, name: str) -> CodeType:

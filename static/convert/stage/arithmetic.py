@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from static.convert.stage import conversion
+from static.convert.stage.builtins import shown
 from static.convert.stage.calls import call
 from static.convert.stage.overwriting import changed_in_place
 from static.convert.stage.places import journal_container, made
-from static.convert.stage.unknown import is_symbol
+from static.convert.stage.unknown import is_symbol, refuse
 
 Operator = Callable[[Any, Any], Any]
 _OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
@@ -40,6 +42,7 @@ def by_method(name: str, value: Any, other: Any) -> Any:
 
 def arithmetic(name: str, one: Any, other: Any) -> Any:
     """`one + other`, and the like."""
+    _check_sequences(name, one, other)
     plain, _, method = _OPERATORS[name]
     found = by_method(method, one, other)
     if found is NotImplemented and type(other) is not type(one):
@@ -49,6 +52,7 @@ def arithmetic(name: str, one: Any, other: Any) -> Any:
 
 def augmented(name: str, value: Any, other: Any) -> Any:
     """`value += other`, and the like: a list changes, and so does a tensor under all its names."""
+    _check_sequences(name, value, other)
     _, in_place, method = _OPERATORS[name]
     found = by_method(f"i{method}", value, other)
     if found is not NotImplemented:
@@ -58,6 +62,18 @@ def augmented(name: str, value: Any, other: Any) -> Any:
     journal_container(value)
     result = in_place(value, other)
     return changed_in_place(value, result) if is_symbol(value) and not value.weak else result
+
+
+def _check_sequences(name: str, one: Any, other: Any) -> None:
+    """Raise ControlFlowError for a length that only the run knows, and for a text that shows a value."""
+    if isinstance(one, (str, bytes)) and name == "Mod":
+        shown(other)
+    for sequence, number in ((one, other), (other, one)):
+        if isinstance(sequence, (list, tuple, str, bytes, bytearray, deque)) and is_symbol(number) and number.weak:
+            refuse(
+                f"a {type(sequence).__name__} is repeated so often as only the run knows, or meets a number that only "
+                "the run knows; make it a tensor"
+            )
 
 
 def _is_the_users(method: Any) -> bool:

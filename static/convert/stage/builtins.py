@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import heapq
+import inspect
 import itertools
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from static.convert.stage.loops import CountedRange, check_takes
 from static.convert.stage.places import born, is_conditional
 from static.convert.stage.sorting import heapify, heappop, heappush, ordered
 from static.convert.stage.streams import TakenWhile, any_one, every_one, filtered, mapped, numbered, total, zipped
+from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
 
@@ -53,7 +57,20 @@ def item_of(value: Symbol) -> Any:
 def _round(value: Any, digits: int | None = None) -> Any:
     if is_symbol(value) and value.weak and digits is None:
         return _int(round_op(value))
+    if is_symbol(value) and value.weak:
+        refuse(
+            "round() of a number that only the run knows takes no digits, since Python rounds the decimal form of a "
+            "number; use graphs.round(number * 10) / 10, which rounds some halves the other way"
+        )
     return round(value, digits)
+
+
+def _pow(base: Any, exponent: Any, modulus: Any = None) -> Any:
+    if modulus is None:
+        return base**exponent
+    if any(map(is_symbol, (base, exponent, modulus))):
+        refuse("pow() with a modulus asks for numbers that only the run knows; write base**exponent % modulus")
+    return pow(base, exponent, modulus)
 
 
 def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -121,15 +138,34 @@ def _print(*values: Any, **options: Any) -> None:
 
 def shown(value: Any) -> Any:
     """A value that becomes text. Raises ControlFlowError where only the run knows it."""
-    if is_symbol(value):
+    if any(map(is_symbol, leaves(value))) and any(map(_reads_object, _texts_of(value))):
         refuse("a text is made of a value that only the run knows; print the value itself, or return it")
     return value
 
 
-def _text(plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
+def _texts_of(value: Any) -> list[Any]:
+    return [inspect.getattr_static(type(value), name) for name in ("__format__", "__str__", "__repr__")]
+
+
+def _reads_object(method: Any) -> bool:
+    """Whether a text that a method makes depends on what its object holds."""
+    if not isinstance(method, FunctionType):
+        return method not in _TEXTS
+    return any(
+        step.opname.startswith("LOAD_FAST") and step.argval == method.__code__.co_varnames[0]
+        for step in dis.get_instructions(method)
+    )
+
+
+_TEXTS = _texts_of(object())
+"""Of an object of no class of its own: its class and its address."""
+
+
+def text_of(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a text, of values that are known."""
+
     def text(*args: Any, **options: Any) -> Any:
-        return plain(*map(shown, args), **options)
+        return plain(*map(shown, args), **{name: shown(value) for name, value in options.items()})
 
     return text
 
@@ -152,6 +188,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     float: _float,
     bool: _bool,
     round: _round,
+    pow: _pow,
     max: _extreme(max, lambda one, best: one > best),
     min: _extreme(min, lambda one, best: one < best),
     any: _any,
@@ -172,9 +209,9 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     print: _print,
     divmod: _divmod,
     functools.reduce: _reduce,
-    str: _text(str),
-    repr: _text(repr),
-    format: _text(format),
+    str: text_of(str),
+    repr: text_of(repr),
+    format: text_of(format),
     **frames.REPLACED,
 }
 """What is called in place of a function of Python's."""

@@ -10,17 +10,18 @@ import random
 import weakref
 from array import array
 from collections import Counter, OrderedDict, UserDict, UserList, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from types import FunctionType, GeneratorType, MethodType, MethodWrapperType, SimpleNamespace
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
+from graphs.errors import GraphError
 from static.convert.rewrite.functions import Rewritten
 from static.convert.rewrite.source import NotConvertedError
 from static.convert.stage import conversion
-from static.convert.stage.builtins import CALLING, REPLACED, item_of
+from static.convert.stage.builtins import CALLING, REPLACED, item_of, text_of
 from static.convert.stage.classes import held_by, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_call, check_read
 from static.convert.stage.loops import check_takes
@@ -28,7 +29,7 @@ from static.convert.stage.places import MUTABLE, born, check_not_frozen, journal
 from static.convert.stage.purity import is_of_the_engines
 from static.convert.stage.sorting import sort
 from static.convert.stage.streams import Generated, Streamed, first
-from static.convert.stage.trees import is_made_by_object
+from static.convert.stage.trees import is_made_by_object, leaves
 from static.convert.stage.unknown import is_symbol, refuse
 
 OPERATORS = SimpleNamespace()
@@ -99,6 +100,8 @@ def _replaced(f: Any) -> Callable[..., Any] | None:
     owner = getattr(f, "__self__", None)
     if type(owner) is list and f.__name__ == "sort":
         return _calling(functools.partial(sort, owner))
+    if type(owner) is str and f.__name__ in ("format", "format_map"):
+        return text_of(f)
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:
@@ -199,7 +202,7 @@ def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     given = [_given(arg) for arg in args]
     named = {name: _given(value) for name, value in options.items()}
     with _forwards(f):
-        result = f(*given, **named)
+        result = _of_a_library(f, given, named)
     return _noted(f, args, result)
 
 
@@ -208,6 +211,19 @@ def _given(argument: Any) -> Any:
     if isinstance(argument, MethodType) and isinstance(argument.__func__, FunctionType):
         return MethodType(convertible(argument.__func__), argument.__self__)
     return convertible(argument)
+
+
+def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Call what is not converted. That it takes no value which only the run knows is refused: no handler sees it."""
+    try:
+        return f(*args, **options)
+    except (TypeError, AttributeError) as error:
+        if isinstance(error, GraphError) or not any(map(is_symbol, leaves([args, options]))):
+            raise
+        if is_of_the_engines(f) or (isinstance(f, FunctionType) and conversion.is_the_users(f)):
+            raise
+        name = getattr(f, "__name__", f)
+        refuse(f"{name}() takes no value that only the run knows ({error}); compute it with functions of graphs")
 
 
 def _noted(f: Any, args: tuple[Any, ...], result: Any) -> Any:

@@ -77,13 +77,8 @@ def note(f: FunctionType, reason: str = "") -> None:
     """Tell that a function is converted, or why not."""
     one = running()
     if one is not None:
-        found = MetFunction(_name(f), _place(f.__code__), reason)
+        found = MetFunction(f.__qualname__, _place(f.__code__), reason)
         one.functions[found.name, found.place] = found
-
-
-def _name(f: FunctionType) -> str:
-    """The name of a function, without those that its rewriting has put around it."""
-    return f.__qualname__.rpartition("<rewritten>.<locals>.")[2]
 
 
 def _place(code: CodeType) -> str:
@@ -93,7 +88,7 @@ def _place(code: CodeType) -> str:
 def why_not(f: FunctionType) -> str:
     """Why a function that was met is not converted, and what to do about it; empty where it is, or was not met."""
     one = running()
-    known = one and one.functions.get((_name(f), _place(f.__code__)))
+    known = one and one.functions.get((f.__qualname__, _place(f.__code__)))
     return known.reason if known else ""
 
 

@@ -40,12 +40,14 @@ def is_same(values: Sequence[Any]) -> bool:
     return isinstance(first, _COMPARED_BY_VALUE) and all(other == first for other in others)
 
 
-def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left: Left) -> Any:
+def combined(
+    name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left: Left, around: frozenset[int] = frozenset()
+) -> Any:
     """One value of several: what is the same stays, tensors and numbers become `leaf(name, values)`.
 
     Where one is Unset the others are taken, with leaves for all that the graph computes in them. `joined(new, values)`
     is called for each container that is made of several, and `left(values)` says what each was when its path ended.
-    Raises StructureError.
+    `around` are the containers that these are items of, by id. Raises StructureError.
     """
     if all(value is values[0] for value in values):
         return values[0]
@@ -61,8 +63,14 @@ def combined(name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left:
         return given[0]
     if first is None or any(part is None or part.like != first.like for part in parts):
         raise StructureError(f"{name} is {' on one path and '.join(map(described, given))} on the other")
+    if not around.isdisjoint(map(id, given)):
+        raise StructureError(f"{name} holds itself")
+    inside = around.union(map(id, given))
     children = zip(*(_children(value, len(first.items)) for value in values), strict=True)
-    items = [combined(f"{name}{at}", some, leaf, joined, left) for at, some in zip(first.labels, children, strict=True)]
+    items = [
+        combined(f"{name}{at}", some, leaf, joined, left, inside)
+        for at, some in zip(first.labels, children, strict=True)
+    ]
     new = first.make(items)
     joined(new, values)
     return new
@@ -147,10 +155,13 @@ def _object_like(value: Any) -> Callable[[list[Any]], Any]:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What containers hold in the end."""
-    parts = taken_apart(value)
-    if parts is None:
-        yield value
-    else:
-        for item in parts.items:
-            yield from leaves(item)
+    """What containers hold in the end, each container once."""
+    todo, seen = [value], set()
+    while todo:
+        value = todo.pop()
+        parts = taken_apart(value)
+        if parts is None:
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            todo += reversed(parts.items)
