@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from compare import ends
+
 _FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.py\b)""")
 _HARNESS = f"{Path(__file__).resolve().parent}{os.sep}"
 _MEASURED = {"workloads", "corpus"}
@@ -53,9 +55,13 @@ class EffectsError(CompareError):
 
 
 class WorkerError(CompareError):
-    """A worker process crashed, ran out of time, or answered nothing."""
+    """A worker process crashed, ran out of time, or answered nothing; `step` is what it did last."""
 
     exit_code = 1
+
+    def __init__(self, message: str, step: str = "") -> None:
+        super().__init__(message)
+        self.step = step
 
 
 class OverrunError(WorkerError):
@@ -73,19 +79,44 @@ def described(error: BaseException, function: str = "") -> str:
     It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran. Lines of
     the engines and of the harness are none of these; an error that comes from nowhere else has the last of them.
     """
+    place = place_of(error, function)
+    return f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+
+
+def place_of(error: BaseException, function: str = "") -> str:
+    """The place of `described`, `model.py:12`; empty where the error was never raised."""
     frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not _is_ours(frame.filename)]
+    outside = [frame for frame in frames if not is_ours(frame.filename)]
     places = _within(frames, function) or [
         f"{Path(one.filename).name}:{one.lineno}" for one in (outside or frames)[-1:]
     ]
-    return f"{type(error).__name__}: {error}" + (f" ({places[-1]})" if places else "")
+    return places[-1] if places else ""
+
+
+@contextmanager
+def refused(function: str) -> Iterator[None]:
+    """Inside, code that would end this process is stopped. Raises FunctionError that names the call and its line."""
+    try:
+        with ends.stopped():
+            yield
+    except (SystemExit, ends.Ended) as error:
+        call = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else str(error)
+        place = place_of(error, function)
+        raise FunctionError(
+            f"{function}: {place and f'{place}: '}{call} ends the process, so that there is no answer; return a "
+            "result, or raise an error"
+        ) from error
 
 
 @contextmanager
 def explained(function: str) -> Iterator[None]:
-    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran."""
+    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran.
+
+    So is a call by which it would end the process (`compare.ends`).
+    """
     try:
-        yield
+        with refused(function):
+            yield
     except CompareError:
         raise
     except Exception as error:
@@ -94,7 +125,7 @@ def explained(function: str) -> Iterator[None]:
         raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
 
 
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     """Whether a file is the engines' or the harness's, which measures what lies in `workloads` and `corpus`."""
     from graphs.errors import is_internal  # with NumPy, for which `--help` must not wait
 

@@ -43,7 +43,7 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            with ending.by_sigterm():
+            with ending.by_signals():
                 return super().invoke(ctx)
         except CompareError as error:
             echo(f"Error: {error}", err=True)
@@ -117,6 +117,7 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)
+    _list_problems("missing, though no verdict needs it", outcome.overruns)
     if not outcome.measured:
         echo("Nothing was measured.", err=True)
     baseline.ended(outcome.records, *kept)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,6 @@ import click
 
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
-from compare.errors import explained
 from compare.records.device import DEVICES, Device
 from compare.words.terminal import echo
 
@@ -37,8 +38,9 @@ MODES = "dynamic,static"
     help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or modes of the framework.",
 )
 @options.default(
-    "--limit", type=Seconds(1), default=300.0, help="Stop a mode of a framework whose first pass takes longer."
-)
+    "--limit", type=Seconds(1), default=300.0,
+    help="End a process that makes no progress for so long, and a mode of a framework whose first pass takes longer.",
+)  # fmt: skip
 @options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Run the framework on this device.")
 @options.GRADIENT
 @click.option(
@@ -46,7 +48,10 @@ MODES = "dynamic,static"
 )
 @options.out("Write results, verdicts and a report into this new folder.")
 @options.default(
-    "--processes", type=click.IntRange(0), default=5, help="Start this many fresh workers; 0 measures in this process."
+    "--processes",
+    type=click.IntRange(0),
+    default=5,
+    help="Measure in this many fresh workers; 0 measures in a single one.",
 )
 @options.default("--seconds", type=Seconds(0.01), default=2.5, help="Measure this long in each process.")
 @options.SEED
@@ -76,11 +81,11 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
         raise click.UsageError("--baseline and --save-baseline work with graphduel's engines, not with a --framework")
     if device != "cpu" and not framework:
         raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
-    with options.stoppable(ctx, "nothing was written"):
+    with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
         found: Any = (
             _in_framework(framework, function, limit, device, **asked)
             if framework
-            else _measured(function, apart=out is not None, **asked)
+            else _measured(function, limit, apart=out is not None, **asked)
         )
     echo(str(found))
     if out is not None:
@@ -124,6 +129,19 @@ def _gate(framework: str | None, asked: dict[str, Any]) -> Gate | None:
     return gate(rules, junit, summary, _names(asked["modes"] or MODES), asked["processes"])
 
 
+@contextmanager
+def _failing(gate: Gate | None, function: str) -> Iterator[None]:
+    """A comparison that comes to no result writes the files of the gate all the same."""
+    from compare.errors import CompareError
+
+    try:
+        yield
+    except CompareError as error:
+        if gate is not None:
+            gate.fail(function, str(error))
+        raise
+
+
 def _gated(gate: Gate, result: Any) -> int:
     """The exit code, after the rules were judged and the files written."""
     from compare.gate.ending import exit_code
@@ -149,29 +167,35 @@ def _in_framework(
     names = _names(modes) if modes else ()
     chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit, "device": device}
     question = run.asked_of(framework, function, inputs or "", names, **chosen)
-    if asked["processes"]:
-        return run.in_workers(question, asked["processes"], progress.reporter())
-    with explained(function):
-        return run.here(question, *question.load())
+    return run.in_workers(question, asked["processes"], progress.reporter())
 
 
-def _measured(function: str, *, inputs: str | None, modes: str | None, **asked: Any) -> Result:
-    from compare import own
+def _measured(function: str, limit: float, *, inputs: str | None, modes: str | None, **asked: Any) -> Result:
+    from compare.own import command
+    from compare.own.case import arms_of
+    from compare.own.question import Question
     from compare.run import progress
 
     modes = modes or MODES
+    arms_of(_names(modes))  # refused before a worker is started
     allowed = ["--allow-effects"] if asked["allow_effects"] else []
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
-    command = shlex.join(["graphduel", "compare", function, *given])
-    with explained(function):
-        f, calls = called(function, inputs)
-        return own.compare(f, calls, _names(modes), **asked, command=command, reporter=progress.reporter())
+    again = shlex.join(["graphduel", "compare", function, *given])
+    _warn(function)
+    question = Question(function, inputs, tuple(_names(modes)), command=again, **asked)
+    return command.compared(question, limit, progress.reporter())
 
 
 def called(function: str, inputs: str | None) -> tuple[Any, Any]:
     """The function and the list of its calls; packages of the user's that no import finds are named."""
     from compare.own import origin
 
+    _warn(function)
+    return origin.called(function, inputs)
+
+
+def _warn(function: str) -> None:
+    from compare.own import origin
+
     for entry in origin.hidden(Path(function.rpartition(":")[0])):
         echo(f"{entry} has the name of a package of graphduel, so `import` does not find it; rename it", err=True)
-    return origin.called(function, inputs)

@@ -36,6 +36,13 @@ class Gate:
             files.write_atomic(self.summary, outputs.markdown(result, found).encode())
         return found
 
+    def fail(self, name: str, error: str) -> None:
+        """Write the files of a comparison of this function that has ended in an error."""
+        if self.junit is not None:
+            files.write_atomic(self.junit, outputs.junit_of_error(name, error))
+        if self.summary is not None:
+            files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
+
 
 def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, modes: Sequence[str], processes: int) -> Gate:
     """The gate that was asked for. Raises InputsError for a rule that cannot be read, or never could be judged."""

@@ -24,13 +24,21 @@ Entry = tuple[str, str, str]
 
 def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
     """A test for the parity of each mode, for each failed measurement and for each rule."""
-    entries = [*_parity(result), *_failures(result), *_rules(judgements)]
+    return _suite(result.name, [*_parity(result), *_failures(result), *_rules(judgements)])
+
+
+def junit_of_error(name: str, error: str) -> bytes:
+    """One test, which is an error: the comparison of that function came to no result."""
+    return _suite(name, [("comparison", "error", error)])
+
+
+def _suite(name: str, entries: Sequence[Entry]) -> bytes:
     kinds = [kind for _, kind, _ in entries]
     suite = ET.Element("testsuite", name=SUITE, tests=str(len(entries)))
     for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(kinds.count(kind)))
-    for name, kind, words in entries:
-        test = ET.SubElement(suite, "testcase", classname=_xml(result.name), name=_xml(name))
+    for test_name, kind, words in entries:
+        test = ET.SubElement(suite, "testcase", classname=_xml(name), name=_xml(test_name))
         if kind:
             ET.SubElement(test, kind, message=_xml(words))
         elif words:
@@ -47,6 +55,11 @@ def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
         parts.append(_table(("fails if", "outcome", "measured"), rows))
     notes = [f"* {_text(note)}" for note in show.notes_of(result)]
     return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
+
+
+def markdown_of_error(name: str, error: str) -> str:
+    """That the comparison of that function came to no result, and why."""
+    return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
 
 
 def _parity(result: Result) -> list[Entry]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compare.engines.arms import STATIC
-from compare.errors import InputsError
-from compare.own import bundle, effects, measure
-from compare.own.case import arms_of, case_of, checked, converting
+from compare.errors import InputsError, refused
+from compare.own import look, measure
 from compare.own.result import Result
-from compare.records.job import Budget, Job
+from compare.records.job import Job
 from compare.run.progress import Reporter
 
 __all__ = ["Result", "compare"]
@@ -31,6 +29,7 @@ def compare(
     command: str | None = None,
     allow_effects: bool = False,
     apart: bool = False,
+    limit: float = measure.LIMIT,
     reporter: Reporter | None = None,
 ) -> Any:
     """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
@@ -49,7 +48,8 @@ def compare(
     `dims` names the axes that vary, per argument as `static.jit` takes them; None finds them in the inputs.
 
     `processes` fresh workers measure, for at most about `seconds` of steady state each; 0 measures in this process.
-    None takes workers where f can be imported by name and the inputs can be sent, and this process otherwise.
+    None takes workers where f can be imported by name and the inputs can be sent, and this process otherwise. A worker
+    is ended that makes no progress in `limit` seconds, and so is a mode of a framework whose first pass takes longer.
 
     A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
     `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
@@ -63,21 +63,20 @@ def compare(
     if framework is not None:
         from compare.own.frameworks import run
 
-        return run.here(run.asked_of(framework, "", "", modes or (), seconds=seconds, seed=seed), f, inputs)
+        options = {"seconds": seconds, "seed": seed, "limit": limit}
+        return run.here(run.asked_of(framework, "", "", modes or (), **options), f, inputs)
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
-    arms = arms_of(("dynamic", "static") if modes is None else modes)
-    title = str(name or getattr(f, "__name__", type(f).__name__))
-    found = effects.effects_of(f, checked(inputs)[0])
-    if not allow_effects:
-        effects.refuse(title, found)
-    case = case_of(f, inputs, gradient, dims)
-    if any(arm.startswith(STATIC) for arm in arms):
-        case = converting(case)
-    said = {"command": command, "effects": list(map(str, found))}
-    with measure.executor(f, inputs, case, dims, processes) as (source, execute):
-        what = Job("parity", title, bundle.SIZE, source=source, seed=seed, arms=arms, budget=Budget(seconds=seconds))
-        records = measure.run(
-            what, case, execute, reporter or Reporter(), processes or measure.REPEATS, apart=apart, **said
-        )
-    return Result(title, arms, tuple(records))
+    chosen = ("dynamic", "static") if modes is None else modes
+    with refused(str(name or getattr(f, "__name__", type(f).__name__))):
+        found = look.subject(f, inputs, chosen, name, gradient, dims, allow_effects=allow_effects)
+        with measure.executor(f, inputs, found.case, dims, processes, limit) as (source, execute):
+            what, repeats = found.job(source, seed, seconds), processes or measure.REPEATS
+            head = measure.header(
+                what, execute(Job("environment")), {**found.settings, "processes": repeats, "command": command}
+            )
+            records = measure.untimed(what, found.case, apart=apart)
+            records += measure.timed(
+                what, records, execute, reporter or Reporter(), repeats, gradient=found.gradient, apart=apart
+            )
+    return Result(found.name, found.arms, (head, *records))

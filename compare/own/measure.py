@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from compare.records.job import Job
 from compare.records.ledger import Ledger
 from compare.records.memory import Memory
 from compare.records.parity import Parity
-from compare.records.record import OfArms, Record
+from compare.records.record import OfArms, Record, of
 from compare.records.runs import OWN, Bare, Failure, Setting, error_of
 from compare.records.time import Time
 from compare.run import environment, layout
@@ -39,7 +40,8 @@ from compare.run.runner import started
 from compare.run.worker import failure
 from compare.workloads.base import Case
 
-TIMEOUT = 900.0
+LIMIT = 300.0
+"""Seconds without progress after which a worker is ended, unless a user says otherwise."""
 SECONDS = 2.5
 """What the rounds of one process may take, unless a user says otherwise."""
 HERE = "one process, built anew each time"
@@ -51,50 +53,60 @@ Execute = Callable[[Job], Record]
 
 @contextmanager
 def executor(
-    f: Callable[..., Any], inputs: Sequence[Any], case: Case, dims: Any, processes: int | None
+    f: Callable[..., Any], inputs: Sequence[Any], case: Case, dims: Any, processes: int | None, limit: float
 ) -> Iterator[tuple[str, Execute]]:
     """The source to name in jobs, "" for this process, and what runs them.
 
     Raises InputsError where workers are asked for and f or its inputs cannot reach them.
     """
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        source = "" if processes == 0 else _bundled(Path(folder), f, inputs, case, dims, must=processes is not None)
-        yield source, (_worker if source else _Here(case))
+        source = "" if processes == 0 else bundled(Path(folder), f, inputs, case, dims, must=processes is not None)
+        yield source, (partial(worker, limit=limit) if source else Here(case))
 
 
-def run(
-    what: Job, case: Case, execute: Execute, reporter: Reporter, repeats: int, *, apart: bool = False, **said: Setting
-) -> list[Record]:
-    """The records, as a run of the suite would write them: run, parity, time, memory and the lines of the step.
+def untimed(what: Job, case: Case, *, apart: bool) -> list[Record]:
+    """The gate's record, and those that need no clock where the gate admits an arm: `counts`.
 
-    With `apart` a step is also taken apart: `closer_jobs`.
-
-    `what` is the job of its gate, which names the function, its arms, their seed and budget. Each of the repeats builds
-    everything anew. What is `said` of the run stands among its settings.
+    `what` is the job of the gate, which names the function, its arms, their seed and budget.
     """
     parity = gate(what, case)
-    records = [_header(what, case, execute, {"processes": repeats, **said}), parity]
-    admitted, refused = sorted_out(parity.arms)
+    admitted, _ = sorted_out(parity.arms)
+    return [parity, *(counts(what, case, apart=apart) if admitted else [])]
+
+
+def timed(
+    what: Job,
+    before: Sequence[Record],
+    execute: Execute,
+    reporter: Reporter,
+    repeats: int,
+    *,
+    gradient: bool,
+    apart: bool,
+) -> list[Record]:
+    """The records of time, memory and the lines of the step; none where the gate `before` admits no arm.
+
+    With `apart` a step is also taken apart: `closer_jobs`. Each of the repeats builds everything anew.
+    """
+    admitted, refused = sorted_out(of(before, Parity)[0].arms)
     if not admitted:
-        return records
-    records += counts(what, case, apart=apart)
+        return []
     jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
-    closer = closer_jobs(replace(what, arms=admitted), case) if apart else [replace(what, kind="lines", arms=admitted)]
+    chosen = replace(what, arms=admitted)
+    closer = closer_jobs(chosen, gradient=gradient) if apart else [replace(chosen, kind="lines")]
     memories = [replace(what, kind="memory", arms=(arm,)) for arm in admitted]
     reporter.pace.expect([*jobs, *memories, *closer])
     with reporter:
-        for job in jobs:
-            record = _done(job, execute, reporter)
-            if isinstance(record, OfArms):
-                record.add(refused)
-            records.append(record)
+        times = [_done(job, execute, reporter) for job in jobs]
         found = [_done(job, execute, reporter) for job in memories]
         looked = [_done(job, execute, reporter) for job in closer]
+    for record in of(times, OfArms):
+        record.add(refused)
     failed = [record for record in found if isinstance(record, Failure)]
     measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
     merged = Memory(**replace(what, kind="memory").head, arms=measured)
     merged.add(refused)
-    return [*records, *failed, *_together(looked), *([merged] if measured else [])]
+    return [*times, *failed, *_together(looked), *([merged] if measured else [])]
 
 
 def counts(what: Job, case: Case, *, apart: bool) -> list[Record]:
@@ -108,15 +120,16 @@ def counts(what: Job, case: Case, *, apart: bool) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def closer_jobs(what: Job, case: Case) -> list[Job]:
+def closer_jobs(what: Job, *, gradient: bool) -> list[Job]:
     """What takes a step apart, of the engines that were admitted: lines, bytes over time, ladder and parts of time.
 
-    The ladder and the parts of time compare both engines, so that neither is asked for where static refused.
+    The ladder and the parts of time compare both engines, so that neither is asked for where static refused; parts are
+    those of a step with a gradient.
     """
     both = {"dynamic", "static-exact"} <= set(what.arms)
     ledgers = [replace(what, kind="ledger", arms=(arm,)) for arm in what.arms if arm in LEDGERS]
-    timed = [*(["ladder"] if both else []), *(["parts"] if both and case.argnum is not None else [])]
-    return [replace(what, kind="lines"), *ledgers, *(replace(what, kind=kind, process=0) for kind in timed)]
+    clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
+    return [replace(what, kind="lines"), *ledgers, *(replace(what, kind=kind, process=0) for kind in clocked)]
 
 
 def _together(records: Sequence[Record]) -> list[Record]:
@@ -140,7 +153,7 @@ def gate(what: Job, case: Case) -> Parity:
     return record
 
 
-class _Here:
+class Here:
     """Runs jobs in this process, kept on one core meanwhile."""
 
     def __init__(self, case: Case) -> None:
@@ -176,11 +189,12 @@ class _Here:
         return Memory(**job.head, arms=rows)
 
 
-def _worker(job: Job) -> Record:
-    return run_job(job, TIMEOUT)
+def worker(job: Job, limit: float) -> Record:
+    """Runs a job in a fresh worker, which may not go on for `limit` seconds without progress."""
+    return run_job(job, limit)
 
 
-def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any, *, must: bool) -> str:
+def bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any, *, must: bool = True) -> str:
     """The source of a bundle in the folder; "" where there can be none, unless it must be."""
     origin = origin_of(f)
     if origin is None:
@@ -198,19 +212,16 @@ def _bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any,
         return ""
 
 
-def _header(what: Job, case: Case, execute: Execute, said: Mapping[str, Any]) -> Record:
+def header(what: Job, answer: Record, said: Mapping[str, Setting]) -> Record:
+    """The run's own line, with the environment that a worker has answered, or that of this process."""
     settings: dict[str, Setting] = {
         "preset": OWN,
         "seed": what.seed,
         "only": None,
         "where": "fresh workers" if what.source else HERE,
-        "function": what.workload,
-        "inputs": len(case.examples),
-        "gradient": case.argnum is not None,
-        "converted": case.branches,
         **said,
     }
-    return started(settings, execute(Job("environment")))
+    return started(settings, answer)
 
 
 def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:

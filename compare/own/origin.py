@@ -6,19 +6,25 @@ Only a file that the user has named, or a module that is imported already, is ev
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from compare.errors import InputsError
+from compare.errors import FunctionError, InputsError
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 
 INPUTS = ("inputs", "batches")
 """The names looked for beside a function where no other place is named for its calls."""
+
+GUARD = 'put what it runs under `if __name__ == "__main__":`'
+"""What to do about a file that does more than define."""
 
 PREFIX = "own_file_"
 """Before the name of a module made from a file, so that a file called static.py is not taken for the engine."""
@@ -57,20 +63,41 @@ def origin_of(f: Any) -> Origin | None:
     return Origin(module, name, file) if found is f else None
 
 
-def named(place: str, *, function: bool = False) -> Any:
-    """The object at `FILE.py:name`; the error for an unknown name offers those of the file, or of its functions.
+@dataclass(frozen=True)
+class PlaceInFile:
+    """`FILE.py:name`: the file as a user has written it, and where it is.
 
-    Raises InputsError where there is no such file or name, and what the file does.
+    That is found before any file runs, for a file may change the current folder.
     """
-    path, colon, name = place.rpartition(":")
-    if not colon or not name or not path:
-        raise InputsError(f"{place!r} names no function; write FILE.py:function")
-    module = import_file(Path(path))
-    if not hasattr(module, name):
-        own = {n: value for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module)}
-        known = tuple(n for n, value in own.items() if callable(value) or not function)
-        raise InputsError(f"{path} defines no {name!r}" + (f"; {nearest(name, known)}" if known else ""))
-    return getattr(module, name)
+
+    file: str
+    path: Path
+    name: str
+
+    @classmethod
+    def of(cls, written: str) -> PlaceInFile:
+        """The place. Raises InputsError for what names none, and where there is no such file."""
+        file, colon, name = written.rpartition(":")
+        if not colon or not name or not file:
+            raise InputsError(f"{written!r} names no function; write FILE.py:function")
+        if not Path(file).is_file():
+            raise InputsError(f"there is no file {file}; write FILE.py:function")
+        return cls(file, Path(file).resolve(), name)
+
+    def load(self, *, function: bool = False) -> Any:
+        """The object; the error for an unknown name offers those of the file, or of its functions."""
+        module = import_file(self.path)
+        if not hasattr(module, self.name):
+            own = {n: value for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module)}
+            known = tuple(n for n, value in own.items() if callable(value) or not function)
+            hint = f"; {nearest(self.name, known)}" if known else ""
+            raise InputsError(f"{self.file} defines no {self.name!r}{hint}")
+        return getattr(module, self.name)
+
+
+def named(written: str) -> Any:
+    """The object at `FILE.py:name`. Raises InputsError where there is no such file or name, and what the file does."""
+    return PlaceInFile.of(written).load()
 
 
 def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
@@ -79,19 +106,17 @@ def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file.
     Raises InputsError, and whatever the file or that function raises.
     """
-    f = named(function, function=True)
+    place = PlaceInFile.of(function)
+    others = PlaceInFile.of(inputs if ":" in inputs else f"{place.file}:{inputs}") if inputs else None
+    f = place.load(function=True)
     if not callable(f):
         raise InputsError(f"{function} is no function but of type {type(f).__name__}")
-    file = function.rpartition(":")[0]
-    if inputs:
-        calls = named(inputs if ":" in inputs else f"{file}:{inputs}")
-    else:
-        calls = _beside(function)
+    calls = others.load() if others else _beside(function, place)
     return f, list(calls() if callable(calls) else calls)
 
 
-def _beside(function: str) -> Any:
-    module = import_file(Path(function.rpartition(":")[0]))
+def _beside(function: str, place: PlaceInFile) -> Any:
+    module = import_file(place.path)
     for name in INPUTS:
         if hasattr(module, name):
             return getattr(module, name)
@@ -117,15 +142,16 @@ def hidden(path: Path) -> list[str]:
 def import_file(path: Path) -> ModuleType:
     """The module of a Python file, run once. Its folder joins the end of the path, for the modules beside it.
 
-    Raises InputsError where there is no such file or it ends the program, and whatever the file raises.
+    Raises InputsError where there is no such file or it ends the program, FunctionError where it goes on as two
+    processes, and whatever the file raises.
     """
-    if not path.is_file():
-        raise InputsError(f"there is no file {path}; write FILE.py:function")
     where = path.resolve()
     name = PREFIX + where.stem
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(where):
         return loaded
+    if not where.is_file():
+        raise InputsError(f"there is no file {path}; write FILE.py:function")
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise InputsError(f"{path} is no Python file; its name ends in .py")
@@ -134,14 +160,28 @@ def import_file(path: Path) -> ModuleType:
         sys.path.append(str(where.parent))
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _alone(path):
+            spec.loader.exec_module(module)
     except BaseException as error:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         if isinstance(error, SystemExit):
-            guard = 'put what it runs under `if __name__ == "__main__":`'
-            raise InputsError(f"{path} ends the program when it is imported; {guard}") from None
+            raise InputsError(f"{path.name} ends the program when it is imported; {GUARD}") from None
         raise
     return module
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Inside, a file runs that may not fork: each copy of this process would go on and measure as well."""
+    from compare.own import traffic
+
+    own, end, forks = os.getpid(), os._exit, list[str]()
+    with traffic.overheard(lambda what, line: forks.append(line) if what == traffic.FORKS else None):
+        yield
+    if os.getpid() != own:
+        end(0)
+    if forks:
+        raise FunctionError(f"{path.name}: {forks[0]}: it forks when it is imported (os.fork); {GUARD}")
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

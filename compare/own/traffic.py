@@ -19,6 +19,7 @@ from compare.own import reach
 Heard = Callable[[str, str], None]
 """Takes what was done, and the line of the user's."""
 
+FORKS = "starts a process by a fork"
 WHAT = {
     "os.remove": "removes a file",
     "os.rename": "renames a file",
@@ -29,7 +30,8 @@ WHAT = {
     "os.unsetenv": "changes os.environ",
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
-    "os.fork": "starts a process",
+    "os.fork": FORKS,
+    "os.forkpty": FORKS,
     "subprocess.Popen": "starts a process",
     "socket.connect": "opens a connection",
     "socket.sendto": "sends over a connection",

@@ -37,13 +37,6 @@ class FrameworkGate(Record, tag="framework gate"):
     undoubled: str | None = None
 
 
-class FrameworkFault(Record, tag="framework fault"):
-    """What is wrong with the user's file, function or calls, and the exit code of that."""
-
-    error: str
-    code: int
-
-
 class Made(Struct):
     """One compilation: why there was one, and its seconds where the framework says them."""
 
@@ -75,3 +68,10 @@ class FrameworkTime(Record, tag="framework time"):
     process: int
     calls: int
     modes: dict[str, TimedMode]
+
+
+class FrameworkAlone(Record, tag="framework alone"):
+    """All that one process has measured by itself: the gate, and each mode beside the eager one."""
+
+    gate: FrameworkGate
+    times: list[FrameworkTime]

@@ -13,7 +13,7 @@ from compare.records.control_flow import Programs
 from compare.records.crossover import Crossover, CrossoverMemory
 from compare.records.debugging import Faults
 from compare.records.framework_cells import FrameworkCell
-from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime
+from compare.records.framework_steps import FrameworkAlone, FrameworkGate, FrameworkTime
 from compare.records.framework_work import FrameworkWork
 from compare.records.gradients import Gradients
 from compare.records.ladder import Ladder
@@ -21,7 +21,7 @@ from compare.records.ledger import Ledger
 from compare.records.lengths import Lengths, LengthsProbe
 from compare.records.lines import SourceLines
 from compare.records.memory import Memory
-from compare.records.own import EngineGraphs, RewriteHints, ShapePolicies
+from compare.records.own import EngineGraphs, FunctionFault, FunctionLook, RewriteHints, ShapePolicies
 from compare.records.parity import Parity
 from compare.records.parts import Parts
 from compare.records.prototyping import Prototypes
@@ -64,9 +64,11 @@ _TABLE = (
     Kind(ShapePolicies),
     Kind(RewriteHints),
     Kind(EngineGraphs),
-    Kind(FrameworkFault),
+    Kind(FunctionFault),
+    Kind(FunctionLook, "compare.own.look:measure_function"),
     Kind(FrameworkGate, "compare.own.frameworks.measure:measure_gate"),
     Kind(FrameworkTime, "compare.own.frameworks.measure:measure_times"),
+    Kind(FrameworkAlone, "compare.own.frameworks.measure:measure_alone"),
     # advice, and the selftest
     Kind(FrameworkWork, "compare.advice.frameworks.measure:measure"),
     Kind(ReturnedMemory, "compare.advice.returned:measure"),

@@ -1,11 +1,35 @@
-"""What is looked at in a function of the user's without a clock: shape policies, rewrites that help, and its graphs."""
+"""What workers answer about a function of the user's before it is timed, and what is looked at without a clock."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
-from compare.records.record import Arm, OfCell
+from compare.records.record import Arm, OfCell, Record
+from compare.records.runs import Setting
 from graphs.drawing import Diagram
+
+
+class FunctionFault(Record, tag="function fault"):
+    """What is wrong with the user's file, function or calls, and the exit code of that."""
+
+    error: str
+    code: int
+
+
+class FunctionLook(Record, tag="first look"):
+    """A function of the user's, as the first worker finds it: `found` are lines of a results file, as JSON values.
+
+    `settings` are what it says of the run, and `source` is where other workers find function and calls: nowhere, if
+    that worker has measured all there is.
+    """
+
+    name: str
+    arms: list[str]
+    settings: dict[str, Setting]
+    source: str
+    found: list[dict[str, Any]]
 
 
 class PolicyCompile(Struct):

@@ -57,16 +57,28 @@ def parsed(line: bytes) -> Record | None:
     """
     try:
         value = json.loads(line, parse_constant=_refused)  # msgspec's own reader knows no halves of characters
+    except (ValueError, RecursionError) as error:
+        raise _unknown(error) from None
+    return of_json(value)
+
+
+def of_json(value: Any) -> Record | None:
+    """The record of the JSON value of a line, as `parsed` gives and refuses it."""
+    try:
         head = msgspec.convert(value, _Head)
         if head.schema == VERSION:
             return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise ResultsError(
-            f"not a line of graphduel results ({error}); move the file away, or choose another folder with --out"
-        ) from None
+        raise _unknown(error) from None
     raise ResultsError(
         f"schema version {head.schema!r}, and this graphduel reads version {VERSION}; "
         "use the graphduel that wrote it, or choose another folder with --out"
+    )
+
+
+def _unknown(error: Exception) -> ResultsError:
+    return ResultsError(
+        f"not a line of graphduel results ({error}); move the file away, or choose another folder with --out"
     )
 
 

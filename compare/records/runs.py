@@ -25,10 +25,11 @@ class Run(Record, tag="run"):
 
 
 class Failure(Record, tag="failure"):
-    """A job that left no result."""
+    """A job that left no result; it `overran` where it was ended at its limit of time."""
 
     job: JobName
     error: str
+    overran: bool = False
 
 
 def error_of(record: Record) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import click
+
 INTERRUPTED, TERMINATED = 130, 143
 """The exit codes, 128 and the number of the signal, as a shell has them."""
 
@@ -20,19 +22,33 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def by_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM raises Terminated, which is a KeyboardInterrupt."""
-    before = signal.signal(signal.SIGTERM, _terminated)
+def by_signals() -> Iterator[None]:
+    """Inside, SIGTERM raises Terminated, which is a KeyboardInterrupt, as SIGINT does.
+
+    What other code makes of either is raised as what it was: a module of C that is being imported makes an ImportError
+    of it, for which nobody's file is to blame.
+    """
+    came: list[KeyboardInterrupt] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        came.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
+        raise came[-1]
+
+    ours = [signal.SIGTERM, *([signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else [])]
+    before = {number: signal.signal(number, stop) for number in ours}
     try:
         yield
+    except click.exceptions.Exit:  # the command has come to its end, by a signal or not
+        raise
+    except Exception as error:
+        if came:
+            raise came[-1] from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
     """What the command ends with."""
     return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
-
-
-def _terminated(_: int, __: FrameType | None) -> None:
-    raise Terminated

@@ -71,6 +71,11 @@ class Pace:
         return seconds + (rest - known) * self._mean(_group(None))
 
     @property
+    def slowness(self) -> float:
+        """How many times as long as is typical jobs take here; 1 where they take less, and before any has run."""
+        return max(1.0, self._speed) if self._ran else 1.0
+
+    @property
     def left(self) -> str:
         """`about 80 s left`; empty before anything was timed."""
         return "" if (seconds := self.seconds_left) is None else f"about {_rounded(seconds)} left"

@@ -1,57 +1,72 @@
-"""Worker processes: one job, one fresh interpreter; a crash or an overrun becomes a failure record."""
+"""Worker processes: one job, one fresh interpreter; a crash or an overrun becomes a failure record.
+
+A worker runs code that may end it, hang, or leave threads behind. So nothing is taken from how it ends: an answer is a
+whole line on its pipe, whatever comes after it. That there is none is an error, which says what the worker did last.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import queue
+import re
 import signal
 import subprocess
 import sys
+import sysconfig
+import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from compare.errors import OverrunError, ResultsError, WorkerError
+from compare import steps
+from compare.errors import OverrunError, ResultsError, WorkerError, is_ours
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import parsed
 from compare.run import layout, product, start
 from compare.run.environment import THREAD_VARIABLES
+from compare.run.limits import Allowance
 from compare.run.worker import failure
 
 WORKER = str(start.__file__)
 """The file that a worker is started by: tells one from other processes."""
+STARTING = 10
+"""How many times its limit a worker may take until it begins with its job: until then nothing of the user's runs."""
+_SAID = 200
+"""Lines of a worker's stderr that are kept: the last."""
+_CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
+"""A line of what `faulthandler` writes, the innermost call first."""
+_LIBRARY = tuple({str(Path(path).resolve()) + os.sep for path in sysconfig.get_paths().values()})
+
+Heard = Callable[[str], None]
+"""Takes each step that a worker tells."""
 
 
-def run_job(job: Job, timeout: float) -> Record:
-    """The record of a job from a fresh process; a failure record if it crashes or overruns `timeout`."""
+def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
+    """The record of a job from a fresh process, as `ask`; a failure record if it crashes or overruns its limit."""
     try:
-        return ask(job, timeout)
+        return ask(job, limit, heard)
     except WorkerError as error:
-        return failure(job, str(error))
+        return failure(job, str(error), overran=isinstance(error, OverrunError))
 
 
-def ask(job: Job, timeout: float) -> Record:
-    """What a fresh worker answers. Raises WorkerError when it crashes, overruns, or answers nothing."""
-    path = [str(Path(entry).absolute()) for entry in sys.path]
-    request = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
-    message = {"spawned": time.time(), **request}
-    worker = subprocess.Popen(
-        [sys.executable, "-P", WORKER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=worker_environment(job),
-        encoding="utf-8",
-        start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
-    )
+def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
+    """What a fresh worker answers. `heard` is told each step that it begins.
+
+    Raises WorkerError when it ends without an answer, and OverrunError when it makes no progress in `limit` seconds.
+    The worker and what it has started have ended when this returns; where it had to be ended the record says why.
+    """
+    worker = _Worker(job)
     try:
-        answer, errors = worker.communicate(json.dumps(message), timeout)
-    except subprocess.TimeoutExpired:
-        raise OverrunError(f"the worker ran longer than {timeout:g} s and was ended") from None
+        record = worker.answer(limit, heard)
+        record.ended = worker.left()
+        return record
     finally:
-        _end(worker)
-    return _understood(worker.returncode, answer, errors)
+        worker.end()
 
 
 def worker_environment(job: Job) -> dict[str, str]:
@@ -65,37 +80,155 @@ def worker_environment(job: Job) -> dict[str, str]:
     }
 
 
-def _end(worker: subprocess.Popen[str]) -> None:
-    """End the worker and what it started, if it still runs."""
-    if worker.poll() is None:
+class _Worker:
+    """A worker that has its job, with threads that read what it tells."""
+
+    def __init__(self, job: Job) -> None:
+        self.step, self.began, self.started = "", time.monotonic(), 0.0
+        self.lines: queue.Queue[bytes] = queue.Queue()
+        self.said: deque[str] = deque(maxlen=_SAID)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=worker_environment(job),
+            start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
+        )
+        path = [str(Path(entry).absolute()) for entry in sys.path]
+        request = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
+        message = json.dumps({"spawned": time.time(), **request}).encode()
+        self.readers = [
+            threading.Thread(target=run, daemon=True)
+            for run in (lambda: self._send(message), self._read_lines, self._read_errors)
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def answer(self, limit: float, heard: Heard) -> Record:
+        """The record that it answers with."""
+        allowance = Allowance(self.process.pid, STARTING * limit)
+        look = time.monotonic() + allowance.every
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.0, look - time.monotonic()))
+            except queue.Empty:
+                if self.process.poll() is not None:  # a copy of it, made by a fork, may hold the pipe
+                    return self._understood(b"")
+                if allowance.look():
+                    raise OverrunError(
+                        f"the worker ran longer than {limit:g} s{self._while} and was ended", self.step
+                    ) from None
+                look = time.monotonic() + allowance.every
+                continue
+            allowance = self._renewed(allowance, limit)
+            told = steps.told(line) if line.endswith(b"\n") else None
+            if told is None:
+                return self._understood(line)
+            self.step = told
+            self.started = self.started or time.monotonic()
+            heard(told)
+
+    def _renewed(self, allowance: Allowance, limit: float) -> Allowance:
+        """What it may take from now on: it has made progress."""
+        if not self.started:
+            return Allowance(self.process.pid, limit)
+        allowance.renew()
+        return allowance
+
+    def left(self) -> str | None:
+        """Wait for its end as long as its start took; what it still did then, None where it has ended by itself."""
+        try:
+            self.process.wait(self.patience)
+        except subprocess.TimeoutExpired:
+            self._hear_out()
+            return f"the worker had answered, and still {self.step}: it was ended"
+        return None
+
+    def end(self) -> None:
+        """End the worker and what it has started, where that still runs."""
         if hasattr(os, "killpg"):
-            os.killpg(worker.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError, PermissionError):  # none of them is left
+                os.killpg(self.process.pid, signal.SIGKILL)
         else:
-            worker.kill()
-        worker.wait()
-    for pipe in (worker.stdin, worker.stdout, worker.stderr):
-        if pipe is not None:
-            pipe.close()
+            self.process.kill()
+        self.process.wait()
+        for reader in self.readers:
+            reader.join(1.0)  # a process that has left the group may hold a pipe
 
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for its end: those of its start, which are more on a slow machine, and one at least."""
+        return max(1.0, (self.started or time.monotonic()) - self.began)
 
-def _understood(code: int, answer: str, errors: str) -> Record:
-    record = None
-    if code == 0:
+    @property
+    def _while(self) -> str:
+        return "" if self.step in ("", steps.BEGAN) else f" while it {self.step},"
+
+    def _understood(self, line: bytes) -> Record:
+        """The record in what may be an answer; b"" where the pipe was closed."""
         with suppress(ResultsError):
-            record = parsed(answer.encode())
-    if record is not None:
-        return record
-    if code == -getattr(signal, "SIGALRM", 0):  # which it asked for itself
-        raise OverrunError("the worker was ended at its limit of time")
-    said = errors.strip().splitlines()
-    raise WorkerError(f"the worker {_ending(code)}" + (f": {said[-1].strip()}" if said else ""))
+            if line.endswith(b"\n") and (record := parsed(line)) is not None:
+                return record
+        try:
+            code = self.process.wait(self.patience)
+        except subprocess.TimeoutExpired:
+            words = f"the worker closed the pipe of its answer{self._while} and was ended"
+            raise WorkerError(words, self.step) from None
+        if code == -getattr(signal, "SIGALRM", 0):  # which it asked for itself
+            raise OverrunError("the worker was ended at its limit of time", self.step)
+        self.readers[-1].join(1.0)  # what it has said last is on its way
+        raise WorkerError(f"the worker {_ending(code)}{self._while.rstrip(',')}{self._reason()}", self.step)
+
+    def _reason(self) -> str:
+        """`: mine.py:7` of a crash, or the last line on stderr."""
+        said = list(self.said)
+        crash = next((i for i, line in enumerate(said) if line.startswith("Fatal Python error")), None)
+        if crash is None:
+            return f": {said[-1].strip()}" if said else ""
+        places = [found for line in said[crash:] if (found := _CRASHED.match(line))]
+        users = next((f"{Path(one['file']).name}:{one['line']}" for one in places if _is_users(one["file"])), None)
+        return f": {users or said[crash].strip()}"
+
+    def _hear_out(self) -> None:
+        """Take the steps that were told after the answer."""
+        with suppress(queue.Empty):
+            while line := self.lines.get_nowait():
+                self.step = steps.told(line) or self.step
+
+    def _send(self, message: bytes) -> None:
+        with suppress(OSError), _opened(self.process.stdin) as stream:
+            stream.write(message)
+
+    def _read_lines(self) -> None:
+        with suppress(ValueError), _opened(self.process.stdout) as stream:
+            for line in stream:
+                self.lines.put(line)
+        self.lines.put(b"")
+
+    def _read_errors(self) -> None:
+        with suppress(ValueError), _opened(self.process.stderr) as stream:
+            for line in stream:
+                if text := line.decode("utf-8", "replace").rstrip():
+                    self.said.append(text)
+
+
+def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None  # noqa: S101  (each is a pipe)
+    return stream
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is neither ours nor of a library."""
+    return not is_ours(file) and not file.startswith(_LIBRARY)
 
 
 def _ending(code: int) -> str:
+    """How a worker came to its end without an answer."""
     if code < 0:
         try:
             name = signal.Signals(-code).name
             return f"died of {name}" + (", as one does for which there is no memory left" if name == "SIGKILL" else "")
         except ValueError:
             return f"died of signal {-code}"
-    return f"ended with exit code {code}" if code else "gave no readable answer"
+    return f"ended with exit code {code} and without an answer"

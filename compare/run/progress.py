@@ -20,6 +20,7 @@ class Reporter:
     def __init__(self) -> None:
         self.pace = Pace()
         self.label = ""
+        self._causes: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +45,15 @@ class Reporter:
         """A job need not run."""
         self.pace.skip(job)
         self.refresh()
+
+    def step(self, what: str) -> None:
+        """The worker of the job tells what it does now."""
+
+    def cause(self, ended: str | None) -> None:
+        """Say why workers had to be ended after they had answered, each reason once."""
+        if ended and ended not in self._causes:
+            self._causes.add(ended)
+            self.notice(ended)
 
     def refresh(self) -> None:
         """Show how far the run is."""
@@ -98,6 +108,10 @@ class Bar(Reporter):
         self.progress.update(
             self.task, completed=pace.done, total=pace.total, description=plain(self.label), left=pace.left
         )
+
+    def step(self, what: str) -> None:
+        """It stands beside the bar."""
+        self.progress.update(self.task, description=plain(what))
 
     def ended(self, seconds: float, error: str | None) -> None:
         """A failure leaves a line above the bar."""

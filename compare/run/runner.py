@@ -1,6 +1,7 @@
 """Running jobs: as many at once as the pool takes, each record appended when its job is done.
 
-A run that was stopped goes on where it stopped: jobs that left a record are not run again, failed ones are.
+A run that was stopped goes on where it stopped: jobs that left a record are not run again, failed ones are. A job that
+was ended at its limit is tried once more when the others of its stage are done: the machine may have been busy.
 """
 
 from __future__ import annotations
@@ -27,17 +28,33 @@ ENVIRONMENT = ("cpu", "python", "numpy", "commit")
 """A run that goes on names those of these that have changed since its earlier start."""
 
 
+AGAIN = 2.0
+"""How many times its limit a job may take that is tried once more."""
+
+
 @dataclass(frozen=True)
 class Runner:
-    """What runs the jobs of a run: its journal, its reporter, its executor, and the most seconds of a job."""
+    """What runs the jobs of a run: its journal, its reporter and its executor.
+
+    `limit` are the seconds that a job may take without progress, on a machine that is no slower than is typical.
+    """
 
     journal: Journal
     reporter: Reporter
     pool: Pool
-    timeout: float
+    limit: float
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
         """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""
+        late: list[Wanted] = []
+        self._run(wanted, 1.0, late)
+        for job, _ in late:
+            self.reporter.notice(f"{job.label} was ended at its limit of time; it is tried once more, with twice that")
+        self.reporter.pace.expect(job for job, _ in late)
+        self._run(late, AGAIN)
+
+    def _run(self, wanted: Iterable[Wanted | None], more: float, late: list[Wanted] | None = None) -> None:
+        """Run jobs with `more` times the limit; those that overrun it are `late`, where others are tried again."""
         flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
         for one in wanted:
             if one is None or one[0].name in self.journal.done:
@@ -45,9 +62,10 @@ class Runner:
                 continue
             lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
             self.reporter.start(one[0].label)
-            flying[self.pool.submit(one[0], self.timeout, lane)] = (*one, lane)
-            self._land(flying, self.pool.at_once - 1)
-        self._land(flying, 0)
+            limit = more * self.limit * self.reporter.pace.slowness
+            flying[self.pool.submit(one[0], limit, lane)] = (*one, lane)
+            self._land(flying, self.pool.at_once - 1, late)
+        self._land(flying, 0, late)
 
     @contextmanager
     def side_by_side(self, most: int) -> Iterator[Runner]:
@@ -62,7 +80,12 @@ class Runner:
         with opened("thread", at_once, None) as (executor, at_once):
             yield replace(self, pool=replace(self.pool, executor=executor, at_once=at_once, lanes=True))
 
-    def _land(self, flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]], most: int) -> None:
+    def _land(
+        self,
+        flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]],
+        most: int,
+        late: list[Wanted] | None,
+    ) -> None:
         """Keep the records that have come, and wait until no more than `most` jobs are under way."""
         while len(flying) > most:
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
@@ -70,7 +93,10 @@ class Runner:
                 record = _record(job, future)
                 if isinstance(record, OfArms):
                     record.add(refused)
-                self.journal.keep(record)
+                if late is not None and isinstance(record, Failure) and record.overran:
+                    late.append((job, refused))
+                else:
+                    self.journal.keep(record)
                 self.reporter.label = job.label  # another job may have started since
                 self.reporter.finish(error_of(record), job)
 
@@ -80,7 +106,7 @@ class Runner:
         Raises CompareError where no worker starts.
         """
         job = Job("environment")
-        answer = _record(job, self.pool.submit(job, self.timeout))
+        answer = _record(job, self.pool.submit(job, self.limit))
         if isinstance(answer, Failure):
             raise CompareError(f"no worker process could start: {answer.error}; try `graphduel doctor`")
         for header in self.journal.headers[-1:]:

@@ -3,21 +3,25 @@
 It measures nothing unless it has imported the files that the process which asks has imported. Where that process finds
 modules, such as workloads of a user's own, the worker looks last.
 
-It pins itself to one core first. What a workload prints goes to stderr, so that stdout holds only the record. Every
-record tells the seed, the environment it was measured in, and what starting the worker took.
+It pins itself to one core first. What a workload prints goes to stderr, so that stdout holds only the steps and the
+record (`compare.steps`). Every record tells the seed, the environment it was measured in, and what starting the
+worker took. A copy of the worker, which the user's code has made by a fork, answers nothing.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
+from compare import steps
 from compare.errors import described
 from compare.records import device
 from compare.records.job import Job
@@ -30,8 +34,9 @@ from compare.run import environment, layout, product
 
 def main() -> None:
     """Measure the job on stdin. Raises SystemExit where this is another graphduel than the one that asks."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    steps.opened()
+    own, end = os.getpid(), os._exit
+    faulthandler.enable(2)
     message = json.load(sys.stdin)
     environment.end_with(message["parent"])
     sys.path += [entry for entry in message["path"] if entry not in sys.path]  # last, so that it hides nothing
@@ -39,8 +44,17 @@ def main() -> None:
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
     environment.pin(job.lane)
-    with out:
-        out.write(encoded(perform(job, message["spawned"])))
+    record = perform(job, message["spawned"])
+    if os.getpid() != own:
+        end(0)
+    steps.answer(encoded(record))
+    steps.now(_rest())
+
+
+def _rest() -> str:
+    """What is left to do for this process, which may take for ever: the user's code has a part in it."""
+    others = [one.name for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+    return f"waited for the thread {others[0]}" if others else "ran its exit handlers (atexit)"
 
 
 def perform(job: Job, spawned: float | None = None) -> Record:
@@ -51,13 +65,14 @@ def perform(job: Job, spawned: float | None = None) -> Record:
     started, there = None, environment.environment()
     try:
         measure = handler(job)
+        steps.now(steps.BEGAN)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
         layout.moved(job)
         record = measure()
     except MemoryError as error:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
-    except Exception as error:  # noqa: BLE001  (whatever a cell raises is its result)
+    except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
         record = failure(job, described(error))
     there.gpu = device.noted()
     record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
@@ -72,9 +87,9 @@ def handler(job: Job) -> Callable[[], Record]:
     return partial(_named(KINDS[job.kind].measure), job)
 
 
-def failure(job: Job, error: str) -> Failure:
+def failure(job: Job, error: str, *, overran: bool = False) -> Failure:
     """The record of a job that gave no result."""
-    return Failure(job.name, error)
+    return Failure(job.name, error, overran=overran)
 
 
 def _named(source: str) -> Any:

@@ -88,7 +88,7 @@ class OutsideSettings:
 
     Arms are those of the `usual` modes, or all of a framework's suite.
     The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
-    for its first epoch, and `timeout` ends a worker, also one that makes the check of a claim.
+    for its first epoch, and `timeout` is as in a preset, also of a worker that makes the check of a claim.
     """
 
     adds: tuple[str, ...]
@@ -106,8 +106,9 @@ class Preset:
 
     A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
     rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
-    `leaves_out` names workloads that are measured only when asked for. `timeout` ends a stuck worker, and `memory` is
-    how many bytes one may take.
+    `leaves_out` names workloads that are measured only when asked for. `timeout` are the seconds without progress after
+    which a worker is ended (`compare.run.limits`), times the slowness of the machine (`compare.run.pace`), and `memory`
+    is how many bytes one may take.
     """
 
     sizes: tuple[str, ...]

@@ -20,7 +20,7 @@ from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
 from compare.records.parity import Parity
-from compare.records.record import Cell, Record, of
+from compare.records.record import Cell, Record, kind_of, of
 from compare.records.runs import Failure, Run, error_of
 from compare.run import gate
 from compare.run.executors import Execute, Pool, Serial
@@ -39,13 +39,17 @@ MOST_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: its records, the verdicts, and what went wrong in words."""
+    """What a run left: its records, the verdicts, and what went wrong in words.
+
+    `overruns` are jobs that were ended at their limit, and that no verdict needs: the others are failures.
+    """
 
     directory: Path
     records: list[Record]
     verdicts: list[Verdict]
     disagreements: tuple[str, ...]
     failures: tuple[str, ...]
+    overruns: tuple[str, ...]
     measured: int
 
     @property
@@ -178,15 +182,32 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
 
 def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
     parity = of(kept.records, Parity)
-    failures = [f"{failure.job}: {failure.error}" for failure in kept.lost]
+    spared = [failure for failure in kept.lost if failure.overran and not _needed(failure, kept.records, verdicts)]
+    failed = [failure for failure in kept.lost if failure not in spared]
     return Outcome(
         kept.path.parent,
         kept.records,
         verdicts,
         disagreements=tuple(gate.rows_with("disagree", parity)),
-        failures=(*failures, *gate.rows_with("failed", parity)),
+        failures=(*map(_told, failed), *gate.rows_with("failed", parity)),
+        overruns=tuple(map(_told, spared)),
         measured=sum(not isinstance(r, Run | Parity | Failure) for r in kept.records),
     )
+
+
+def _told(failure: Failure) -> str:
+    return f"{failure.job}: {failure.error}"
+
+
+def _needed(failure: Failure, records: list[Record], verdicts: list[Verdict]) -> bool:
+    """Whether a claim is open for want of such a record as this job would have left: there is no other one."""
+    from compare.claims.base import OPEN
+
+    kind = failure.job.kind
+    if any(record.job.kind == kind for record in records if not isinstance(record, Run | Failure)):
+        return False
+    still = [verdict.claim for verdict in verdicts if verdict.finding.verdict in OPEN]
+    return any(kind == kind_of(Parity) or kind in map(kind_of, claim.reads) for claim in still)
 
 
 def _run_job(job: Job, timeout: float) -> Record:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from compare.advice.frameworks import calibration, command, costs, measure, prediction, probes
 from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError, WorkerError
-from compare.records.framework_steps import FrameworkFault
 from compare.records.framework_work import FrameworkWork, Timed
 from compare.records.job import Budget, Job
+from compare.records.own import FunctionFault
 from compare.records.record import kind_of
 from compare.records.work import RanOp, Work, counted
 from compare.run.progress import Reporter
@@ -75,7 +75,7 @@ def test_probes_and_workloads_are_timed_in_both_arms(name):
 
 def test_what_is_wrong_with_a_file_is_an_answer():
     found = perform(job("nowhere.py:loss"))
-    assert isinstance(found, FrameworkFault)
+    assert isinstance(found, FunctionFault)
     assert "nowhere.py" in found.error
 
 

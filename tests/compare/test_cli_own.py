@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from compare import own
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.own import origin
+from compare.own import command, origin
 from compare.records import lifetimes, results
 from compare.run.start import HOME, PACKAGES
 from static import memory
+from tests.helpers.asked_here import asked_here
 from tests.helpers.hard_instances import packed
 from tests.helpers.records import typed
 
@@ -67,7 +68,8 @@ def call():
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A folder with a file of the user's, and none of it left in this process afterwards."""
+    """A folder with a file of the user's, looked at in this process, and none of it left there afterwards."""
+    asked_here(monkeypatch)
     (tmp_path / "mine.py").write_text(MINE, "utf-8")
     (tmp_path / "beside.py").write_text("WIDTH = 3\n", "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -88,7 +90,7 @@ def test_compare_prints_the_table_and_the_verdict(call, mine):
     assert "\n\nloss: value and gradients over 1 input; 5 ×" in done.stdout
     assert "static-exact" in done.stdout
     assert "Once warm, " in " ".join(done.stdout.split())
-    assert "time loss/given, process 0" in done.stderr
+    assert "first look mine.py:loss" in done.stderr
 
 
 @pytest.mark.slow
@@ -124,6 +126,7 @@ def test_workers_import_the_file_too(call, mine):
     done = call("compare", "mine.py:loss", "--processes", 1, "--seconds", 0.01)
     assert done.exit_code in (0, 3), done.output
     assert "1 × fresh workers" in done.stdout
+    assert "time loss/given, process 0" in done.stderr
     assert "failed" not in done.output
 
 
@@ -210,13 +213,29 @@ def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monke
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
     try:
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            monkeypatch.setattr(own, "compare", lambda *_, number=number, **__: signal.raise_signal(number))
+            monkeypatch.setattr(command, "compared", lambda *_, number=number: signal.raise_signal(number))
             done = call("compare", "mine.py:loss", *QUICK)
             assert done.exit_code == code
             assert "nothing was written" in done.stderr
     finally:
         signal.signal(signal.SIGINT, before)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_ctrl_c_in_an_import_is_no_error_of_a_file(call, mine, monkeypatch):
+    def importing(*_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("numpy._core.multiarray failed to import") from None
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(command, "compared", importing)
+        done = call("compare", "mine.py:loss", *QUICK)
+        assert (done.exit_code, done.stderr.strip()) == (130, "Stopped.")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):

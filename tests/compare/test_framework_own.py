@@ -17,14 +17,15 @@ import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
 from compare.engines.source import Loader
-from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError, WorkerError
+from compare.errors import CompareError, InputsError, OverrunError, UnknownNameError
 from compare.own.frameworks import modes, run, show
 from compare.own.frameworks.asked import Asked, arms_of
+from compare.own.frameworks.measure import in_mode
 from compare.own.frameworks.modes import Mode
 from compare.own.frameworks.notes import Notes
 from compare.own.frameworks.result import Result
-from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
-from compare.run import processes
+from compare.records.framework_steps import FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
+from compare.records.own import FunctionFault
 from compare.run.progress import Reporter
 from compare.stats import Interval
 from tests.helpers import toy_framework
@@ -174,6 +175,7 @@ def test_the_first_pass_ends_at_its_limit():
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
+from compare.own.frameworks.measure import in_mode
 from compare.own.frameworks.notes import Notes
 notes = Notes(sys.argv[1])
 with notes.ended_after(0.2, 8):
@@ -191,14 +193,6 @@ with notes.ended_after(0.2, 8):
     assert Notes(file).read() == (3, [])
 
 
-def test_a_worker_that_the_timer_ended_is_told_from_one_that_crashed():
-    with pytest.raises(OverrunError, match="was ended at its limit of time"):
-        processes._understood(-signal.SIGALRM, "", "")
-    with pytest.raises(WorkerError, match="died of SIGSEGV") as crashed:
-        processes._understood(-signal.SIGSEGV, "", "")
-    assert not isinstance(crashed.value, OverrunError)
-
-
 class Workers:
     """Stands for the processes: answers the gate, and ends those that a test names."""
 
@@ -207,11 +201,11 @@ class Workers:
         self.jobs = []
         monkeypatch.setattr(run, "ask", self)
 
-    def __call__(self, job, timeout):
+    def __call__(self, job, limit, heard):
         self.jobs.append((job.kind, job.arms))
         if (job.kind, job.arms[-1]) in self.ended:
             Path(job.asked["notes"]).write_text("8\n1.5\n2.5\n", "utf-8")
-            raise OverrunError("ended")
+            raise OverrunError("ended", f"made call 3{in_mode(job.arms[-1])}")
         if job.kind == run.GATE:
             return FrameworkGate("1.0", False, {arm: GateMode("ok", error=0.0) for arm in job.arms})
         return FrameworkTime(job.process, 8, {arm: timed(1.0, 1e-3) for arm in job.arms})
@@ -241,7 +235,7 @@ def test_a_framework_that_compiles_nothing_says_so():
 
 
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
-    monkeypatch.setattr(run, "ask", lambda *_: FrameworkFault("mine.py:3: no", InputsError.exit_code))
+    monkeypatch.setattr(run, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
         run.in_workers(asked("jit"), 3, Reporter())
 

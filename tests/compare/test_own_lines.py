@@ -173,11 +173,12 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
 
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
-    kinds = lambda arms, case: [job.kind for job in closer_jobs(Job("parity", "f", "given", arms=arms), case)]  # noqa: E731
-    case = case_of(mlp, inputs(), None, None)
-    assert kinds(ARMS, case) == ["lines", "ledger", "ledger", "ladder", "parts"]
-    assert kinds(("dynamic",), case) == ["lines", "ledger"]
-    assert kinds(ARMS, case_of(mlp, inputs(), False, None)) == ["lines", "ledger", "ledger", "ladder"]
+    def kinds(arms, gradient):
+        return [job.kind for job in closer_jobs(Job("parity", "f", "given", arms=arms), gradient=gradient)]
+
+    assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "parts"]
+    assert kinds(("dynamic",), True) == ["lines", "ledger"]
+    assert kinds(ARMS, False) == ["lines", "ledger", "ledger", "ladder"]
 
 
 def test_lines_have_their_text_in_whichever_file_they_stand(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from compare.errors import ResultsError, UnknownNameError
 from compare.records import results
+from compare.records.job import Job
 from compare.run.progress import Reporter
 from compare.suite import jobs
 from compare.suite import settings as presets
@@ -19,6 +20,56 @@ from tests.helpers.records import lines
 pytestmark = pytest.mark.usefixtures("two_workloads")
 
 # What runs, and in which order
+
+
+def overrun(job):
+    return failing(job) | {"error": "the worker ran longer than 90 s and was ended", "overran": True}
+
+
+def test_a_job_that_was_ended_at_its_limit_is_tried_once_more_when_the_others_are_done(tmp_path):
+    late = []
+
+    def busy(job):
+        if job.process == 0 and not late:
+            late.append(job.label)
+            return overrun(job)
+        return raw(job)
+
+    outcome, machine = go(tmp_path, Machine(time_tiny=busy))
+    assert [label for label in machine.labels if label.startswith("time ")] == [
+        *(f"time {cell}/small, process {process}" for process in range(3) for cell in ("tiny", "stray")),
+        "time tiny/small, process 0",
+    ]
+    assert (outcome.exit_code, outcome.failures, outcome.overruns) == (0, (), ())
+    assert kinds(tmp_path).count("time") == 6
+    assert "failure" not in kinds(tmp_path)
+
+
+def test_a_job_that_overruns_twice_fails_the_run_only_where_a_verdict_needs_it(tmp_path):
+    last = lambda job: overrun(job) if job.process == 2 else raw(job)  # noqa: E731
+    outcome, machine = go(tmp_path / "some", Machine(time_tiny=last))
+    assert machine.labels.count("time tiny/small, process 2") == 2
+    assert outcome.exit_code == 0
+    assert outcome.overruns == ("time tiny small 2: the worker ran longer than 90 s and was ended",)
+    assert go(tmp_path / "some", resume=True)[1].labels == ["time tiny/small, process 2"]
+    outcome, _ = go(tmp_path / "all", Machine(gradients=overrun), Settings(processes=1))
+    assert outcome.exit_code == 1
+    assert outcome.failures == ("gradients C2: the worker ran longer than 90 s and was ended",)
+
+
+def test_the_limit_of_a_job_grows_with_the_slowness_of_the_machine_and_doubles_when_it_is_tried_again(tmp_path):
+    limits = {}
+    reporter, machine = Reporter(), Machine(time_tiny=overrun)
+
+    def execute(job, limit):
+        reporter.pace.took(40.0, Job("parity"))  # 1.2 s are typical
+        limits.setdefault(job.label, []).append(limit)
+        return machine(job, limit)
+
+    runs.run(tmp_path, SETTINGS, reporter, execute=execute)
+    first, again = limits["time tiny/small, process 0"]
+    assert first > 5 * SETTINGS.limits.timeout
+    assert again > first
 
 
 def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_path):

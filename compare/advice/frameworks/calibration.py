@@ -9,10 +9,10 @@ from pathlib import Path
 
 from compare.advice.frameworks.costs import FrameworkCosts, Row, fitted
 from compare.advice.frameworks.probes import PROBES
-from compare.errors import CompareError, FunctionError, InputsError, WorkerError
+from compare.errors import CompareError, WorkerError
+from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked
 from compare.records import machines
-from compare.records.framework_steps import FrameworkFault
 from compare.records.framework_work import FrameworkWork
 from compare.records.job import Job
 from compare.records.record import kind_of
@@ -52,11 +52,8 @@ class Workers:
         self.reporter.start(job.label)
         answer = run_job(job, TIMEOUT)
         self.reporter.finish(error_of(answer))
-        if isinstance(answer, FrameworkFault):
-            raise (InputsError if answer.code == InputsError.exit_code else FunctionError)(answer.error)
-        if not isinstance(answer, FrameworkWork):
-            raise WorkerError(f"{function}: {error_of(answer)}")
-        return answer
+        found: FrameworkWork = checked(answer, function)
+        return found
 
 
 def calibrated(asked: Asked, reporter: Reporter) -> FrameworkCosts:

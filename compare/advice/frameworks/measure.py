@@ -13,12 +13,12 @@ import optree
 from compare import workloads
 from compare.advice.frameworks import probes
 from compare.engines.base import Framework
-from compare.errors import CompareError, explained
 from compare.instruments.time.rounds import paired_rounds
+from compare.own.faults import answered
 from compare.own.frameworks.asked import Asked
-from compare.records.framework_steps import FrameworkFault
 from compare.records.framework_work import FrameworkWork, Timed
 from compare.records.job import Budget, Job
+from compare.records.own import FunctionFault
 from compare.records.work import counted
 
 BUDGET = Budget(rounds=12, least=5, seconds=1.2, block_seconds=0.01)
@@ -27,17 +27,13 @@ Losses = Callable[[str], Callable[..., Any]]
 """The loss that an arm is given."""
 
 
-def measure(job: Job) -> FrameworkWork | FrameworkFault:
+def measure(job: Job) -> FrameworkWork | FunctionFault:
     """The work of what a job names: PROBE, a workload, or the user's FILE.py:NAME, as `asked` says.
 
     It is timed where the job has two arms, the eager one first. What is wrong with the user's file is an answer too.
     """
     asked = Asked.from_dict(job.asked)
-    try:
-        with explained(asked.function):
-            return _measured(asked.started(), job.arms, job, *_found(asked))
-    except CompareError as error:
-        return FrameworkFault(str(error), error.exit_code)
+    return answered(asked.function, lambda: _measured(asked.started(), job.arms, job, *_found(asked)))
 
 
 def _found(asked: Asked) -> tuple[Losses, Sequence[tuple[Any, ...]]]:

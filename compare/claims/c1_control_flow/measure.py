@@ -15,6 +15,7 @@ import numpy as np
 import dynamic
 import graphs
 import static
+from compare import steps
 from compare.claims.c1_control_flow.corpus import programs, tokens
 from compare.claims.c1_control_flow.corpus.program import Arguments, Array, Function, Program
 from compare.errors import described
@@ -45,7 +46,7 @@ class Tried(NamedTuple):
 def measure() -> Programs:
     """The record of claim C1: one entry for each program."""
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
-    return Programs("C1", [measured(program) for program in programs()])
+    return Programs("C1", [measured(program) for program in steps.each("ran", programs())])
 
 
 def measured(program: Program) -> ProgramRow:

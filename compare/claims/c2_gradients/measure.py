@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from compare import steps
 from compare.records.gradients import Gradients
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ Check = tuple[str, Callable[[], None]]
 def measure() -> Gradients:
     """The gradients record: how many checks there were, how many passed, and what failed, by op."""
     with redirect_stderr(StringIO()):  # some ops print what they are given
-        outcomes = {name: [_outcome(*check) for check in checks(name)] for name in differentiable()}
+        outcomes = {
+            name: [_outcome(*check) for check in checks(name)] for name in steps.each("checked", differentiable())
+        }
     failures = [outcome for found in outcomes.values() for outcome in found if outcome]
     total = sum(map(len, outcomes.values()))
     by_op = {name: {"checks": len(o), "passed": o.count(None)} for name, o in outcomes.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compare import steps
 from compare.claims.c3_debugging.catalogue import corpus
 from compare.claims.c3_debugging.debugger import examine
 from compare.claims.c3_debugging.dynamic_tools import DynamicTools
@@ -12,4 +13,4 @@ from compare.records.debugging import Faults
 def measure() -> Faults:
     """The record of claim C3: for each fault and engine, what the scripted debugger met."""
     engines = (DynamicTools(), StaticTools())
-    return Faults("C3", [examine(fault, tools) for fault in corpus() for tools in engines])
+    return Faults("C3", [examine(fault, tools) for fault in steps.each("examined", corpus()) for tools in engines])

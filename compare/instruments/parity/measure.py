@@ -23,7 +23,7 @@ import optree
 import dynamic
 import graphs
 import static
-from compare import workloads
+from compare import steps, workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.errors import described
@@ -59,7 +59,7 @@ def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES)
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same."""
     tolerance = tolerance_of(case)
     expected = expectations(case, most)
-    rows = {arm: check_arm(arm, case, expected, tolerance) for arm in names}
+    rows = {arm: check_arm(arm, case, expected, tolerance) for arm in steps.each("checked", names)}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
     return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)

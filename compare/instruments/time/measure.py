@@ -16,6 +16,7 @@ from compare.instruments import thin
 from compare.instruments.time.rounds import Clock, TimedCall, collected, orders, paired_rounds
 from compare.records import time as schema
 from compare.records.job import Budget, Job
+from compare.steps import now
 from compare.workloads.base import Case, Example
 
 Build = Callable[[str, Case], Step]
@@ -66,6 +67,7 @@ def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str,
     calls: dict[str, list[schema.Call]] = {arm: [] for arm in steps}
     seen: set[Any] = set()
     for index, order in zip(range(len(case.examples)), orders(tuple(steps), rng), strict=False):
+        now(f"made first call {index + 1}")
         signature = arms.signature(case.examples[index])
         with collected():
             for arm in order:

@@ -18,6 +18,7 @@ from statistics import NormalDist, geometric_mean, stdev
 
 from compare.instruments.time.steady import steady_from
 from compare.records.job import Budget
+from compare.steps import now
 from graphs import collector
 
 Clock = Callable[[], int]
@@ -110,6 +111,7 @@ def paired_rounds(
     rounds = Rounds(counts, calibration, {arm: [] for arm in calls})
     deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
     while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
+        now("timed a round of blocks")
         with collected():
             for arm in next(order):
                 rounds.blocks[arm].append(block(arm))
@@ -133,6 +135,7 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = time.perf_counter_
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
     count, trials = 1, []
     while True:
+        now("timed first blocks")
         with collected():
             each = time_block(call, count, clock)
         trials.append((count, each))

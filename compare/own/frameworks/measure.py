@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -15,26 +16,52 @@ import numpy as np
 
 from compare.engines import heap
 from compare.engines.base import Framework
-from compare.errors import CompareError, described, explained
+from compare.errors import described
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.rounds import paired_rounds, turned
+from compare.own.faults import answered
 from compare.own.frameworks.asked import Asked, Calls, Function
 from compare.own.frameworks.notes import Notes, reached
-from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
+from compare.records.framework_steps import FrameworkAlone, FrameworkGate, FrameworkTime, GateMode, Made, TimedMode
 from compare.records.job import Budget, Job
+from compare.records.own import FunctionFault
+from compare.steps import now
 
 SEEDS = (1, 2)
 LARGEST = 1e300  # JSON has no infinity
 
 
-def measure_gate(job: Job) -> FrameworkGate | FrameworkFault:
+def measure_gate(job: Job) -> FrameworkGate | FunctionFault:
     """The gate, as a worker answers; what is wrong with the user's file is an answer too."""
     asked = Asked.from_dict(job.asked)
-    try:
-        with explained(asked.function):
-            return gate(asked, *_started(asked), job.arms)
-    except CompareError as error:
-        return FrameworkFault(str(error), error.exit_code)
+    return answered(asked.function, lambda: gate(asked, *_started(asked), job.arms))
+
+
+def measure_alone(job: Job) -> FrameworkAlone | FunctionFault:
+    """The gate and the times, as one worker answers that measures all."""
+    asked = replace(Asked.from_dict(job.asked), notes="")
+    return answered(asked.function, lambda: measured_here(asked, *_started(asked)))
+
+
+def measured_here(asked: Asked, function: Function, calls: Calls) -> FrameworkAlone:
+    """The gate, and the times of the modes that are right, each beside eager."""
+    gated = gate(asked, function, calls, asked.arms)
+    right = [arm for arm, mode in gated.modes.items() if mode.status == "ok"]
+    pairs = alone_beside_eager(asked.arms[0], right)
+    return FrameworkAlone(gated, [times(asked, function, calls, arms, 0) for arms in pairs])
+
+
+def alone_beside_eager(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
+    """The modes that share a process: each with eager alone, since what one has compiled may change another."""
+    others = [arm for arm in arms if arm != eager]
+    if eager not in arms:
+        return [(arm,) for arm in others]
+    return [(eager, arm) for arm in others] or [(eager,)]
+
+
+def in_mode(arm: str) -> str:
+    """How the steps end that a worker tells while it runs a mode."""
+    return f" in {arm}"
 
 
 def measure_times(job: Job) -> FrameworkTime:
@@ -45,7 +72,9 @@ def measure_times(job: Job) -> FrameworkTime:
 
 def _started(asked: Asked) -> tuple[Function, Calls]:
     """The function and its calls, in a process that compiles as a user's would."""
+    now(f"started {asked.adapter.title}")
     asked.started()
+    now(f"imported {asked.function.rpartition(':')[0]}")
     return asked.load()
 
 
@@ -58,7 +87,7 @@ def gate(asked: Asked, function: Function, calls: Calls, arms: Sequence[str]) ->
     framework = asked.adapter
     with framework.repeatable():
         step = framework.build(asked.arms[0], function, 0)
-        first, second = (_results(framework, step, calls, seed) for seed in SEEDS)
+        first, second = (_results(asked, asked.arms[0], step, calls, seed) for seed in SEEDS)
         is_random = tree_error(first, second) > 0
         exact, why = (None, None) if is_random else _doubled(asked, step, calls)
         wanted = [first] if exact is None else [first, exact]
@@ -71,17 +100,18 @@ def _doubled(asked: Asked, step: Function, calls: Calls) -> tuple[list[Any] | No
     framework = asked.adapter
     try:
         with framework.doubles():
-            return _results(framework, step, [framework.doubled(call) for call in calls], SEEDS[0]), None
+            return _results(asked, asked.arms[0], step, [framework.doubled(call) for call in calls], SEEDS[0]), None
     except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
         return None, described(error, asked.function)
 
 
 def _results(
-    framework: Framework, step: Function, calls: Calls, seed: int, add: Callable[[float], None] = lambda _: None
+    asked: Asked, arm: str, step: Function, calls: Calls, seed: int, add: Callable[[float], None] = lambda _: None
 ) -> list[Any]:
     """What each call gives, each from the same state and seed."""
-    found = []
-    for call in calls:
+    framework, found = asked.adapter, []
+    for number, call in enumerate(calls, 1):
+        now(f"made call {number}{in_mode(arm)}")
         restore = framework.state(call)
         _reset(framework, seed)
         start = time.perf_counter()
@@ -102,7 +132,7 @@ def _gated(asked: Asked, arm: str, function: Function, calls: Calls, wanted: lis
     framework = asked.adapter
     try:
         with _limited(asked, arm, len(calls)) as add:
-            found = _results(framework, framework.build(arm, function, 0), calls, SEEDS[0], add)
+            found = _results(asked, arm, framework.build(arm, function, 0), calls, SEEDS[0], add)
     except Exception as error:  # noqa: BLE001  (whatever a mode raises is what the gate says)
         return GateMode("refused" if framework.refuses(error) else "failed", described(error, asked.function))
     worst = min(LARGEST, max(tree_error(found, results) for results in wanted))
@@ -131,7 +161,7 @@ def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], p
     for arm in turned(arms, process):
         step = framework.build(arm, function, 0)
         with _limited(asked, arm, len(calls)) as add:
-            rows[arm] = _first(asked, step, calls, add)
+            rows[arm] = _first(asked, arm, step, calls, add)
         if rows[arm].status == "ok":
             passes[arm] = partial(_pass, framework, step, calls)
     ordered = {arm: passes[arm] for arm in arms if arm in passes}
@@ -145,7 +175,7 @@ def times(asked: Asked, function: Function, calls: Calls, arms: Sequence[str], p
     return FrameworkTime(process, len(calls), {arm: rows[arm] for arm in arms})
 
 
-def _first(asked: Asked, step: Function, calls: Calls, add: Callable[[float], None]) -> TimedMode:
+def _first(asked: Asked, arm: str, step: Function, calls: Calls, add: Callable[[float], None]) -> TimedMode:
     """Each first call, until all are done or the limit is over; what compiling them meant."""
     framework = asked.adapter
     before, row = framework.observed(step), TimedMode("ok", None, [])
@@ -153,6 +183,7 @@ def _first(asked: Asked, step: Function, calls: Calls, add: Callable[[float], No
         if math.fsum(row.first) > asked.limit:
             row.status, row.reason = "limit", reached(number, len(calls), math.fsum(row.first))
             break
+        now(f"made call {number + 1}{in_mode(arm)}")
         start = time.perf_counter()
         try:
             framework.wait(step(*call))

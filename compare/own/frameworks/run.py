@@ -11,21 +11,20 @@ from typing import Any
 
 from compare.engines import heap, named
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
+from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked, Calls, Function, arms_of
-from compare.own.frameworks.measure import gate, times
+from compare.own.frameworks.measure import alone_beside_eager, in_mode, measured_here
 from compare.own.frameworks.notes import Notes, reached
 from compare.own.frameworks.result import Result
-from compare.records.framework_steps import FrameworkFault, FrameworkGate, FrameworkTime, GateMode, TimedMode
+from compare.records.framework_steps import FrameworkAlone, FrameworkGate, FrameworkTime, GateMode, TimedMode
 from compare.records.job import Job
 from compare.records.record import Record
-from compare.records.runs import error_of
+from compare.records.runs import Failure, error_of
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 
-GATE, TIMES = "framework gate", "framework time"
-STARTED = 600.0
-"""Seconds that a worker may take beside its limit: to start, to make the calls, and to run eager."""
+GATE, TIMES, ALONE = "framework gate", "framework time", "framework alone"
 
 
 def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Asked:
@@ -39,9 +38,11 @@ def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], *
 def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     """The answer by fresh processes: for each compiled mode so many, of which the first meets an empty cache.
 
-    A mode that is not right, or reached its limit, is not asked again. Raises InputsError and FunctionError for what is
-    wrong with the user's file, and WorkerError where no process can run the function.
+    A mode that is not right, or reached its limit, is not asked again. No processes are one that measures all. Raises
+    InputsError and FunctionError for what is wrong with the user's file or function.
     """
+    if not processes:
+        return alone(asked, reporter)
     reporter.pace.total = max(1, len(asked.arms) - 1) * (1 + processes)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         workers = _Workers(asked, Path(folder), reporter)
@@ -58,22 +59,18 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     return Result(asked, gated, tuple(r for r in found if isinstance(r, FrameworkTime)), lost)
 
 
+def alone(asked: Asked, reporter: Reporter) -> Result:
+    """The answer by one fresh process."""
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
+        found = _Workers(asked, Path(folder), reporter).alone()
+    return Result(asked, found.gate, tuple(found.times))
+
+
 def here(asked: Asked, function: Function, calls: Calls) -> Result:
     """The answer by this process alone, for what no other process can import: no intervals, and no cold caches."""
     adapter = asked.started()
-    arrays = [adapter.arrays(call) for call in calls]
-    gated = gate(asked, function, arrays, asked.arms)
-    right = [arm for arm, mode in gated.modes.items() if mode.status == "ok"]
-    pairs = alone_beside_eager(asked.arms[0], right)
-    return Result(asked, gated, tuple(times(asked, function, arrays, arms, 0) for arms in pairs))
-
-
-def alone_beside_eager(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
-    """The modes that share a process: each with eager alone, since what one has compiled may change another."""
-    others = [arm for arm in arms if arm != eager]
-    if eager not in arms:
-        return [(arm,) for arm in others]
-    return [(eager, arm) for arm in others] or [(eager,)]
+    found = measured_here(asked, function, [adapter.arrays(call) for call in calls])
+    return Result(asked, found.gate, tuple(found.times))
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,12 @@ class _Workers:
     asked: Asked
     folder: Path
     reporter: Reporter
+
+    def alone(self) -> FrameworkAlone:
+        """What one process finds of all modes."""
+        found = self._ask(ALONE, self.asked.arms)
+        assert isinstance(found, FrameworkAlone)  # noqa: S101  (what is no answer was raised)
+        return found
 
     def gate(self) -> FrameworkGate:
         """What the gate says of all modes, each beside eager in a process of its own."""
@@ -98,7 +101,7 @@ class _Workers:
                 modes[arms[-1]] = self._lost(answer)
         answer = gates[0] if gates else self._ask(GATE, (eager,))
         if not isinstance(answer, FrameworkGate):
-            raise WorkerError(f"{self.asked.function}: {answer and error_of(answer)}")
+            raise FunctionError(f"{self.asked.function}: {self._lost(answer).reason}")
         modes = {**answer.modes, **modes}
         answer.modes = {arm: modes[arm] for arm in self.asked.arms}
         return answer
@@ -128,7 +131,10 @@ class _Workers:
     def _ask(
         self, kind: str, arms: Sequence[str], process: int | None = None, more: Mapping[str, str] = MappingProxyType({})
     ) -> Record | None:
-        """What a worker answers; None where it was ended at its limit, and a failure where it gave no answer."""
+        """What a worker answers; None where it was ended at its limit, and a failure where it gave no answer.
+
+        Raises FunctionError where it gave none at the gate, and no mode has a part in it.
+        """
         cache = self.folder / kind.replace(" ", "-") / arms[-1]
         job = Job(
             kind,
@@ -142,15 +148,16 @@ class _Workers:
         self.notes.path.unlink(missing_ok=True)
         self.reporter.start(job.label)
         try:
-            answer: Record | None = ask(job, STARTED + self.asked.limit + 4 * self.asked.seconds)
-        except OverrunError as error:
-            answer = None if self.notes.path.exists() else failure(job, str(error))
+            answer: Record | None = ask(job, self.asked.limit, self.reporter.step)
         except WorkerError as error:
-            answer = failure(job, str(error))
+            if kind != TIMES and not error.step.endswith(in_mode(arms[-1])):
+                raise FunctionError(f"{self.asked.function}: {error}") from None
+            overran = isinstance(error, OverrunError) and self.notes.path.exists()
+            answer = None if overran else failure(job, str(error))
         self.reporter.finish("ended at its limit" if answer is None else error_of(answer))
-        if isinstance(answer, FrameworkFault):
-            raise (InputsError if answer.code == InputsError.exit_code else FunctionError)(answer.error)
-        return answer
+        if answer is not None:
+            self.reporter.cause(answer.ended)
+        return answer if answer is None or isinstance(answer, Failure) else checked(answer, self.asked.function)
 
 
 def _ended(record: Record, arm: str) -> bool:

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from compare.cli.command import graphduel
 from compare.own import origin
+from tests.helpers.asked_here import asked_here
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]
 MINE = """
@@ -28,6 +29,7 @@ inputs = [(np.ones((3, 2), np.float32), np.ones((4, 3), np.float32))]
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     (tmp_path / "gated.py").write_text(MINE, "utf-8")
+    asked_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = set(sys.modules)
@@ -104,6 +106,18 @@ def test_what_cannot_be_judged_is_refused_before_anything_runs(call, tmp_path, a
     done = call("gated.py:loss", *arguments)
     assert done.exit_code == 2, done.output
     assert message in done.stderr
+
+
+def test_a_comparison_without_a_result_writes_the_files_too(call, tmp_path):
+    (tmp_path / "gated.py").write_text("1 / 0", "utf-8")
+    done = call("gated.py:loss", "--fail-if", "static > 1", "--junit", "junit.xml", "--summary", "s.md")
+    assert done.exit_code == 1, done.output
+    told = "gated.py:loss: gated.py:1: ZeroDivisionError: division by zero"
+    assert told in done.stderr
+    (test,) = suite(tmp_path / "junit.xml")
+    assert (test.get("classname"), test.get("name"), test[0].tag) == ("gated.py:loss", "comparison", "error")
+    assert test[0].get("message") == told
+    assert (tmp_path / "s.md").read_text("utf-8").startswith("## gated.py:loss\n\nNo result: ")
 
 
 def test_a_file_is_replaced_in_one_step_or_not_at_all(call, tmp_path, monkeypatch):

@@ -1,0 +1,70 @@
+"""What `graphduel compare` does with a function of the user's: a worker looks at it first, then others measure it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from compare.own import measure
+from compare.own.bundle import SIZE
+from compare.own.faults import checked
+from compare.own.question import Question
+from compare.own.result import Result
+from compare.records.job import Budget, Job
+from compare.records.own import FunctionLook
+from compare.records.record import kind_of
+from compare.records.results import of_json
+from compare.records.runs import Setting, error_of
+from compare.run.processes import run_job
+from compare.run.progress import Reporter
+
+
+def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
+    """The result of fresh workers, none of which may go on for `limit` seconds without progress.
+
+    Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
+        look = looked(replace(asked, folder=folder), limit, reporter)
+        records = [record for line in look.found if (record := of_json(line)) is not None]
+        what = Job(
+            "parity",
+            look.name,
+            SIZE,
+            source=look.source,
+            seed=asked.seed,
+            arms=tuple(look.arms),
+            budget=Budget(seconds=asked.seconds),
+        )
+        head = measure.header(what, look, {**look.settings, **_said(asked)})
+        if look.source:
+            execute = partial(measure.worker, limit=limit)
+            records += measure.timed(
+                what,
+                records,
+                execute,
+                reporter,
+                asked.processes,
+                gradient=bool(look.settings["gradient"]),
+                apart=asked.apart,
+            )
+    return Result(look.name, tuple(look.arms), (head, *records))
+
+
+def looked(asked: Question, limit: float, reporter: Reporter) -> FunctionLook:
+    """What a worker finds of the function before it is timed. Raises as `compared`."""
+    job = Job(kind_of(FunctionLook), size=asked.function, seed=asked.seed, asked=asked.to_dict())
+    reporter.pace.expect([job])
+    with reporter:
+        reporter.start(job.label)
+        answer = run_job(job, limit, reporter.step)
+        reporter.finish(error_of(answer), job)
+    reporter.cause(answer.ended)
+    found: FunctionLook = checked(answer, asked.function)
+    return found
+
+
+def _said(asked: Question) -> Mapping[str, Setting]:
+    return {"processes": asked.processes or measure.REPEATS, "command": asked.command}

@@ -1,0 +1,58 @@
+"""What a worker tells while it works: the pipe of its answer carries a line for each step, and then the answer.
+
+Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
+(`compare.run.limits`). In a process that nobody has asked, nothing is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
+BEGAN = "began"
+"""The first step of every worker."""
+_STEP = b'{"step":'
+_pipe: int | None = None
+_process = 0
+
+
+def opened() -> None:
+    """From now on this process tells what it does on a pipe of its own, and what it prints goes to stderr."""
+    global _pipe, _process
+    _pipe, _process = os.dup(1), os.getpid()
+    os.dup2(2, 1)
+
+
+def now(what: str) -> None:
+    """Tell what this process begins to do, in words that follow "while it": `imported mine.py`."""
+    if _pipe is not None and os.getpid() == _process:  # no copy of it, made by a fork
+        with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
+            _write(_STEP + json.dumps(what).encode() + b"}\n")
+
+
+def each(what: str, items: Iterable[T]) -> Iterator[T]:
+    """The items, each told before it is worked on: `each("checked", ops)` tells `checked add`."""
+    for item in items:
+        now(f"{what} {getattr(item, 'name', item)}")
+        yield item
+
+
+def answer(line: bytes) -> None:
+    """Give the answer. Raises OSError where the user's code has closed the pipe."""
+    _write(line)
+
+
+def told(line: bytes) -> str | None:
+    """The step that a line tells; None for an answer."""
+    return str(json.loads(line)["step"]) if line.startswith(_STEP) else None
+
+
+def _write(line: bytes) -> None:
+    if _pipe is None:
+        raise OSError("nobody has asked this process")
+    while line:
+        line = line[os.write(_pipe, line) :]

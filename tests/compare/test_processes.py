@@ -1,0 +1,153 @@
+"""What becomes of a worker that dies, hangs, forks or will not end: small programs stand for it."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from itertools import count
+
+import psutil
+import pytest
+
+from compare.errors import OverrunError, WorkerError
+from compare.records.job import Job
+from compare.run import limits, processes
+from compare.run.limits import Allowance
+from tests.helpers.together import together
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs use signals and forks")
+
+HEAD = """
+import atexit, os, signal, sys, threading, time
+def tell(line):
+    os.write(1, line.encode() + b"\\n")
+def step(what):
+    tell('{"step": "%s"}' % what)
+ANSWER = '{"schema": 1, "kind": "environment"}'
+step("began")
+step("imported mine.py")
+"""
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Asks a worker that is another program."""
+    numbers = count()
+
+    def ask(program, limit=20.0, heard=lambda _: None):
+        file = tmp_path / f"worker_{next(numbers)}.py"
+        file.write_text(HEAD + program, "utf-8")
+        monkeypatch.setattr(processes, "WORKER", str(file))
+        return processes.ask(Job("environment"), limit, heard)
+
+    return ask
+
+
+@together(
+    ("program", "error", "told"),
+    [
+        ("", WorkerError, "ended with exit code 0 and without an answer while it imported mine.py"),
+        ("os._exit(0)", WorkerError, "exit code 0 and without an answer while it imported mine.py"),
+        ("sys.exit('no\\nway')", WorkerError, "ended with exit code 1 and without an answer .*: way"),
+        ("tell(ANSWER[:9])", WorkerError, "exit code 0 and without an answer"),
+        ("os.write(1, ANSWER.encode())", WorkerError, "exit code 0 and without an answer"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", WorkerError, "died of SIGSEGV while it imported mine.py"),
+        ("os.kill(os.getpid(), signal.SIGALRM)", OverrunError, "was ended at its limit of time"),
+        ("os.close(1); time.sleep(60)", WorkerError, "closed the pipe of its answer while it imported mine.py"),
+        ("os.execv('/bin/sleep', ['sleep', '60'])", OverrunError, "ran longer than 0.6 s while it imported mine.py,"),
+        ("os.write(2, b'\\xff\\xfe'); os._exit(3)", WorkerError, "exit code 3 and .*: \ufffd\ufffd"),
+        ("os.write(2, b'\\xff' * 10**6); os._exit(3)", WorkerError, "exit code 3"),
+        ("if os.fork(): os._exit(0)\ntime.sleep(60)", WorkerError, "exit code 0 and without an answer"),
+        ("while True: pass", OverrunError, "ran longer than 0.6 s while it imported mine.py, and was ended"),
+        ("time.sleep(60)", OverrunError, "ran longer than 0.6 s while it imported mine.py, and was ended"),
+        (
+            "import faulthandler; faulthandler.enable(2); exec(compile('import os; os.abort()', 'mine.py', 'exec'))",
+            WorkerError,
+            "died of SIGABRT while it imported mine.py: mine.py:1",
+        ),
+    ],
+)
+def test_a_worker_without_an_answer_says_how_it_ended_and_what_it_did(ask, program, error, told):
+    limit = 0.6 if error is OverrunError else 20.0
+    with pytest.raises(error, match=told) as caught:
+        ask(program, limit)
+    assert isinstance(caught.value, OverrunError) is (error is OverrunError)
+    assert caught.value.step == "imported mine.py"
+
+
+@together(
+    ("program", "left"),
+    [
+        ("tell(ANSWER)", None),
+        ("tell(ANSWER); os._exit(3)", None),
+        ("tell(ANSWER); os.kill(os.getpid(), signal.SIGKILL)", None),
+        (
+            "threading.Thread(target=time.sleep, args=(60,)).start()\ntell(ANSWER); step('waited for the thread T')",
+            "the worker had answered, and still waited for the thread T: it was ended",
+        ),
+        (
+            "atexit.register(time.sleep, 60)\ntell(ANSWER); step('ran its exit')",
+            "the worker had answered, and still ran its exit: it was ended",
+        ),
+        ("if not os.fork(): time.sleep(60)\ntell(ANSWER)", None),
+    ],
+)
+def test_a_worker_that_has_answered_is_ended_whatever_it_still_does(ask, program, left):
+    began = time.monotonic()
+    assert ask(program).ended == left
+    assert time.monotonic() - began < 15
+
+
+def test_what_a_worker_has_started_ends_with_it(ask, tmp_path):
+    file = tmp_path / "started"
+    program = (
+        f"import subprocess; child = subprocess.Popen(['sleep', '60']); open({str(file)!r}, 'w').write(str(child.pid))"
+    )
+    ask(f"{program}\ntell(ANSWER)")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(file.read_text("utf-8"))).wait(10)
+
+
+def test_progress_renews_the_limit(ask):
+    steps = []
+    record = ask("for i in range(8):\n    step(i); time.sleep(0.2)\ntell(ANSWER)", 0.8, steps.append)
+    assert record.ended is None
+    assert steps == ["began", "imported mine.py", *map(str, range(8))]
+
+
+def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(monkeypatch):
+    clock, waited = [0.0], [0.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(limits, "_waited", lambda _: waited[0])
+    allowance = Allowance(0, 10.0)
+
+    def looks(seconds, share):
+        """Whether nothing is left after so many seconds, of which a share went by in waiting."""
+        for _ in range(seconds):
+            clock[0] += 1.0
+            waited[0] += share
+            over = allowance.look()
+        return over
+
+    assert not looks(90, 0.9)
+    assert looks(10, 0.9)
+    allowance.renew()
+    assert not looks(9, 0.0)
+    assert looks(1, 0.0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
+def test_the_system_tells_how_long_a_process_has_waited():
+    assert limits._waited(os.getpid()) >= 0
+    assert limits._waited(2**22 + 1) == 0.0  # there is no such process
+
+
+def test_ctrl_c_in_the_run_ends_the_worker(ask):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ask("time.sleep(60)", heard=interrupt)
+    assert not [one for one in psutil.Process().children() if processes.WORKER in one.cmdline()]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
