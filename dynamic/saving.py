@@ -5,49 +5,61 @@ A file is a zip: `tree.json` says how containers are nested, and `arrays/N.npy` 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import zipfile
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Mapping
+from typing import IO, Any
 
 import numpy as np
 
 from dynamic.creation import made
 from dynamic.tensor import Tensor
+from graphs import archive
 from graphs.errors import ArtifactError, located
 
 __all__ = ["load", "save"]
 
+DEEPEST = 100  # containers inside each other: one that holds itself never ends
 _PLAIN = (str, int, float, bool, type(None))
 
 
 def save(obj: Any, f: Any) -> None:
     """Write tensors, numbers, strings, dicts, lists and tuples of them to a path or a file.
 
-    Raises ArtifactError for anything else, such as a module: save its `state_dict()`.
+    Raises ArtifactError for anything else, such as a module (save its `state_dict()`), or a list that holds itself.
     """
     arrays: list[Any] = []
     document = {"format": "graphduel tensors", "version": 1, "tree": _written(obj, arrays)}
-    with zipfile.ZipFile(f, "w") as archive:
-        archive.writestr("tree.json", json.dumps(document))
+    with zipfile.ZipFile(f, "w") as zipped:
+        zipped.writestr("tree.json", json.dumps(document))
         for number, array in enumerate(arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-            archive.writestr(f"arrays/{number}.npy", buffer.getvalue())
+            zipped.writestr(f"arrays/{number}.npy", buffer.getvalue())
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) -> Any:
-    """Read what `save` wrote. Raises ArtifactError for any other file, a pickle of PyTorch's among them."""
+    """Read what `save` wrote. Raises ArtifactError for any other file, a pickle of PyTorch's or a damaged one.
+
+    A file that is not there, or may not be read, is an OSError.
+    """
     from graphs.torch import devices
 
     devices.check(map_location if isinstance(map_location, str) else None)
     del weights_only
+    with contextlib.ExitStack() as stack:
+        file = f if hasattr(f, "read") else stack.enter_context(open(f, "rb"))  # noqa: PTH123  (bytes are paths too)
+        return _loaded(file)
+
+
+def _loaded(file: IO[bytes]) -> Any:
     try:
-        with zipfile.ZipFile(f) as archive:
-            document = json.loads(archive.read("tree.json"))
-            return _read(_checked(document), archive)
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        files = archive.members(file)
+        return _read(_checked(json.loads(files["tree.json"])), files)
+    except archive.DAMAGE as error:
         raise ArtifactError(
             located(
                 f"no file that save wrote: {error}; PyTorch's own files are pickles, which are not read: save as .npz"
@@ -61,7 +73,11 @@ def _checked(document: Any) -> Any:
     return document["tree"]
 
 
-def _written(obj: Any, arrays: list[Any]) -> Any:
+def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise ArtifactError(
+            located(f"save: containers {DEEPEST} deep, or one that holds itself; save tensors in flat containers")
+        )
     if isinstance(obj, (Tensor, np.ndarray)):
         arrays.append(obj.detach()._data if isinstance(obj, Tensor) else obj)
         return {
@@ -72,10 +88,10 @@ def _written(obj: Any, arrays: list[Any]) -> Any:
     if type(obj) in _PLAIN:
         return {"value": obj}
     if isinstance(obj, dict):
-        pairs = [[_written(key, arrays), _written(value, arrays)] for key, value in obj.items()]
+        pairs = [[_written(part, arrays, depth + 1) for part in pair] for pair in obj.items()]
         return {"dict": pairs, "ordered": isinstance(obj, OrderedDict)}
     if type(obj) in (list, tuple):
-        return {type(obj).__name__: [_written(item, arrays) for item in obj]}
+        return {type(obj).__name__: [_written(item, arrays, depth + 1) for item in obj]}
     raise ArtifactError(
         located(
             f"save: a {type(obj).__name__} would need pickle; save tensors in plain containers, as state_dict() gives"
@@ -83,17 +99,15 @@ def _written(obj: Any, arrays: list[Any]) -> Any:
     )
 
 
-def _read(node: Any, archive: zipfile.ZipFile) -> Any:
+def _read(node: Any, files: Mapping[str, bytes]) -> Any:
     if "value" in node:
         return node["value"]
     if "array" in node:
-        values = np.lib.format.read_array(
-            io.BytesIO(archive.read(f"arrays/{int(node['array'])}.npy")), allow_pickle=False
-        )
+        values = archive.array_of(files[f"arrays/{int(node['array'])}.npy"])
         return made(values, requires_grad=node["grad"]) if node["tensor"] else values
     if "dict" in node:
-        pairs = [(_read(key, archive), _read(value, archive)) for key, value in node["dict"]]
+        pairs = [(_read(key, files), _read(value, files)) for key, value in node["dict"]]
         return OrderedDict(pairs) if node["ordered"] else dict(pairs)
     kind = "list" if "list" in node else "tuple"
-    items = [_read(item, archive) for item in node[kind]]
+    items = [_read(item, files) for item in node[kind]]
     return items if kind == "list" else tuple(items)

@@ -1,4 +1,4 @@
-"""Saved graphs: a zip of JSON and `.npy` arrays (`static/call/archive.py`). Reading one never runs code that is in it.
+"""Saved graphs: a zip of JSON and `.npy` arrays (`graphs/archive.py`). Reading one never runs code that is in it.
 
 The document holds the version of the format, the nodes (op names and attributes), and how arguments and results are
 laid out.
@@ -14,14 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import collector, tree
+from graphs import archive, collector, tree
 from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
-from static.call import archive
 from static.trace.tracing import Traced, is_traced
 
 Made = TypeVar("Made")

@@ -6,14 +6,14 @@ import functools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from graphs import dims, dispatch, tree
 from graphs.dims import Shape
 from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
-from graphs.errors import DTypeError, GraphError, ShapeError, located
+from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, located
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
@@ -320,6 +320,11 @@ class Executable:
                 located(f"{self.graph.name}: reads {count} tensors that are no arguments; pass them to save it")
             )
         artifact.write(self.traced._replace(graph=self.graph), Path(path))
+
+    def __reduce__(self) -> NoReturn:
+        raise ArtifactError(
+            located(f"{self.graph.name}: an executable is neither pickled nor copied; use save, and static.load")
+        )
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._specs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -218,6 +219,12 @@ def test_what_is_saved_is_loaded_and_nothing_is_run(tmp_path: Any) -> None:
     assert (found["steps"], found["names"], found["n"].dtype) == (3, ["a", ("b", None)], np.int64)
     with pytest.raises(ArtifactError, match="state_dict"):
         torch.save(object(), tmp_path / "object.pt")
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: Any = functools.reduce(lambda inner, _: [inner], range(100_000), [])
+    for obj in (endless, {"a": (endless,)}, deep):
+        with pytest.raises(ArtifactError, match="one that holds itself"):
+            torch.save(obj, tmp_path / "deep.pt")
     (tmp_path / "other.pt").write_bytes(b"\x80\x02}q\x00.")
     with pytest.raises(ArtifactError, match="no file that save wrote"):
         torch.load(tmp_path / "other.pt")

@@ -1,4 +1,4 @@
-"""Saved graphs, damaged at random: `python -m tests.fuzz.artifacts --count 100000`.
+"""Saved graphs and tensors, damaged at random: `python -m tests.fuzz.artifacts --count 100000`.
 
 Bytes are flipped, cut and swapped, members of the zip renamed, doubled and exchanged, and the document changed as JSON
 with a digest that fits, so that what reads it is reached. Each file must load or be refused with an ArtifactError, and
@@ -7,6 +7,7 @@ what loads must run or fail as a GraphError, in bounded memory and time.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
@@ -14,7 +15,7 @@ import resource
 import signal
 import tempfile
 import zipfile
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -23,11 +24,12 @@ from typing import Any
 import click
 import numpy as np
 
+import dynamic
 import graphs as g
 import static
+from graphs.archive import digest
 from graphs.errors import ArtifactError, GraphError
 from graphs.op import registered
-from static.call.archive import digest
 
 Files = dict[str, bytes]
 Place = tuple[Any, ...]
@@ -60,7 +62,7 @@ def blocks(x: Any) -> Any:
 
 
 def examples(folder: Path) -> list[bytes]:
-    """The bytes of a few saved graphs: constants, gradients, symbolic sizes, control flow, fused groups."""
+    """The bytes of a few saved graphs (constants, gradients, symbolic sizes, control flow, groups), and of tensors."""
     made = [
         static.compile(static.value_and_grad(dense), {"w": (np.ones((2, 4)),)}, np.ones((3, 2)), 3),
         static.compile(symbolic, g.TensorSpec(("B", "T"), "float64")),
@@ -72,7 +74,9 @@ def examples(folder: Path) -> list[bytes]:
     for exe in made:
         exe.save(folder / "example.graph")
         found.append((folder / "example.graph").read_bytes())
-    return found
+    state = {"w": dynamic.tensor(OFFSETS, requires_grad=True), "n": [3, ("x", None)], 2: OFFSETS[0]}
+    dynamic.save(OrderedDict(state), folder / "example.tensors")
+    return [*found, (folder / "example.tensors").read_bytes()]
 
 
 # Ways to damage one -------------------------------------------------------------------------------------------------
@@ -85,8 +89,8 @@ def members(data: bytes) -> Files:
 
 
 def zipped(files: Files, rng: Random, sealed: bool = True) -> bytes:
-    """A zip of these, `sealed` with a digest that fits."""
-    if sealed:
+    """A zip of these, `sealed` with a digest that fits if it has one."""
+    if sealed and "digest.txt" in files:
         rest = {name: data for name, data in files.items() if name != "digest.txt"}
         files = rest | {"digest.txt": digest(rest).encode()}
     buffer = io.BytesIO()
@@ -164,13 +168,14 @@ def array_file(rng: Random) -> bytes:
 def document(data: bytes, rng: Random) -> bytes:
     """The document changed as JSON in one place or a few, and sealed."""
     files = members(data)
-    changed = json.loads(files["graph.json"])
+    name = "graph.json" if "graph.json" in files else "tree.json"
+    changed = json.loads(files[name])
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         places = list(_places(changed))
         if places:
             _change(changed, rng.choice(places), places, rng)
     text = json.dumps(changed)
-    files["graph.json"] = text.replace('"@deep"', rng.choice(["[" * 900 + "]" * 900, "[" * 10**5]), 1).encode()
+    files[name] = text.replace('"@deep"', rng.choice(["[" * 900 + "]" * 900, "[" * 10**5]), 1).encode()
     return zipped(files, rng)
 
 
@@ -236,7 +241,13 @@ MOST_CALLED = 1 << 22  # bytes of arguments and arena up to which what loads is 
 
 
 def outcome(path: Path) -> str:
-    """What became of a file: "refused", "loaded", "ran", "failed as a graph"; every other error is raised."""
+    """What became of a file: "refused", "loaded", "ran", "failed as a graph"; every other error is raised.
+
+    Both engines read it, the dynamic one first.
+    """
+    with contextlib.suppress(ArtifactError):
+        dynamic.load(path)
+        return "loaded"
     try:
         loaded = static.load(path)
     except ArtifactError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -20,9 +21,9 @@ from hypothesis import strategies as st
 import graphs
 import static
 from graphs import TensorSpec
+from graphs.archive import digest
 from graphs.errors import ArtifactError, GraphError
 from static.call import artifact
-from static.call.archive import digest
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFSETS = np.arange(12.0).reshape(3, 4)
@@ -145,6 +146,12 @@ def test_containers_of_the_users_own_classes_are_refused(tmp_path):
     exe = static.compile(lambda x: Pair(x, x), X)
     with pytest.raises(ArtifactError, match="Pair"):
         exe.save(tmp_path / "m.graph")
+
+
+def test_an_executable_is_saved_and_never_pickled(saved):
+    for pickled in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(ArtifactError, match="use save"):
+            pickled(static.load(saved))
 
 
 def test_a_file_that_cannot_be_read_is_an_os_error(tmp_path):

@@ -15,9 +15,8 @@ import pytest
 
 import graphs
 import static
-from graphs import TensorSpec
+from graphs import TensorSpec, archive
 from graphs.errors import ArtifactError
-from static.call import archive
 from tests.fuzz import artifacts
 from tests.fuzz.artifacts import members
 

@@ -23,7 +23,6 @@ made of `guard` and `run`, which are each timed on their own.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -183,7 +182,8 @@ def _without_kernels(run: Any) -> FunctionType:
 
 def _with_nothing_to_run(executable: Executable, outputs: tuple[Any, ...]) -> Executable:
     """An executable that checks its arguments, finds its binding, and gives these outputs."""
-    hollow, room = copy.copy(executable), layout.Room()
+    hollow, room = Executable.__new__(Executable), layout.Room()
+    vars(hollow).update(vars(executable))
     room.run = lambda *_: outputs
     room.bindings = {shapes: binding._replace(run=room.run) for shapes, binding in executable._bindings.items()}
     hollow._free, hollow._bindings = [room], room.bindings

@@ -28,7 +28,10 @@ def folder() -> Path | None:
     if said:
         return Path(said)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "graphduel" / "native"
+    try:
+        return Path(base).expanduser() / "graphduel" / "native"
+    except RuntimeError:  # neither HOME nor an entry in passwd says where a user is at home: as in a container
+        return None
 
 
 def key(recipes: Iterable[Any], target: tuple[str, str]) -> str:

@@ -130,3 +130,12 @@ def test_a_kernel_is_compiled_once_a_process(monkeypatch):
     for factor in (1.25, 1.25, 2.5):
         static.compile(lambda x, factor=factor: x * factor - 3, x, backend="native")
     assert len(made) == 2
+
+
+def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
+    for name in (cache.SWITCH, "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["no entry"])
+    assert cache.folder() is None
+    assert cache.load("x") is None
+    cache.save("x", b"code")

@@ -1,8 +1,8 @@
-"""The zip of a saved graph, read within bounds: before anything is inflated it is known how much that will be.
+"""The zips that the engines save, read within bounds: before anything is inflated it is known how much that will be.
 
-graph.json     the document
-arrays/N.npy   the data of constants
-digest.txt     the SHA-256 of all of the above
+graph.json     the document of a graph; tree.json is that of tensors in containers
+arrays/N.npy   the data of constants or tensors
+digest.txt     the SHA-256 of all of the above, which graphs have
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graphs.errors import ArtifactError, GraphError
 
 RATIO = 100  # bytes inflated for each byte of the file, beyond
 FREE = 1 << 24  # bytes that any file may have
-_MEMBER = re.compile(r"graph\.json|digest\.txt|arrays/(0|[1-9]\d{0,8})\.npy", re.ASCII)
+_MEMBER = re.compile(r"(graph|tree)\.json|digest\.txt|arrays/(0|[1-9]\d{0,8})\.npy", re.ASCII)
 _KINDS = "biuf"
 
 # What reading and decoding raise on a file that no release has written.
@@ -70,7 +70,7 @@ def read(path: Path) -> dict[str, bytes]:
     """The members but the digest, which fits them. Raises ArtifactError, and OSError when the file is unreadable."""
     with path.open("rb") as file:
         try:
-            files = _members(file, os.fstat(file.fileno()).st_size)
+            files = members(file)
         except ArtifactError as error:
             raise ArtifactError(f"{path.name}: {error}") from None
         except DAMAGE as error:
@@ -89,24 +89,26 @@ def digest(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def _members(file: IO[bytes], size: int) -> dict[str, bytes]:
+def members(file: IO[bytes]) -> dict[str, bytes]:
+    """All members of a zip, inflated. Raises ArtifactError for others than are saved, and what `DAMAGE` holds."""
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-        _check(members, size)
-        return {member.filename: _inflated(archive, member) for member in members}
+        found = archive.infolist()
+        _check(found, size)
+        return {member.filename: _inflated(archive, member) for member in found}
 
 
 def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
-    """Refuse what a saved graph does not hold, and more bytes than a file of this size may come to."""
+    """Refuse what is never saved, and more bytes than a file of this size may come to."""
     names = [member.filename for member in members]
     strange = [name for name in names if not _MEMBER.fullmatch(name)]
     if strange or len(set(names)) < len(names):
-        raise ArtifactError(f"not a graph saved by graphduel, it holds {(strange or ['a member twice'])[0]!r}")
+        raise ArtifactError(f"not saved by graphduel, it holds {(strange or ['a member twice'])[0]!r}")
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or m.flag_bits & 1 for m in members):
-        raise ArtifactError("not a graph saved by graphduel, it is compressed in another way")
+        raise ArtifactError("not saved by graphduel, it is compressed in another way")
     inflated = sum(member.file_size for member in members)
     if inflated > _most(size):
-        raise ArtifactError(f"{size:,} bytes would inflate to {inflated:,}; those of a saved graph, to less")
+        raise ArtifactError(f"{size:,} bytes would inflate to {inflated:,}; what is saved inflates to less")
 
 
 def _most(size: int) -> int:
