@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from dynamic.spacing import evenly, progression
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.ops.shapes import as_count, new_shape
 from graphs.torch import devices
+from graphs.torch.guard import guard
 from graphs.torch.words import as_dtype, sizes
 
 __all__ = [
@@ -138,7 +141,7 @@ def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = F
 
 def eye(n: int, m: int | None = None, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
-    return made(np.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
+    return made(ops.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
 
 
 def arange(
@@ -154,13 +157,25 @@ def arange(
     end = stop if end is None else end
     first, last = (0, start) if end is None else (start, end)
     numbers = [v.item() if isinstance(v, Tensor) else v for v in (first, last, step)]
+    _check_steps(*numbers)
     whole = builtins.all(isinstance(v, (int, np.integer)) for v in numbers)
     wanted = np.dtype(np.int64) if dtype is None and whole else _dtype(dtype)
     return made(progression(numbers[0], numbers[1], numbers[2], wanted), wanted, device, requires_grad)
 
 
+def _check_steps(start: float, end: float, step: float) -> None:
+    """Raise OptionError where steps lead from no number, or to none."""
+    if not builtins.all(map(math.isfinite, (start, end, step))):
+        raise OptionError(f"the range from {start} to {end} in steps of {step} never ends; give finite numbers")
+    if step == 0:
+        raise OptionError("a step of 0 never arrives; use one above or below 0")
+    if (end - start) * step < 0:
+        raise OptionError(f"steps of {step} do not lead from {start} to {end}; change the sign of the step")
+
+
 def range(start: float, end: float, step: float = 1, dtype: Kind = None, requires_grad: bool = False) -> Tensor:
     """Evenly spaced values with the end among them, as floats (deprecated there)."""
+    _check_steps(start, end, step)
     count = int(np.floor((end - start) / step)) + 1
     return made(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
 
@@ -177,8 +192,13 @@ def linspace(
     """`steps` evenly spaced values, both ends included."""
     last = stop if end is None else end
     if last is None or steps is None:
-        raise TypeError("linspace takes start, end and steps")
-    return made(evenly(start, last, steps, _dtype(dtype)), _dtype(dtype), device, requires_grad)
+        raise ArgumentError("there are a start, an end and a number of steps; give all three")
+    return made(
+        evenly(start, last, as_count(steps, "the number of values"), _dtype(dtype)),
+        _dtype(dtype),
+        device,
+        requires_grad,
+    )
 
 
 def logspace(
@@ -191,7 +211,12 @@ def logspace(
     device: Any = None,
 ) -> Tensor:
     """Powers of a base, the exponents evenly spaced."""
-    return made(base ** evenly(start, end, steps, _dtype(dtype)), _dtype(dtype), device, requires_grad)
+    return made(
+        base ** evenly(start, end, as_count(steps, "the number of values"), _dtype(dtype)),
+        _dtype(dtype),
+        device,
+        requires_grad,
+    )
 
 
 def zeros_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -216,6 +241,9 @@ def full_like(
     return full(input.shape, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
+_NEW = ("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros")  # methods
+
+
 def new_tensor(self: Tensor, data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A leaf of data, with the dtype of this tensor."""
     return tensor(data, dtype or self.dtype, requires_grad, device)
@@ -236,11 +264,10 @@ def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **opt
     return full(size, fill_value, dtype or self.dtype, **options)
 
 
-for _name, _method in {
-    "new_tensor": new_tensor, "new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_zeros,
-    "new_full": new_full,
-}.items():  # fmt: skip
-    setattr(Tensor, _name, _method)
+new_empty = new_zeros
+guard(globals(), _NEW)
+for _name in _NEW:
+    setattr(Tensor, _name, globals()[_name])
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
@@ -339,11 +366,12 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 def _shape(given: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:
     named = words.pop("size", words.pop("shape", None))
     if words:
-        raise TypeError(f"no such options: {', '.join(words)}")
+        raise ArgumentError(f"there is no option {', '.join(words)}; leave it out")
     return _sizes(given if named is None else (named,))
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
-    return (
-        tuple(map(int, given[0])) if len(given) == 1 and not hasattr(given[0], "__index__") else tuple(map(int, given))
-    )
+    return tuple(map(int, new_shape(given[0] if len(given) == 1 and not hasattr(given[0], "__index__") else given)))
+
+
+guard(globals(), __all__)

@@ -9,7 +9,8 @@ import numpy as np
 
 from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
-from graphs.errors import GraphError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.torch.guard import guard, guarded
 from graphs.torch.words import as_dtype
 
 __all__ = [
@@ -127,6 +128,8 @@ def randint(
     if size is None:
         high, size = (None, high) if high is not None else (None, ())
     first, last = (0, low) if high is None else (low, high)
+    if not first < last:
+        raise OptionError(f"there are no integers from {first} up to {last}; give a larger end")
     return made(
         _numpy(generator).integers(first, last, tuple(size)), np.int64 if dtype is None else as_dtype(dtype), **options
     )
@@ -175,7 +178,7 @@ def normal(
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     shape = np.broadcast_shapes(*(value.shape for value in tensors)) if size is None else tuple(size)
     if size is None and not tensors:
-        raise TypeError("normal of two numbers needs a size")
+        raise ArgumentError("normal of two numbers needs a size; give it as a tuple")
     if any(value.dtype.kind != "f" for value in tensors) or np.any(np.asarray(parts[1]) < 0):
         raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
     kind = dtype or (tensors[0].dtype if tensors else None)
@@ -227,22 +230,30 @@ def uniform_(
 ) -> Tensor:
     """Fill with numbers from one number up to another, in place."""
     low = words.pop("from", from_)
+    if not low <= to:
+        raise OptionError(f"numbers from {low} up to {to} are none; swap the two")
     return _filled(self, low + (to - low) * _numpy(generator).random(self.shape))
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers, in place."""
+    if not std >= 0:
+        raise OptionError(f"a standard deviation is 0 or more, not {std}; change its sign")
     return _filled(self, mean + std * _numpy(generator).standard_normal(self.shape))
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with a probability and 0 otherwise, in place."""
-    shares = p._data if isinstance(p, Tensor) else p
+    shares = p._data if isinstance(p, Tensor) else np.asarray(p)
+    if not np.all((shares >= 0) & (shares <= 1)):
+        raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
     return _filled(self, _numpy(generator).random(self.shape) < shares)
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponential numbers of a rate, in place."""
+    if not lambd > 0:
+        raise OptionError(f"a rate is above 0, not {lambd}; change its sign")
     return _filled(self, _numpy(generator).standard_exponential(self.shape) / lambd)
 
 
@@ -258,13 +269,6 @@ def _filled(x: Tensor, values: Any) -> Tensor:
     return x.copy_(made(values, x.dtype))
 
 
-FILLS = {
-    "uniform_": uniform_,
-    "normal_": normal_,
-    "bernoulli_": bernoulli_,
-    "exponential_": exponential_,
-    "random_": random_,
-}
-METHODS = {"multinomial": multinomial, "bernoulli": bernoulli}
-for _name, _method in (FILLS | METHODS).items():
-    setattr(Tensor, _name, _method)
+guard(globals(), __all__)
+for _method in (uniform_, normal_, bernoulli_, exponential_, random_, multinomial, bernoulli):
+    setattr(Tensor, _method.__name__, guarded(_method))

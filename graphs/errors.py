@@ -46,6 +46,12 @@ class OptionError(GraphError, ValueError):
     """An option has a value that the function does not take."""
 
 
+class UnknownNameError(GraphError, KeyError):
+    """A name or a key that is not there."""
+
+    __str__ = Exception.__str__  # a KeyError shows the repr of its message
+
+
 class LinAlgError(GraphError, np.linalg.LinAlgError):
     """A matrix has no such solution or factors: it is singular, not positive definite, not symmetric, or not finite."""
 

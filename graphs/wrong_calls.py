@@ -4,27 +4,50 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-from graphs.errors import ArgumentError, GraphError, OptionError, OutOfRangeError
+from graphs.errors import (
+    ArgumentError,
+    GraphError,
+    OptionError,
+    OutOfRangeError,
+    UnknownNameError,
+    is_internal,
+    placed,
+)
 
 PLAIN: tuple[type[Exception], ...] = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 """What they raise then. Anything else (no memory, a warning made an error) is no rule of a function."""
 WRONG: tuple[type[Exception], ...] = (GraphError, *PLAIN)
 
 
+def raise_named(error: Exception, name: str, operands: str, function: Callable[..., Any]) -> NoReturn:
+    """Raise one of `WRONG` as a GraphError that names the function, its operands and the user's line.
+
+    What the user's own code has raised, which a function may call, is raised as it is.
+    """
+    if isinstance(error, GraphError):
+        raise placed(error, name, operands) from None
+    if _is_of_the_user(error):
+        raise error
+    raise placed(explained(error, name, function), name, operands) from error
+
+
 def explained(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
     """One of `PLAIN` as an error of ours: in the same words, with the right call as the remedy."""
-    kind: type[GraphError] = OptionError
-    if isinstance(error, (TypeError, AttributeError)):
-        kind = ArgumentError
-    elif isinstance(error, IndexError):
-        kind = OutOfRangeError
-    rule = _CALL.sub("", str(error)).replace(";", ",") or type(error).__name__
+    kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
+    words = error.args[0] if isinstance(error, KeyError) and error.args else error
+    rule = _CALL.sub("", str(words)).replace(";", ",") or type(error).__name__
     return kind(f"{rule}; call {name}{_parameters(function)}")
 
 
+_KINDS: dict[type[Exception], type[GraphError]] = {
+    TypeError: ArgumentError, AttributeError: ArgumentError, KeyError: UnknownNameError, LookupError: OutOfRangeError,
+    Exception: OptionError,
+}  # fmt: skip
 _CALL = re.compile(r"^[\w.<>]+\(\) ")  # the function, as Python names it in front of what is wrong with its arguments
 
 
@@ -32,3 +55,13 @@ def _parameters(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
+
+
+def _is_of_the_user(error: Exception) -> bool:
+    """Whether the user's code, or what it has called of Python's library, has raised an error."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    rest = [file for file in files if not file.startswith(("<frozen", _LIBRARY)) or "site-packages" in file]
+    return bool(rest) and not is_internal(rest[-1])
+
+
+_LIBRARY = str(Path(inspect.__file__).parent)

@@ -14,7 +14,7 @@ from dynamic.nn.making import empty, full
 from dynamic.nn.module import Module
 from graphs import ops
 from graphs.errors import GraphError, located
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import check_groups, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
 __all__ = ["MultiheadAttention"]
@@ -46,8 +46,7 @@ class MultiheadAttention(Module):
             add_bias_kv=(add_bias_kv, False),
             add_zero_attn=(add_zero_attn, False),
         )
-        if embed_dim % num_heads:
-            raise ValueError(f"{embed_dim} features do not divide into {num_heads} heads")
+        check_groups(embed_dim, num_heads, "heads")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         self.head_dim = embed_dim // num_heads

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter, is_parameter
+from graphs.errors import OutOfRangeError, located
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -45,7 +46,9 @@ class _Listed(Module):
     def _name(self, index: int) -> str:
         names = tuple(self._kinds)
         if not -len(names) <= index < len(names):
-            raise IndexError(f"index {index} is out of range of {len(names)}")
+            raise OutOfRangeError(
+                located(f"index {index} is out of range of {len(names)}; use {-len(names)} to {len(names) - 1}")
+            )
         return names[index]
 
     def __getitem__(self, index: Any) -> Any:

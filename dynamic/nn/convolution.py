@@ -11,6 +11,7 @@ from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from graphs.errors import GraphError, located
+from graphs.ops.shapes import check_groups
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -46,8 +47,8 @@ class _Convolution(Module):
         """
         if padding_mode not in self.modes:
             raise ValueError(f"padding_mode is one of {', '.join(self.modes)}, not {padding_mode!r}")
-        if any(count % groups for count in channels):
-            raise ValueError(f"{channels[0]} and {channels[1]} channels do not divide into {groups} groups")
+        for count in channels:
+            check_groups(count, groups)
         self.in_channels, self.out_channels = channels
         self.kernel_size, self.stride, self.dilation = (per_axis(size, self.axes) for size in sizes)
         self.padding = padding if isinstance(padding, str) else per_axis(padding, self.axes)

@@ -10,6 +10,7 @@ import numpy as np
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from graphs.errors import GraphError, ShapeError, located
+from graphs.torch.guard import guard
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
@@ -142,3 +143,6 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Raises GraphError: not supported."""
     raise GraphError(located("sparse_: not supported; set elements of a normal_ tensor to 0"))
+
+
+guard(globals(), __all__)

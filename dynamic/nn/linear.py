@@ -9,8 +9,7 @@ from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
-from graphs import ops
-from graphs.ops.shapes import shape_of
+from graphs.torch import functions
 
 __all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten", "Upsample"]
 
@@ -48,8 +47,7 @@ class Linear(Module):
     def forward(self, input: Any) -> Any:
         """f[..., in] -> f[..., out]."""
         values = self.__dict__
-        weight, bias = values["weight"], values["bias"]
-        return F.linear(input, weight) if bias is None else ops.linear(input, weight, bias)
+        return F.linear(input, values["weight"], values["bias"])
 
     def extra_repr(self) -> str:
         """The sizes."""
@@ -152,12 +150,7 @@ class Flatten(Module):
 
     def forward(self, input: Any) -> Any:
         """The same elements with fewer axes."""
-        shape = shape_of(input)
-        first, last = self.start_dim % len(shape), self.end_dim % len(shape)
-        size = shape[first]
-        for other in shape[first + 1 : last + 1]:
-            size = size * other
-        return ops.reshape(input, (*shape[:first], size, *shape[last + 1 :]))
+        return functions.flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The axes."""
@@ -173,9 +166,7 @@ class Unflatten(Module):
 
     def forward(self, input: Any) -> Any:
         """The same elements with more axes."""
-        shape = shape_of(input)
-        axis = self.dim % len(shape)
-        return ops.reshape(input, (*shape[:axis], *self.unflattened_size, *shape[axis + 1 :]))
+        return functions.unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """The axis and its sizes."""

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dynamic.guarding import guard_construction
 from dynamic.nn import state, structure
 from dynamic.nn.hooks import Hooks
 from dynamic.nn.parameter import is_parameter, marked
@@ -42,6 +43,7 @@ class Module:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         structure.register(cls)
+        guard_construction(cls)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """`forward` of these arguments, between the hooks that are registered."""

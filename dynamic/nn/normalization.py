@@ -12,7 +12,7 @@ from dynamic.nn.making import full
 from dynamic.nn.module import Module
 from dynamic.tensor import Tensor
 from graphs.errors import ShapeError, located
-from graphs.ops.shapes import shape_of
+from graphs.ops.shapes import check_groups, shape_of
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -188,8 +188,7 @@ class GroupNorm(_Affine):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if num_channels % num_groups:
-            raise ValueError(f"{num_channels} channels do not divide into {num_groups} groups")
+        check_groups(num_channels, num_groups)
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self._scaled((num_channels,), affine, bias, device, dtype)
 

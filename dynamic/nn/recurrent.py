@@ -11,8 +11,8 @@ from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, ShapeError, located
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
@@ -98,6 +98,11 @@ class _Recurrent(Module):
     ) -> None:
         super().__init__()
         F.common.refuse(type(self).__name__, "put a Linear after it", proj_size=(proj_size, 0))
+        if not 0 <= dropout <= 1:
+            raise OptionError(f"dropout is a probability, not {dropout}; give a number from 0 to 1")
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if as_count(size, name) < 1:
+                raise OptionError(f"{name} is 1 or more, not {size}; check how it was counted")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
         gates = _STEPS[self.kind][0] * hidden_size
@@ -266,6 +271,9 @@ class _Cell(Module):
         else:
             state = tuple(hx) if self.states > 1 else (hx,)
             state = tuple(ops.expand_dims(one, 0) for one in state) if single else state
+            if any(tuple(shape_of(one)) != (shape_of(x)[0], self.hidden_size) for one in state):
+                wanted = f"[{'' if single else 'N, '}{self.hidden_size}]"
+                raise ShapeError(located(f"{type(self).__name__}: a state f{wanted} is needed; reshape the one given"))
         b_ih, b_hh = _shares(self.kind, self.bias_ih, self.bias_hh)
         gates = F.linear(x, self.weight_ih, b_ih)
         state = _STEPS[self.kind][1](gates, state, ops.permute_dims(self.weight_hh), b_hh)

@@ -34,7 +34,7 @@ class _Simple(Module):
 
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__()
-        values = self.signature.bind(*args, **given)
+        values = self.__signature__.bind(*args, **given)
         values.apply_defaults()
         for name, value in values.arguments.items():
             if name in _TENSORS:
@@ -42,7 +42,7 @@ class _Simple(Module):
             else:
                 setattr(self, name, value)
 
-    signature: inspect.Signature
+    __signature__: inspect.Signature
 
     def _options(self) -> dict[str, Any]:
         values = vars(self)
@@ -77,7 +77,13 @@ def _module(name: str, function: Callable[..., Any], options: str = "", base: ty
     values = {option: defaults.get(option, known[option].default) for option in options.split()}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(n, kind, default=v) for n, v in values.items()])
-    body = {"function": staticmethod(function), "options": values, "signature": signature, "__module__": __name__}
+    body = {
+        "function": staticmethod(function),
+        "options": values,
+        "signature": signature,
+        "__signature__": signature,
+        "__module__": __name__,
+    }
     return type(name, (base,), {**body, "__doc__": f"`functional.{function.__name__}` as a module."})
 
 

@@ -17,6 +17,7 @@ from dynamic.nn.module import Module
 from dynamic.nn.normalization import LayerNorm
 from dynamic.nn.simple import Dropout
 from dynamic.tensor import Tensor
+from graphs.errors import OptionError
 
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
@@ -30,7 +31,7 @@ def _activation(given: str | Callable[[Array], Array]) -> Callable[[Array], Arra
         return given
     known: dict[str, Callable[[Array], Array]] = {"relu": F.relu, "gelu": F.gelu}
     if given not in known:
-        raise RuntimeError(f"activation is 'relu', 'gelu' or a function, not {given!r}")
+        raise OptionError(f"activation is 'relu', 'gelu' or a function, not {given!r}; pass a function")
     return known[given]
 
 

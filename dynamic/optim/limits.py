@@ -34,6 +34,8 @@ def plain_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(what: str, value: Any, limit: _Limit | None) -> Any:
     if isinstance(value, (tuple, list)):
+        if limit is _DECAY and len(value) != 2:
+            raise OptionError(located(f"{what} are two numbers, not {len(value)}; give both"))
         if len({isinstance(part, Tensor) for part in value}) > 1:
             raise OptionError(located(f"{what} are all numbers or all tensors; use .item()"))
         return tuple([_plain(what, part, limit) for part in value])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from dynamic.grad_mode import enable_grad, no_grad
+from dynamic.guarding import guard_construction
 from dynamic.inplace import assign
 from dynamic.optim.limits import plain_options
 from dynamic.tensor import Tensor
 from graphs import optim
-from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, UnknownNameError, located
 from graphs.op import is_ours
 
 Group = dict[str, Any]
@@ -46,6 +47,10 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        guard_construction(cls)
+
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
         """The update of a group by its options."""
@@ -57,7 +62,7 @@ class Optimizer:
             raise ArgumentError(located("a group of parameters is a dict with 'params'; write {'params': [param]}"))
         unknown = param_group.keys() - self.defaults.keys() - {"params", "param_names", "initial_lr"}
         if unknown:
-            raise OptionError(located(f"{type(self).__name__} has no option {', '.join(unknown)}; leave it out"))
+            raise OptionError(located(f"there is no option {', '.join(unknown)}; leave it out"))
         group = {**self.defaults, **param_group, **self._listed(param_group["params"])}
         self.check(group)
         self.param_groups.append(group)
@@ -146,6 +151,8 @@ class Optimizer:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over state and options. Raises ValueError for groups of other sizes."""
+        if "param_groups" not in state_dict:
+            raise UnknownNameError(located("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
         groups = state_dict["param_groups"]
         sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:

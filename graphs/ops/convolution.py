@@ -24,7 +24,7 @@ from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import add
 from graphs.ops.families import checked, composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
-from graphs.ops.shapes import as_operand, shape_of
+from graphs.ops.shapes import as_operand, check_groups, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
 from graphs.spec import TensorSpec
 
@@ -127,11 +127,6 @@ def _check_same(what: str, got: Size, expected: Size) -> None:
         raise ShapeError(f"{what} {got}, expected {expected}; check the axes: batch, channels, sizes")
 
 
-def _check_groups(features: Size, groups: int) -> None:
-    if groups < 1 or not dims.same(features % groups, 0):
-        raise ShapeError(f"{features} channels do not divide into {groups} groups; choose a divisor")
-
-
 def _check_axes(window: Window, *operands: TensorSpec) -> None:
     if any(x.ndim != len(window) + 2 for x in operands):
         raise ShapeError(f"{len(window)} sizes to convolve take {len(window) + 2} axes: batch, channels, sizes")
@@ -139,15 +134,15 @@ def _check_axes(window: Window, *operands: TensorSpec) -> None:
 
 def _infer(x: TensorSpec, weight: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
     _check_axes(window, x, weight)
-    _check_groups(x.shape[1], groups)
-    _check_groups(weight.shape[0], groups)
+    check_groups(x.shape[1], groups)
+    check_groups(weight.shape[0], groups)
     _check_same("the weight is for channels", weight.shape[1] * groups, x.shape[1])
     return TensorSpec((x.shape[0], weight.shape[0], *counts(x.shape[2:], window)), _result_dtype(x, weight))
 
 
 def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Window, groups: int) -> TensorSpec:
     _check_axes(window, g, weight)
-    _check_groups(weight.shape[0], groups)
+    check_groups(weight.shape[0], groups)
     _check_same("the weight has features", weight.shape[0], g.shape[1])
     for got, expected in zip(g.shape[2:], counts(sizes, window), strict=True):
         _check_same("windows along an axis", got, expected)
@@ -156,8 +151,8 @@ def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Win
 
 def _infer_weight(x: TensorSpec, g: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
     _check_axes(window, x, g)
-    _check_groups(x.shape[1], groups)
-    _check_groups(g.shape[1], groups)
+    check_groups(x.shape[1], groups)
+    check_groups(g.shape[1], groups)
     _check_same("examples in the batch", g.shape[0], x.shape[0])
     for got, expected in zip(g.shape[2:], counts(x.shape[2:], window), strict=True):
         _check_same("windows along an axis", got, expected)

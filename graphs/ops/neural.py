@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array
@@ -31,7 +30,7 @@ from graphs.ops.linalg import matmul
 from graphs.ops.movement import astype, cast, matrix_transpose, reshape
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
-from graphs.ops.shapes import as_operand, dtype_of, shape_of
+from graphs.ops.shapes import as_operand, check_groups, dtype_of, shape_of
 from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 
@@ -97,8 +96,7 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     """
     shape = shape_of(x)
     _channelled(shape)
-    if not dims.same(shape[1] % groups, 0):
-        raise ShapeError(f"{shape[1]} channels do not divide into {groups} groups; choose a divisor")
+    check_groups(shape[1], groups)
     grouped = reshape(x, (shape[0], groups, -1))
     centred = subtract(grouped, mean(grouped, axis=-1, keepdims=True))
     normal = divide(centred, sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps)))

@@ -107,6 +107,12 @@ def as_count(number: Any, what: str) -> int:
     return count
 
 
+def check_groups(channels: Size, groups: Size, what: str = "groups") -> None:
+    """Raise ShapeError unless channels divide into so many groups of one size."""
+    if (isinstance(groups, int) and groups < 1) or not dims.same(channels % groups, 0):
+        raise ShapeError(f"{channels} channels do not divide into {groups} {what}; choose a divisor")
+
+
 def completed_shape(shape: Shape, total: Size) -> Shape:
     """A shape with its one `-1` worked out from the number of elements.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
+from graphs.errors import OptionError
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, unary
@@ -66,6 +67,8 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     """Whether each two elements differ by no more than `atol + rtol * |other|`."""
     if dtype_of(input) != dtype_of(other):
         raise refuse(f"isclose of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
+    if not (rtol >= 0 and atol >= 0):
+        raise OptionError(f"tolerances are 0 or more, not rtol={rtol} and atol={atol}; change the sign")
     wide = [cast(x, np.float64) if dtype_of(x).kind != "f" else x for x in (input, other)]
     gap, room = ops.abs(ops.subtract(*wide)), ops.add(atol, ops.multiply(rtol, ops.abs(wide[1])))
     near = ops.logical_or(ops.equal(input, other), ops.logical_and(ops.less_equal(gap, room), ops.isfinite(gap)))

@@ -7,10 +7,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from graphs import wrong_calls
 from graphs.dispatch import described
-from graphs.errors import GraphError, placed
 from graphs.torch.words import translated
+from graphs.wrong_calls import WRONG, raise_named
 
 Function = Callable[..., Any]
 
@@ -29,11 +28,8 @@ def guarded(function: Function) -> Function:
             if options and has_words:
                 options = translated(options)
             return inner(*args, **options)
-        except GraphError as error:
-            raise placed(error, called.__name__, _operands(args, options)) from None
-        except wrong_calls.PLAIN as error:
-            wrong = wrong_calls.explained(error, called.__name__, inner)
-            raise placed(wrong, called.__name__, _operands(args, options)) from error
+        except WRONG as error:
+            raise_named(error, called.__name__, _operands(args, options), inner)
 
     return called
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphs import linalg, ops
+from graphs.dispatch import described
+from graphs.errors import ArgumentError, ShapeError
 from graphs.ops.shapes import dtype_of
 from graphs.torch.promotion import result_dtype
 from graphs.torch.shapes import flatten, reshape
@@ -77,8 +79,13 @@ def block_diag(*tensors: Any) -> Any:
 
 
 def _alike(tensors: Sequence[Any]) -> list[Any]:
-    """Tensors in one dtype."""
+    """Tensors in one dtype. Raises ArgumentError for what is no tensor, ShapeError for nothing."""
     tensors = list(tensors)
+    if not tensors:
+        raise ShapeError("takes one tensor or more; pass a list of them")
+    for x in tensors:
+        if not hasattr(x, "dtype"):
+            raise ArgumentError(f"takes tensors, not {described(x)}; leave it out, or use torch.tensor")
     if len({dtype_of(x) for x in tensors}) > 1:
         wanted = result_dtype(tensors)
         return [cast(x, wanted) for x in tensors]

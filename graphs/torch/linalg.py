@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphs import linalg, ops
+from graphs.errors import ShapeError
 from graphs.linalg import (
     cholesky,
     det,
@@ -48,10 +49,16 @@ __all__ = [
     "vector_norm",
 ]
 
-cross = axis_words(linalg.cross)
 matrix_rank = linalg.matrix_rank
 norm = axis_words(numpy_linalg.norm)
 vecdot = axis_words(linalg.vecdot)
+
+
+def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+    """The cross product along an axis of size 3; the others broadcast."""
+    if len(shape_of(input)) != len(shape_of(other)):
+        raise ShapeError("both have as many axes; add one with unsqueeze")
+    return linalg.cross(input, other, axis=dim)
 
 
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803  (PyTorch's names)

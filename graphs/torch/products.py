@@ -9,12 +9,12 @@ import numpy as np
 
 from graphs import linalg as matrices
 from graphs import ops
-from graphs.errors import ShapeError, located
-from graphs.ops.shapes import dtype_of
+from graphs.errors import OptionError, ShapeError, located
+from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.torch import reductions
 from graphs.torch.arithmetic import add, mul
 from graphs.torch.promotion import of_floats, promoted
-from graphs.torch.words import cast, floats, ndim_of, refuse, shape_of, words
+from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, words
 
 __all__ = [
     "addbmm",
@@ -245,6 +245,8 @@ def _norm_above(x: Any, dim: int, eps: float) -> Any:
 
 def cov(input: Any, *, correction: int = 1) -> Any:
     """The covariances of rows."""
+    if ndim_of(input) > 2:
+        raise ShapeError(f"takes a matrix with a variable in each row, not {ndim_of(input)} axes; call it for each")
     rows = input if ndim_of(input) > 1 else ops.reshape(input, (1, -1))
     centred = ops.subtract(rows, reductions.mean(rows, 1, True))
     return ops.squeeze(
@@ -276,7 +278,8 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     """The slope of points along each axis, by differences; one result for each axis."""
     if dtype_of(input).kind != "f" or not isinstance(spacing, (int, float)) or edge_order != 1:
         raise refuse("gradient of floats, with one number as spacing and edge_order=1", "convert with .float()")
-    axes = range(ndim_of(input)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    axes = positive_axes(dim, ndim_of(input)) if dim is None or isinstance(dim, int) else dim
+    positive_axes(axes, ndim_of(input))  # raises for an axis that is named twice
     return tuple([_slope(input, axis, spacing) for axis in axes])
 
 
@@ -297,7 +300,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """With the parts along an axis scaled down to a norm."""
-    others = [axis for axis in range(ndim_of(input)) if axis != dim % ndim_of(input)]
+    if ndim_of(input) < 2:
+        raise ShapeError(f"takes 2 axes or more, not {ndim_of(input)}; use unsqueeze")
+    if not p > 0 or not maxnorm >= 0:
+        raise OptionError(f"the order of a norm is above 0 and its limit 0 or more, not {p} and {maxnorm}; change them")
+    others = [axis for axis in range(ndim_of(input)) if axis != place(dim, ndim_of(input))]
     size = reductions.norm(input, p, others, True)
     return ops.where(ops.greater(size, maxnorm), ops.multiply(input, ops.divide(maxnorm, ops.add(size, 1e-7))), input)
 

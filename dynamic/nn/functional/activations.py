@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, replaced
+from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch.words import axis_and_size
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -21,6 +22,8 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 def relu(input: Array, inplace: bool = False) -> Array:
     """x where it is positive, else 0."""
+    if dtype_of(input).kind == "b":
+        raise DTypeError("takes numbers, not bools; convert with .int()")
     return replaced(input, ops.relu(input)) if inplace else ops.relu(input)
 
 
@@ -36,6 +39,8 @@ def _between(input: Array, low: float, high: float) -> Array:
 
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
     """x limited to a range."""
+    if min_val > max_val:
+        raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
     return replaced(input, _between(input, min_val, max_val), inplace)
 
 
@@ -68,7 +73,10 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 def prelu(input: Array, weight: Array) -> Array:
     """leaky_relu whose slope is learned, one for all or one for each channel, which lie along axis 1."""
+    check_dtypes(input, weight)
     count, ndim = shape_of(weight)[-1] if shape_of(weight) else 1, len(shape_of(input))
+    if len(shape_of(weight)) > 1 or (count != 1 and (not ndim or count != shape_of(input)[min(1, ndim - 1)])):
+        raise ShapeError("one slope, or a vector of one for each channel, which lie along axis 1; reshape the weight")
     slope = (
         ops.reshape(weight, (1,) * min(ndim, 1) + (count,) + (1,) * (ndim - 2)) if count != 1 and ndim > 1 else weight
     )
@@ -130,6 +138,8 @@ def tanhshrink(input: Array) -> Array:
 
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """x moved by `lambd` towards 0, and 0 where that is nearer."""
+    if not lambd >= 0:
+        raise OptionError(f"lambd is 0 or more, not {lambd}; change its sign")
     nearer = ops.subtract(input, ops.multiply(ops.sign(input), lambd))
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0, nearer)
 
@@ -160,7 +170,10 @@ def _dim(x: Array, dim: int | None) -> int:
 
 
 def _typed(x: Array, dtype: Any) -> Array:
-    return x if dtype is None else ops.astype(x, dtype)
+    x = x if dtype is None else ops.astype(x, dtype)
+    if dtype_of(x).kind != "f":
+        raise DTypeError(f"takes floats, not {dtype_of(x)}; convert with .float(), or give dtype=")
+    return x
 
 
 def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
@@ -180,7 +193,8 @@ def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtyp
 
 def glu(input: Array, dim: int = -1) -> Array:
     """The first half along an axis times the sigmoid of the second. Raises ShapeError for an odd size."""
-    half = shape_of(input)[dim] // 2
+    _, size = axis_and_size(input, dim)
+    half = size // 2
     first, second = (ops.take(input, ops.arange(i * half, i * half + half), axis=dim) for i in (0, 1))
     if shape_of(input)[dim] % 2:
         raise GraphError(located(f"glu: the size {shape_of(input)[dim]} is odd; halves need an even one"))

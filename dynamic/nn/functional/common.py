@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynamic.tensor import Tensor
-from graphs.errors import GraphError, OutOfRangeError, located
+from graphs.errors import DTypeError, GraphError, OptionError, OutOfRangeError, located
 
 Array = Any
 
@@ -26,6 +26,22 @@ def refuse(name: str, remedy: str, **options: Any) -> None:
     for option, (given, supported) in options.items():
         if given is not supported and given != supported:
             raise GraphError(located(f"{name}: {option}={given!r} is not supported; {remedy}"))
+
+
+def check_dtypes(x: Array, *others: Array | None) -> None:
+    """Raise DTypeError unless all operands that are there have one dtype: layers convert none, as in PyTorch."""
+    for other in others:
+        if other is not None and other.dtype != x.dtype:
+            raise DTypeError(
+                f"takes operands of one dtype, not of {x.dtype} and {other.dtype}; convert with .to(dtype)"
+            )
+
+
+def check_shares(what: str, x: Array) -> None:
+    """Raise OptionError unless all elements, where they are known, are from 0 to 1."""
+    array = concrete(x)
+    if array is not None and not np.all((array >= 0) & (array <= 1)):
+        raise OptionError(f"{what} is made of probabilities, from 0 to 1; use sigmoid, or the loss of logits")
 
 
 def concrete(x: Array) -> np.ndarray[Any, Any] | None:

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, check_indices, concrete, refuse, replaced
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, refuse, replaced
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
 from graphs.ops import neural
 from graphs.ops.affine import by_rows
-from graphs.ops.shapes import shape_of
+from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = [
     "bilinear", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "linear", "one_hot",
@@ -22,11 +22,13 @@ __all__ = [
 
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """x @ weight.T + bias: f[..., in], f[out, in], f[out] -> f[..., out]."""
+    check_dtypes(input, weight, bias)
     return by_rows(input, weight) if bias is None else ops.linear(input, weight, bias)
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Array:
     """x1 @ weight @ x2 + bias for each output: f[..., m], f[..., n], f[out, m, n] -> f[..., out]."""
+    check_dtypes(input1, input2, weight, bias)
     product = ops.einsum("...m,omn,...n->...o", input1, weight, input2)
     return product if bias is None else ops.add(product, bias)
 
@@ -43,6 +45,10 @@ def embedding(
     """Rows of a table; that of `padding_idx` gets no gradient. Raises OutOfRangeError for other indices."""
     refuse("embedding", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
     refuse("embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
+    if len(shape_of(weight)) != 2:
+        raise ShapeError(f"the table is a matrix, not of shape {shape_of(weight)}; reshape it")
+    if dtype_of(input).kind not in "iu":
+        raise DTypeError(f"the indices are ints, not {dtype_of(input)}; convert with .long()")
     rows = shape_of(weight)[0]
     check_indices("embedding", input, rows)
     found = ops.embedding(weight, input)
@@ -58,7 +64,11 @@ def one_hot(tensor: Array, num_classes: int = -1) -> Array:
         array = concrete(tensor)
         if array is None:
             raise GraphError(located("one_hot: the number of classes depends on values here; give num_classes"))
+        if not array.size:
+            raise ShapeError("no index tells the number of classes; give num_classes")
         num_classes = int(array.max()) + 1
+    if num_classes < 1:
+        raise OptionError(f"there are 1 class or more, not {num_classes}; give their number")
     check_indices("one_hot", tensor, num_classes)
     return ops.one_hot(tensor, num_classes, np.int64)
 
@@ -85,7 +95,7 @@ def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool
 
 def _dropped(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
     if not 0 <= p <= 1:
-        raise ValueError(f"{name}: p is a probability, not {p}")
+        raise OptionError(f"{name}: p is a probability, not {p}; give a number from 0 to 1")
     if not training or p == 0:
         return x
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
@@ -106,6 +116,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Array:
     """softmax(query @ key.T * scale + mask) @ value; a mask of bools is True where attention is allowed."""
+    check_dtypes(query, key, value)
     refuse("scaled_dot_product_attention", "repeat the heads of key and value", enable_gqa=(enable_gqa, False))
     if is_causal:
         if attn_mask is not None:

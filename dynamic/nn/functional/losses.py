@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dynamic.nn.functional.common import Array, check_indices, refuse
+import numpy as np
+
+from dynamic.nn.functional.common import Array, check_indices, check_shares, concrete, refuse
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.losses import reduced
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.torch import functions as torch
@@ -71,6 +73,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Array:
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
+    if not beta >= 0:
+        raise OptionError(f"beta is 0 or more, not {beta}; change its sign")
     return ops.smooth_l1_loss(input, target, beta, reduction=_reduction(reduction, size_average, reduce))
 
 
@@ -78,6 +82,8 @@ def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
     """d * d / 2 for |d| < delta, else delta * (|d| - delta / 2)."""
+    if not delta > 0:
+        raise OptionError(f"delta is above 0, not {delta}; use l1_loss for 0")
     refuse("huber_loss", "multiply the result of reduction='none'", weight=(weight, None))
     return ops.huber_loss(input, target, delta, reduction=reduction)
 
@@ -145,6 +151,8 @@ def binary_cross_entropy(
 ) -> Array:
     """-target * log(input) - (1 - target) * log(1 - input) for probabilities. Raises GraphError for another shape."""
     _check_same("binary_cross_entropy", input, target)
+    check_shares("the input", input)
+    check_shares("the target", target)
     return ops.binary_cross_entropy(input, target, weight, reduction=_reduction(reduction, size_average, reduce))
 
 
@@ -209,6 +217,9 @@ def gaussian_nll_loss(
 ) -> Array:
     """(log(var) + (input - target) ** 2 / var) / 2, the variance at least `eps`, without gradient in that."""
     var = ops.multiply(ops.add(ops.multiply(input, 0), 1), var) if not hasattr(var, "shape") else var
+    array = concrete(var)
+    if array is not None and np.any(array < 0):
+        raise OptionError("a variance is 0 or more; give its exponential or its square")
     if len(shape_of(var)) == len(shape_of(input)) - 1:
         var = ops.expand_dims(var, -1)
     bounded = ops.add(var, ops.stop_gradient(ops.subtract(ops.maximum(var, eps), var)))
@@ -226,6 +237,8 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, -target * (input1 - input2) + margin)."""
+    if not len(shape_of(input1)) == len(shape_of(input2)) == len(shape_of(target)):
+        raise ShapeError("inputs and target have as many axes; use unsqueeze")
     lead = torch.mul(ops.negative(target), torch.sub(input1, input2))
     losses = torch.clamp_min(torch.add(lead, float(margin)), 0)
     return reduced(losses, _reduction(reduction, size_average, reduce))
@@ -267,6 +280,9 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    axes = len(shape_of(target))
+    if axes > 1 or not len(shape_of(input1)) == len(shape_of(input2)) == axes + 1:
+        raise ShapeError("inputs are rows with a target for each, or two vectors with one target; reshape them")
     product = torch.sum(torch.mul(input1, input2), -1)
     squares = [torch.add(torch.sum(torch.mul(x, x), -1), 1e-12) for x in (input1, input2)]
     cosine = torch.div(product, torch.sqrt(torch.mul(*squares)))
@@ -288,6 +304,8 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, margin + distance to the positive - distance to the negative)."""
+    if not margin > 0:
+        raise OptionError(f"margin is above 0, not {margin}; without one all distances may be 0")
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dynamic.grad_mode import no_grad
-from dynamic.nn.functional.common import Array
+from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
-from graphs.errors import GraphError, ShapeError, located
+from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "normalize", "rms_norm"]
@@ -31,10 +31,14 @@ def batch_norm(
     In training by the statistics of the batch, which running ones, if given, take a share of in place; else by those.
     Raises ValueError for a single value per channel in training, GraphError for running ones in a trace.
     """
+    if dtype_of(input) != np.float16:  # beside which parameters are float32 as well
+        check_dtypes(input, running_mean, running_var, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
             raise GraphError(located("batch_norm: outside of training it needs running_mean and running_var"))
         return ops.batch_norm(input, weight, bias, mean=running_mean, variance=running_var, eps=eps)
+    if not eps > 0:
+        raise OptionError(f"eps is above 0 in training, not {eps}; else a channel of one value is divided by 0")
     count = dims.product(size for i, size in enumerate(shape_of(input)) if i != 1)
     if dims.same(count, 1):
         raise ValueError(
@@ -71,6 +75,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Array:
     """The last axes together brought to mean 0 and variance 1, then scaled and shifted. Raises ShapeError."""
+    check_dtypes(input, weight, bias)
     axes = _last(input, normalized_shape, "layer_norm")
     centred = ops.subtract(input, ops.mean(input, axis=axes, keepdims=True))
     spread = ops.sqrt(ops.add(ops.mean(ops.square(centred), axis=axes, keepdims=True), eps))
@@ -103,6 +108,7 @@ def group_norm(
     input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
     """Each group of channels of each example of f[N, C, ...] brought to mean 0 and variance 1."""
+    check_dtypes(input, weight, bias)
     return ops.group_norm(input, num_groups, weight, bias, eps=eps)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array, refuse
+from dynamic.nn.functional.common import Array, check_dtypes, refuse
 from graphs import ops
-from graphs.errors import DTypeError, located
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.dims import same
+from graphs.errors import DTypeError, ShapeError, located
+from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import per_axis
 
 __all__ = [
@@ -44,6 +45,7 @@ def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Array:
+        check_dtypes(input, weight, bias)
         return op(input, weight, bias, _plain(stride), _plain(padding), _plain(dilation), groups)
 
     return _named(op, convolution)
@@ -60,6 +62,7 @@ def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Array:
+        check_dtypes(input, weight, bias)
         sizes = [_plain(value) for value in (stride, padding, output_padding)]
         return op(input, weight, bias, *sizes, groups, _plain(dilation))
 
@@ -75,7 +78,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
 # Pooling ----------------------------------------------------------------------------------------------------------
 
 
-def _largest(op: Callable[..., Array]) -> Callable[..., Array]:
+def _largest(rank: int, op: Callable[..., Array]) -> Callable[..., Array]:
     def pool(
         input: Array,
         kernel_size: Any,
@@ -86,12 +89,14 @@ def _largest(op: Callable[..., Array]) -> Callable[..., Array]:
         return_indices: bool = False,
     ) -> Array:
         refuse(op.__name__, "find them by argmax", return_indices=(return_indices, False))
+        if any(same(size, 0) for size in shape_of(input)[-rank - 1 :]):
+            raise ShapeError("channels and sizes are 1 or more, and the batch alone may be empty; check the shape")
         return op(input, *[_plain(value) for value in (kernel_size, stride, padding, dilation)], ceil_mode)
 
     return _named(op, pool)
 
 
-max_pool1d, max_pool2d, max_pool3d = map(_largest, (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d))
+max_pool1d, max_pool2d, max_pool3d = map(_largest, (1, 2, 3), (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d))
 
 
 def _whole(means: Array, x: Array) -> Array:
@@ -156,6 +161,10 @@ lp_pool3d = _power_mean("lp_pool3d", 3, avg_pool3d)
 def _adaptive(x: Array, output_size: Any, rank: int, reduce: Callable[..., Array]) -> Array:
     """Each of the last axes in as many windows as asked for, which overlap where the size is no multiple."""
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+    if len(shape_of(x)) not in (rank + 1, rank + 2):
+        raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch; add one")
+    if len(wanted) != rank or any(count is not None and as_count(count, "a size") < 0 for count in wanted):
+        raise ShapeError(f"output_size is one number or {rank} of them, not {output_size!r}; None keeps a size")
     for axis, count in reversed(list(zip(range(-rank, 0), wanted, strict=True))):  # the first of equals is PyTorch's
         size = shape_of(x)[axis]
         if count is None or count == size:

@@ -13,6 +13,7 @@ from dynamic.nn.utils import rnn, stateless
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import GraphError, located
+from graphs.torch.guard import guard
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
@@ -85,3 +86,6 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
         for param in listed:
             param.copy_(vec._data[first : first + param._data.size].reshape(param.shape))
             first += param._data.size
+
+
+guard(globals(), __all__)

@@ -8,6 +8,7 @@ from typing import Any
 from graphs import ops
 from graphs.errors import GraphError, located
 from graphs.ops.shapes import shape_of
+from graphs.torch.guard import guard
 
 __all__ = ["pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
 
@@ -31,3 +32,6 @@ def _packed(*args: Any, **options: Any) -> Any:
 
 
 pack_padded_sequence = pack_sequence = pad_packed_sequence = _packed
+
+
+guard(globals(), __all__)

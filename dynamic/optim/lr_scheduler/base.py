@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dynamic.guarding import guard_construction
 from dynamic.optim.optimizer import Optimizer
+from graphs.errors import ArgumentError, OptionError
 
 _UNSAVED = ("optimizer", "lr_lambdas", "scale_fn")
 
@@ -20,6 +22,8 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         """Raises KeyError for an earlier epoch to go on from in an optimizer that knows no first rates."""
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(f"{type(optimizer).__name__} is no optimizer; give one of optim")
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             if last_epoch == -1:
@@ -30,6 +34,10 @@ class LRScheduler:
         self.last_epoch = last_epoch
         self._last_lr = self._now
         self._start()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        guard_construction(cls)
 
     def _start(self) -> None:
         """Set the rates of the first epoch."""
@@ -75,11 +83,11 @@ class LRScheduler:
 
 
 def for_each_group(optimizer: Optimizer, given: Any, what: str) -> list[Any]:
-    """A value, or a list of them, for each group of the optimizer. Raises ValueError for another number of them."""
+    """A value, or a list of them, for each group of the optimizer. Raises OptionError for another number of them."""
     count = len(optimizer.param_groups)
     values = list(given) if isinstance(given, (list, tuple)) else [given] * count
     if len(values) != count:
-        raise ValueError(f"{len(values)} values of {what} for {count} groups; give one for each")
+        raise OptionError(f"{len(values)} values of {what} for {count} groups; give one for each")
     return values
 
 

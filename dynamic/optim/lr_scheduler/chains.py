@@ -9,22 +9,25 @@ from typing import Any
 from dynamic.optim.lr_scheduler.base import LRScheduler
 from dynamic.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from dynamic.optim.optimizer import Optimizer
+from graphs.errors import OptionError
 
 
 class _Several(LRScheduler):
     """Schedules of one optimizer."""
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        """Raises ValueError for no schedules, for one that takes a metric, and for those of another optimizer."""
+        """Raises OptionError for no schedules, for one that takes a metric, and for those of another optimizer."""
         name = type(self).__name__
         if not schedulers:
-            raise ValueError(f"{name}: there is no schedule; give at least one")
+            raise OptionError(f"{name}: there is no schedule; give at least one")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for scheduler in schedulers:
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{name}: ReduceLROnPlateau takes a metric in each step; call its step yourself")
+                raise OptionError(f"{name}: ReduceLROnPlateau takes a metric in each step; call its step yourself")
             if scheduler.optimizer is not self.optimizer:
-                raise ValueError(f"{name}: a {type(scheduler).__name__} belongs to another optimizer; make it for this")
+                raise OptionError(
+                    f"{name}: a {type(scheduler).__name__} belongs to another optimizer; make it for this"
+                )
         self._schedulers = list(schedulers)
 
     def state_dict(self) -> dict[str, Any]:
@@ -46,7 +49,7 @@ class SequentialLR(_Several):
     ) -> None:
         self._take(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
+            raise OptionError(
                 f"{len(milestones)} milestones for {len(schedulers)} schedules; there is one between each two"
             )
         self._milestones, self.last_epoch = list(milestones), last_epoch + 1
@@ -58,7 +61,7 @@ class SequentialLR(_Several):
         self._last_lr = first.get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch. Raises ValueError for an epoch."""
+        """Go on to the next epoch. Raises OptionError for an epoch."""
         _check_next(self, epoch)
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
@@ -76,7 +79,7 @@ class ChainedScheduler(_Several):
         self._last_lr = self._now
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch. Raises ValueError for an epoch."""
+        """Go on to the next epoch. Raises OptionError for an epoch."""
         _check_next(self, epoch)
         for scheduler in self._schedulers:
             scheduler.step()
@@ -85,7 +88,7 @@ class ChainedScheduler(_Several):
 
 def _check_next(scheduler: LRScheduler, epoch: int | None) -> None:
     if epoch is not None:
-        raise ValueError(f"{type(scheduler).__name__}.step({epoch}): it goes on one epoch at a time; call step()")
+        raise OptionError(f"{type(scheduler).__name__}.step({epoch}): it goes on one epoch at a time; call step()")
 
 
 def _undo(scheduler: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamic.optim.lr_scheduler.base import LRScheduler, for_each_group
 from dynamic.optim.optimizer import Group, Optimizer
+from graphs.errors import OptionError
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -25,7 +26,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if T_0 < 1 or T_mult < 1:
-            raise ValueError(f"T_0 and T_mult are 1 or more, not {T_0} and {T_mult}")
+            raise OptionError(f"T_0 and T_mult are 1 or more, not {T_0} and {T_mult}")
         self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
@@ -36,14 +37,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to any, which may be a fraction. Raises ValueError for a negative one."""
+        """Go on to the next epoch, or to any, which may be a fraction. Raises OptionError for a negative one."""
         if epoch is None:
             self.last_epoch, self.T_cur = self.last_epoch + 1, self.T_cur + 1
             if self.T_cur >= self.T_i:
                 self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
         else:
             if epoch < 0:
-                raise ValueError(f"epoch is 0 or more, not {epoch}")
+                raise OptionError(f"epoch is 0 or more, not {epoch}")
             self.last_epoch, self.T_cur = math.floor(epoch), epoch % self.T_0 if self.T_mult == 1 else epoch
             self.T_i = self.T_0
             while self.T_cur >= self.T_i:
@@ -57,9 +58,9 @@ class _Cycle(LRScheduler):
     cycle_momentum: bool
 
     def _take_momentum(self, optimizer: Optimizer, lowest: Any, highest: Any, begins: bool) -> None:
-        """Keep the limits of the momentum, which starts at the highest. Raises ValueError where there is none."""
+        """Keep the limits of the momentum, which starts at the highest. Raises OptionError where there is none."""
         if not {"momentum", "betas"} & set(optimizer.defaults):
-            raise ValueError(
+            raise OptionError(
                 f"{type(self).__name__}: {type(optimizer).__name__} has no momentum; write cycle_momentum=False"
             )
         limits = (
@@ -101,9 +102,9 @@ class CyclicLR(_Cycle):
         max_momentum: float = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        """Raises ValueError for another mode."""
+        """Raises OptionError for another mode."""
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError(f"mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}; or give a scale_fn")
+            raise OptionError(f"mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}; or give a scale_fn")
         first = for_each_group(optimizer, base_lr, "base_lr")
         self.max_lrs = for_each_group(optimizer, max_lr, "max_lr")
         if last_epoch == -1:
@@ -167,14 +168,16 @@ class OneCycleLR(_Cycle):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        """Raises ValueError where the number of steps is not known, and for a strategy or a share that is none."""
+        """Raises OptionError where the number of steps is not known, and for a strategy or a share that is none."""
         if total_steps is None and (epochs is None or steps_per_epoch is None):
-            raise ValueError("give total_steps, or epochs and steps_per_epoch")
+            raise OptionError("give total_steps, or epochs and steps_per_epoch")
         self.total_steps = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
         if self.total_steps < 1 or not 0 <= pct_start <= 1:
-            raise ValueError(f"{self.total_steps} steps, of which a share of {pct_start} rises; give 1 or more, 0 to 1")
+            raise OptionError(
+                f"{self.total_steps} steps, of which a share of {pct_start} rises; give 1 or more, 0 to 1"
+            )
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+            raise OptionError(f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
         rise, last = pct_start * self.total_steps, self.total_steps - 1
         middle = [(2 * rise - 2, _DOWN), (last, _OUT)] if three_phase else [(last, _DOWN_AND_OUT)]
@@ -188,9 +191,9 @@ class OneCycleLR(_Cycle):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """The rates of this step. Raises ValueError after the last."""
+        """The rates of this step. Raises OptionError after the last."""
         if self.last_epoch > self.total_steps:
-            raise ValueError(f"step {self.last_epoch} of a schedule of {self.total_steps}")
+            raise OptionError(f"step {self.last_epoch} of a schedule of {self.total_steps}")
         begin, (end, names) = 0.0, self._phases[0]
         for after, its_names in self._phases[1:]:
             if self.last_epoch > end:

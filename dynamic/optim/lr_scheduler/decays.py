@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from dynamic.optim.lr_scheduler.base import Function, LRScheduler, for_each_group
 from dynamic.optim.optimizer import Optimizer
+from graphs.errors import OptionError
 
 
 class LambdaLR(LRScheduler):
@@ -37,6 +38,8 @@ class StepLR(LRScheduler):
     """Times `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        if step_size < 1:
+            raise OptionError(f"step_size is 1 or more, not {step_size}; else no epoch is a multiple of it")
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -90,7 +93,7 @@ class ConstantLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if not 0 <= factor <= 1:
-            raise ValueError(f"factor is from 0 to 1, not {factor}")
+            raise OptionError(f"factor is from 0 to 1, not {factor}")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -117,7 +120,7 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
-            raise ValueError(f"factors are from 0 to 1, the first above 0; not {start_factor} and {end_factor}")
+            raise OptionError(f"factors are from 0 to 1, the first above 0; not {start_factor} and {end_factor}")
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 

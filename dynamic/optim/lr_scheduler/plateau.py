@@ -7,6 +7,7 @@ from typing import Any
 
 from dynamic.optim.lr_scheduler.base import LRScheduler, for_each_group
 from dynamic.optim.optimizer import Optimizer
+from graphs.errors import OptionError
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -25,7 +26,7 @@ class ReduceLROnPlateau(LRScheduler):
         eps: float = 1e-8,
     ) -> None:
         if factor >= 1 or mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"factor is below 1, not {factor}; mode 'min' or 'max'; threshold_mode 'rel' or 'abs'")
+            raise OptionError(f"factor is below 1, not {factor}; mode 'min' or 'max'; threshold_mode 'rel' or 'abs'")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
         self.min_lrs = for_each_group(optimizer, min_lr, "min_lr")
