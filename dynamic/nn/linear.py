@@ -11,7 +11,7 @@ from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
 from graphs.torch import functions
 
-__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten", "Upsample"]
+__all__ = ["Bilinear", "Embedding", "EmbeddingBag", "Flatten", "Identity", "Linear", "Unflatten", "Upsample"]
 
 
 class Identity(Module):
@@ -84,7 +84,41 @@ class Bilinear(Module):
         return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Embedding(Module):
+class _Table(Module):
+    """A table whose rows are looked up."""
+
+    weight: Any
+
+    def _make(
+        self,
+        sizes: tuple[int, int],
+        padding_idx: int | None,
+        weight: Any,
+        options: dict[str, Any],
+        made: tuple[Any, Any],
+    ) -> None:
+        """Keep sizes and padding and make the rows; `made` are device and dtype. Raises ValueError, GraphError."""
+        name = type(self).__name__
+        F.common.refuse(name, "divide the rows yourself under no_grad", max_norm=(options.pop("max_norm"), None))
+        F.common.refuse(name, "leave it out", **{option: (value, False) for option, value in options.items()})
+        self.num_embeddings, self.embedding_dim = sizes
+        if padding_idx is not None and not -sizes[0] <= padding_idx < sizes[0]:
+            raise ValueError(f"padding_idx is one of {sizes[0]} rows, not {padding_idx}")
+        self.padding_idx = None if padding_idx is None else padding_idx % sizes[0]
+        if weight is None:
+            self.weight = empty(sizes, *made)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(weight)
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values again: normal, and 0 for the row of padding_idx."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight._data[self.padding_idx] = 0
+
+
+class Embedding(_Table):
     """Rows of a table: i[...] -> f[..., width]."""
 
     def __init__(
@@ -102,19 +136,8 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        F.common.refuse("Embedding", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
-        F.common.refuse(
-            "Embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False)
-        )
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"padding_idx is one of {num_embeddings} rows, not {padding_idx}")
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        if _weight is None:
-            self.weight = empty((num_embeddings, embedding_dim), device, dtype)
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight)
+        options = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+        self._make((num_embeddings, embedding_dim), padding_idx, _weight, options, (device, dtype))
         self.weight.requires_grad_(not _freeze)
 
     @classmethod
@@ -125,12 +148,6 @@ class Embedding(Module):
         rows, width = embeddings.shape
         return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **options)
 
-    def reset_parameters(self) -> None:
-        """Draw the initial values again: normal, and 0 for the row of padding_idx."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight._data[self.padding_idx] = 0
-
     def forward(self, input: Any) -> Any:
         """i[...] -> f[..., width]."""
         return F.embedding(input, self.weight, self.padding_idx)
@@ -139,6 +156,50 @@ class Embedding(Module):
         """The sizes."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class EmbeddingBag(_Table):
+    """The sum, mean or max of rows of a table: i[B, L], or i[n] and the first place of each bag -> f[B, width]."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self._make((num_embeddings, embedding_dim), padding_idx, _weight, options, (device, dtype))
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Self:
+        """Bags of these rows, not trained unless `freeze` is False."""
+        rows, width = embeddings.shape
+        made = cls(rows, width, _weight=embeddings, **options)
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        """The rows of each bag joined: f[B, width]."""
+        return F.embedding_bag(
+            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 
 
 class Flatten(Module):

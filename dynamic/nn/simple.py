@@ -12,14 +12,16 @@ from graphs.ops.shapes import shape_of
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
-    "BCEWithLogitsLoss", "ChannelShuffle", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout",
-    "Dropout1d", "Dropout2d", "Dropout3d", "Fold", "GaussianNLLLoss", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d",
-    "LeakyReLU", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "NLLLoss", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "ReLU", "ReLU6", "SiLU",
-    "Sigmoid", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
-    "Softsign", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "Unfold",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
+    "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss",
+    "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+    "Fold", "GaussianNLLLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid",
+    "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance",
+    "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "ReLU", "ReLU6", "SiLU", "Sigmoid", "SmoothL1Loss",
+    "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+    "Threshold", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold",
 ]  # fmt: skip
 
 _TENSORS = ("weight", "pos_weight")  # options that are buffers
@@ -119,6 +121,9 @@ Dropout = _module("Dropout", F.dropout, "p inplace", _Random)
 Dropout1d = _module("Dropout1d", F.dropout1d, "p inplace", _Random)
 Dropout2d = _module("Dropout2d", F.dropout2d, "p inplace", _Random)
 Dropout3d = _module("Dropout3d", F.dropout3d, "p inplace", _Random)
+AlphaDropout = _module("AlphaDropout", F.alpha_dropout, "p inplace", _Random)
+FeatureAlphaDropout = _module("FeatureAlphaDropout", F.feature_alpha_dropout, "p inplace", _Random)
+LocalResponseNorm = _module("LocalResponseNorm", F.local_response_norm, "size alpha beta k")
 
 _LARGEST = "kernel_size stride padding dilation return_indices ceil_mode"
 _MEAN = "kernel_size stride padding ceil_mode count_include_pad divisor_override"
@@ -166,6 +171,15 @@ SoftMarginLoss = _module("SoftMarginLoss", F.soft_margin_loss, "size_average red
 CosineEmbeddingLoss = _module("CosineEmbeddingLoss", F.cosine_embedding_loss, "margin size_average reduce reduction")
 TripletMarginLoss = _module(
     "TripletMarginLoss", F.triplet_margin_loss, "margin p eps swap size_average reduce reduction"
+)
+CTCLoss = _module("CTCLoss", F.ctc_loss, "blank reduction zero_infinity")
+MultiMarginLoss = _module("MultiMarginLoss", F.multi_margin_loss, "p margin weight size_average reduce reduction")
+MultiLabelMarginLoss = _module("MultiLabelMarginLoss", F.multilabel_margin_loss, "size_average reduce reduction")
+MultiLabelSoftMarginLoss = _module(
+    "MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, "weight size_average reduce reduction"
+)
+TripletMarginWithDistanceLoss = _module(
+    "TripletMarginWithDistanceLoss", F.triplet_margin_with_distance_loss, "distance_function margin swap reduction"
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
-from dynamic.optim.wolfe import Trial, search
+from dynamic.optim.wolfe import LinePoint, search
 from dynamic.tensor import Tensor
 from graphs.errors import ArgumentError, OptionError, located
 
@@ -72,7 +72,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = _direction(state, gradient, group["history_size"])
             length = group["lr"] * (min(1.0, 1 / np.abs(gradient).sum()) if state["n_iter"] == 1 else 1)
-            before = Trial(0, value, gradient, gradient @ direction)
+            before = LinePoint(0, value, gradient, gradient @ direction)
             state.update(d=Tensor(direction), t=float(length), prev_flat_grad=Tensor(gradient), prev_loss=value)
             if before.slope > -group["tolerance_change"]:
                 break
@@ -84,9 +84,9 @@ class LBFGS(Optimizer):
         return loss
 
     def _moved(
-        self, closure: Callable[[], Any], before: Trial, direction: Vector, length: Any, group: Group, evals: int,
+        self, closure: Callable[[], Any], before: LinePoint, direction: Vector, length: Any, group: Group, evals: int,
         count: int,
-    ) -> tuple[Trial, int]:  # fmt: skip
+    ) -> tuple[LinePoint, int]:  # fmt: skip
         """Go along the direction: where that leads, and how often the loss was computed."""
 
         def seen() -> tuple[float, Vector]:
@@ -99,19 +99,19 @@ class LBFGS(Optimizer):
             if count == group["max_iter"]:  # nobody needs the gradient there
                 return before._replace(at=length), 0
             value, gradient = seen()
-            return Trial(length, value, gradient, None), 1
+            return LinePoint(length, value, gradient, None), 1
 
         places = [param._data.copy() for param in group["params"]]
 
-        def try_at(at: Any) -> Trial:
+        def point_at(at: Any) -> LinePoint:
             self._add(at, direction)
             value, gradient = seen()
             for param, place in zip(group["params"], places, strict=True):
                 assign(param, Tensor(place))
-            return Trial(at, value, gradient, gradient @ direction)
+            return LinePoint(at, value, gradient, gradient @ direction)
 
         most = group["max_eval"] - evals
-        after, looked = search(try_at, before, length, _largest(direction), group["tolerance_change"], most)
+        after, looked = search(point_at, before, length, _largest(direction), group["tolerance_change"], most)
         self._add(after.at, direction)
         return after, looked
 
@@ -133,7 +133,7 @@ def _largest(vector: Vector) -> Any:
     return np.abs(vector).max()
 
 
-def _is_done(before: Trial, after: Trial, direction: Vector, group: Group) -> bool:
+def _is_done(before: LinePoint, after: LinePoint, direction: Vector, group: Group) -> bool:
     """Whether the gradient vanishes, or the step or the change of the loss is too small to go on."""
     least = group["tolerance_change"]
     short = _largest(direction * after.at) <= least or abs(after.value - before.value) < least

@@ -10,7 +10,7 @@ import numpy as np
 LOWER, FLATTER = 1e-4, 0.9  # the shares of the first slope that the two conditions ask for
 
 
-class Trial(NamedTuple):
+class LinePoint(NamedTuple):
     """A place along the line: how far, the value there, the gradient, and its slope along the line."""
 
     at: Any
@@ -20,8 +20,8 @@ class Trial(NamedTuple):
 
 
 def search(
-    try_at: Callable[[Any], Trial], start: Trial, length: float, size: float, tolerance: float, most: int
-) -> tuple[Trial, int]:
+    point_at: Callable[[Any], LinePoint], start: LinePoint, length: float, size: float, tolerance: float, most: int
+) -> tuple[LinePoint, int]:
     """A point that meets the conditions, or the best that `most` tries find, and how many points were looked at.
 
     `length` is the first try, `size` the largest element of the direction; a bracket that moves no element by more than
@@ -29,33 +29,33 @@ def search(
     3.5 and 3.6, with the safeguards of minFunc, as torch.optim.LBFGS has it.
     """
     with np.errstate(all="ignore"):  # an interpolation that fails is bounded
-        before, now, tries = start, try_at(length), 0
+        before, now, tries = start, point_at(length), 0
         while tries < most:
             worse = _rises(start, now) or (tries > 1 and now.value >= before.value)
             if not worse and _is_flat(start, now):
                 return now, tries + 1
             if worse or now.slope >= 0:
-                return _zoomed(try_at, start, [before, now], (size, tolerance), (tries, most))
+                return _zoomed(point_at, start, [before, now], (size, tolerance), (tries, most))
             longer = _lowest(before, now, now.at + 0.01 * (now.at - before.at), now.at * 10)
-            before, now, tries = now, try_at(longer), tries + 1
+            before, now, tries = now, point_at(longer), tries + 1
         return min(start, now, key=lambda point: point.value), tries + 1
 
 
-def _rises(start: Trial, now: Trial) -> bool:
+def _rises(start: LinePoint, now: LinePoint) -> bool:
     return bool(now.value > start.value + LOWER * now.at * start.slope)
 
 
-def _is_flat(start: Trial, now: Trial) -> bool:
+def _is_flat(start: LinePoint, now: LinePoint) -> bool:
     return bool(abs(now.slope) <= -FLATTER * start.slope)
 
 
 def _zoomed(
-    try_at: Callable[[Any], Trial],
-    start: Trial,
-    ends: list[Trial],
+    point_at: Callable[[Any], LinePoint],
+    start: LinePoint,
+    ends: list[LinePoint],
     widths: tuple[float, float],
     tries: tuple[int, int],
-) -> tuple[Trial, int]:
+) -> tuple[LinePoint, int]:
     """The same within a bracket, whose lower end is the best point so far."""
     (size, tolerance), (count, most) = widths, tries
     low, near_an_end = _lower(ends), False
@@ -72,7 +72,7 @@ def _zoomed(
             near_an_end = False
         else:
             near_an_end = True
-        now, count = try_at(trial), count + 1
+        now, count = point_at(trial), count + 1
         if _rises(start, now) or now.value >= ends[low].value:
             ends[1 - low] = now
             low = _lower(ends)
@@ -86,11 +86,11 @@ def _zoomed(
     return ends[low], count + 1
 
 
-def _lower(ends: list[Trial]) -> int:
+def _lower(ends: list[LinePoint]) -> int:
     return 0 if ends[0].value <= ends[1].value else 1
 
 
-def _lowest(one: Trial, other: Trial, least: Any, most: Any) -> Any:
+def _lowest(one: LinePoint, other: LinePoint, least: Any, most: Any) -> Any:
     """Where the cubic through two points, with their slopes, is lowest within bounds; their middle if it is nowhere."""
     first, last = (one, other) if one.at <= other.at else (other, one)
     bend = first.slope + last.slope - 3 * (first.value - last.value) / (first.at - last.at)

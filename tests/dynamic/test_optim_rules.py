@@ -194,7 +194,7 @@ def test_a_cycle_goes_up_and_down_along_lines():
     found = seen(schedules.CyclicLR(optimizer_of(momentum=0.9), 0.1, 0.5, step_size_up=2, mode="triangular2"), 9)
     same(found[:, 0], [0.1, 0.3, 0.5, 0.3, 0.1, 0.2, 0.3, 0.2, 0.1], rtol=1e-10)
     same(found[[0, 2, 6], 1], [0.9, 0.8, 0.85], rtol=1e-10)
-    with pytest.raises(ValueError, match="has no momentum .*; write cycle_momentum=False"):
+    with pytest.raises(ValueError, match=r"has no momentum .*; write cycle_momentum=False"):
         schedules.CyclicLR(optim.Adagrad([torch.ones(1, requires_grad=True)]), 0.1, 0.5)
     with pytest.raises(ValueError, match="2 values of max_lr for 1 groups"):
         schedules.CyclicLR(optimizer_of(), 0.1, [0.5, 0.6], cycle_momentum=False)

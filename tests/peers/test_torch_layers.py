@@ -8,13 +8,16 @@ import pytest
 import dynamic
 from dynamic import nn
 from tests.helpers.together import together
-from tests.peers.test_torch_modules import close, converted, flat, floats, same
+from tests.peers.test_torch_modules import REDUCTIONS, close, converted, flat, floats, ints, positive, same
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of its own defaults
 torch = pytest.importorskip("torch")
 
 X2, X3, X4, X5 = floats(5, 6), floats(3, 4, 9), floats(2, 4, 7, 6), floats(2, 4, 5, 6, 7)
 OF = {3: X3, 4: X4, 5: X5}
+LOGITS = floats(8, 5)
+LABELS = np.array([[3, 0, -1, 2, 1], [-1, 0, 0, 0, 0], [1, 1, 4, -1, 2], [0, 1, 2, 3, 4]])
+FRAMES = np.log(np.exp(floats(6, 2, 4)) / np.exp(floats(6, 2, 4)).sum(-1, keepdims=True))
 FOUR_TO_SIX = {"in_channels": 4, "out_channels": 6}
 
 
@@ -75,7 +78,35 @@ MODULES = [
     ("PixelUnshuffle", {"downscale_factor": 2}, [floats(2, 3, 4, 6)]),
     ("PixelUnshuffle", {"downscale_factor": 3}, [floats(3, 6, 9)]),
     ("ChannelShuffle", {"groups": 2}, [X4]),
-    ("Dropout3d", {"p": 1.0}, [X5]),
+    *[(name, {"p": p}, [X5]) for name in ("Dropout3d", "AlphaDropout", "FeatureAlphaDropout") for p in (0.0, 1.0)],
+    *[("LocalResponseNorm", {"size": size, "alpha": 0.3, "beta": 0.6, "k": 2.0}, [x])
+      for size, x in ((2, X3), (3, X4), (5, X5))],
+    # bags: rows of a table, joined
+    *[("EmbeddingBag", {"num_embeddings": 7, "embedding_dim": 3, "mode": mode, "padding_idx": padding}, inputs)
+      for mode in ("sum", "mean", "max") for padding in (None, 2, -1)
+      for inputs in ([ints(7, 4, 5)], [ints(7, 9), np.array([0, 2, 2, 7])])],
+    ("EmbeddingBag", {"num_embeddings": 7, "embedding_dim": 3, "include_last_offset": True},
+     [ints(7, 9), np.array([0, 2, 2, 9])]),
+    # losses by margins
+    *[("MultiMarginLoss", {"p": p, "margin": 0.7, "reduction": r}, [LOGITS, ints(5, 8)])
+      for p in (1, 2) for r in REDUCTIONS],
+    ("MultiMarginLoss", {"weight": positive(5)}, [LOGITS, ints(5, 8)]),
+    ("MultiMarginLoss", {"p": 2}, [floats(5), np.array(3)]),
+    *[("MultiLabelMarginLoss", {"reduction": r}, [floats(4, 5), LABELS]) for r in REDUCTIONS],
+    ("MultiLabelMarginLoss", {}, [floats(5), LABELS[0]]),
+    *[("MultiLabelSoftMarginLoss", {"reduction": r}, [LOGITS, positive(8, 5)]) for r in REDUCTIONS],
+    ("MultiLabelSoftMarginLoss", {"weight": positive(5)}, [LOGITS, ints(2, 8, 5)]),
+    *[("TripletMarginWithDistanceLoss", {"swap": swap, "margin": 2.0}, [X2, X2 * 0.5 + 1, floats(6, 5).T.copy()])
+      for swap in (False, True)],
+    # alignments: as one row, apart, one example alone, of the greatest and the least lengths
+    *[("CTCLoss", {"reduction": r}, [FRAMES, np.array([[1, 2, 2], [3, 1, 0]]), np.array([6, 5]), np.array([3, 2])])
+      for r in REDUCTIONS],
+    ("CTCLoss", {"blank": 2}, [FRAMES, np.array([1, 3, 3, 0]), np.array([6, 4]), np.array([3, 1])]),
+    ("CTCLoss", {}, [FRAMES, np.array([1, 3]), np.array([3, 6]), np.array([0, 2])]),
+    ("CTCLoss", {}, [FRAMES[:, 0], np.array([1, 1]), np.array(6), np.array(2)]),
+    ("CTCLoss", {"reduction": "none"}, [FRAMES, np.array([[1, 1, 1], [3, 1, 0]]), np.array([4, 5]), np.array([3, 2])]),
+    ("CTCLoss", {"zero_infinity": True, "reduction": "sum"},
+     [FRAMES, np.array([[1, 1, 1], [3, 1, 0]]), np.array([4, 5]), np.array([3, 2])]),
 ]  # fmt: skip
 
 
@@ -110,8 +141,8 @@ def called(engine, name, inputs, options):
     outputs = [out for out in flat(getattr(space, name)(*args, **named)) if out.dtype in (engine.float64, np.float64)]
     total = sum((out * engine.tensor(floats(*out.shape))).sum() for out in outputs)
     total.backward()
-    grads = [leaf.grad for leaf in leaves]
-    return [o.detach().numpy() for o in outputs], [None if g is None else np.asarray(g.detach().numpy()) for g in grads]
+    grads = [np.zeros(leaf.shape) if leaf.grad is None else np.asarray(leaf.grad.detach().numpy()) for leaf in leaves]
+    return [o.detach().numpy() for o in outputs], grads
 
 
 def alike(name, inputs, options):
@@ -119,11 +150,23 @@ def alike(name, inputs, options):
         close(found, expected, 1e-10)
 
 
+CORNERS = np.stack(np.meshgrid([-1.0, 0.0, 1.0, 3.0], [-1.0, 1.0, -2.0]), -1)[None].repeat(2, 0)
 FUNCTIONS = [
     *[("pad", [X3, size], {"mode": mode}) for mode in ("constant", "reflect", "replicate", "circular")
       for size in ((1, 2), (-1, 3), (-2, -2), (4, -5))],
     ("pad", [X4, (-1, 0, 2, -3, 1, 1)], {"value": 2.5}),
     ("avg_pool2d", [X4, 2], {"divisor_override": 7}),
+    ("embedding_bag", [ints(7, 9), floats(7, 3), np.array([0, 4])], {"mode": "sum", "per_sample_weights": floats(9)}),
+    ("embedding_bag", [ints(7, 3, 4), floats(7, 3)], {"mode": "sum", "per_sample_weights": floats(3, 4)}),
+    ("embedding_bag", [ints(7, 9), floats(7, 3), np.array([0, 4, 4, 9])], {"include_last_offset": True, "mode": "max"}),
+    *[("grid_sample", [x, 0.8 * floats(*shape)], {"mode": mode, "padding_mode": padding, "align_corners": align})
+      for x, shape in ((X4, (2, 5, 3, 2)), (X5, (2, 2, 3, 4, 3)), (X4[:, :, :1], (2, 3, 4, 2)))
+      for mode in ("bilinear", "nearest", *(["bicubic"] if len(shape) == 4 else []))
+      for padding in ("zeros", "border", "reflection") for align in (False, True)],
+    *[("grid_sample", [X4, CORNERS], {"mode": mode, "padding_mode": padding, "align_corners": True})
+      for mode in ("bilinear", "nearest", "bicubic") for padding in ("zeros", "border", "reflection")],
+    *[("affine_grid", [floats(2, n, n + 1), (2, 1, 3, 4, 1, 2)[:n + 2]], {"align_corners": align})
+      for n in (2, 3) for align in (False, True)],
 ]  # fmt: skip
 
 

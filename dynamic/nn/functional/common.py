@@ -66,3 +66,12 @@ def check_indices(name: str, indices: Array, size: Any, besides: int | None = No
     if low < 0 or high >= size:
         raise OutOfRangeError(located(f"{name}: index {low if low < 0 else high} is not from 0 to {size - 1}"))
     return False
+
+
+def reduction_of(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
+    """What the two older words, each of which is true if it is None, come to where one is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array, check_indices, check_shares, concrete, refuse
+from dynamic.nn.functional.common import Array, check_indices, check_shares, concrete, reduction_of, refuse
 from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.losses import reduced
@@ -25,15 +25,6 @@ __all__ = [
 IGNORED = -100  # the label that costs nothing by default
 
 
-def _reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
-    """What the two older words, each of which is true if it is None, come to where one is given."""
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is not None and not reduce:
-        return "none"
-    return "mean" if size_average is None or size_average else "sum"
-
-
 def mse_loss(
     input: Array,
     target: Array,
@@ -43,7 +34,7 @@ def mse_loss(
     weight: Array | None = None,
 ) -> Array:
     """The mean of (input - target) ** 2; with weights, divided by their sum."""
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_of(reduction, size_average, reduce)
     if weight is not None:
         refuse("mse_loss", "multiply the result of reduction='none'", weight=(weight, None))
     if reduction == "mean":  # what most steps call: three ops, no more
@@ -61,7 +52,7 @@ def l1_loss(
 ) -> Array:
     """The mean of |input - target|."""
     refuse("l1_loss", "multiply the result of reduction='none'", weight=(weight, None))
-    return ops.l1_loss(input, target, reduction=_reduction(reduction, size_average, reduce))
+    return ops.l1_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
 
 
 def smooth_l1_loss(
@@ -75,7 +66,7 @@ def smooth_l1_loss(
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2."""
     if not beta >= 0:
         raise OptionError(f"beta is 0 or more, not {beta}; change its sign")
-    return ops.smooth_l1_loss(input, target, beta, reduction=_reduction(reduction, size_average, reduce))
+    return ops.smooth_l1_loss(input, target, beta, reduction=reduction_of(reduction, size_average, reduce))
 
 
 def huber_loss(
@@ -111,7 +102,7 @@ def cross_entropy(
         target,
         weight,
         ignore_index=ignored,
-        reduction=_reduction(reduction, size_average, reduce),
+        reduction=reduction_of(reduction, size_average, reduce),
         label_smoothing=label_smoothing,
         axis=axis,
     )
@@ -137,7 +128,7 @@ def nll_loss(
     axis = _classes(input)
     ignored = _ignored("nll_loss", input, target, ignore_index, axis)
     return ops.nll_loss(
-        input, target, weight, ignore_index=ignored, reduction=_reduction(reduction, size_average, reduce), axis=axis
+        input, target, weight, ignore_index=ignored, reduction=reduction_of(reduction, size_average, reduce), axis=axis
     )
 
 
@@ -153,7 +144,7 @@ def binary_cross_entropy(
     _check_same("binary_cross_entropy", input, target)
     check_shares("the input", input)
     check_shares("the target", target)
-    return ops.binary_cross_entropy(input, target, weight, reduction=_reduction(reduction, size_average, reduce))
+    return ops.binary_cross_entropy(input, target, weight, reduction=reduction_of(reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(
@@ -168,7 +159,7 @@ def binary_cross_entropy_with_logits(
     """binary_cross_entropy of sigmoid(input), without overflow. Raises GraphError for another shape."""
     _check_same("binary_cross_entropy_with_logits", input, target)
     return ops.binary_cross_entropy_with_logits(
-        input, target, weight, pos_weight=pos_weight, reduction=_reduction(reduction, size_average, reduce)
+        input, target, weight, pos_weight=pos_weight, reduction=reduction_of(reduction, size_average, reduce)
     )
 
 
@@ -188,7 +179,7 @@ def kl_div(
     log_target: bool = False,
 ) -> Array:
     """target * (log(target) - input) for log probabilities."""
-    return ops.kl_div(input, target, reduction=_reduction(reduction, size_average, reduce), log_target=log_target)
+    return ops.kl_div(input, target, reduction=reduction_of(reduction, size_average, reduce), log_target=log_target)
 
 
 def poisson_nll_loss(
@@ -209,7 +200,7 @@ def poisson_nll_loss(
         half = torch.mul(torch.log(torch.mul(safe, 2 * math.pi)), 0.5)
         stirling = torch.add(torch.sub(torch.mul(safe, torch.log(safe)), safe), half)
         losses = torch.add(losses, ops.where(ops.less_equal(target, 1), 0, stirling))
-    return reduced(losses, _reduction(reduction, size_average, reduce))
+    return reduced(losses, reduction_of(reduction, size_average, reduce))
 
 
 def gaussian_nll_loss(
@@ -241,7 +232,7 @@ def margin_ranking_loss(
         raise ShapeError("inputs and target have as many axes; use unsqueeze")
     lead = torch.mul(ops.negative(target), torch.sub(input1, input2))
     losses = torch.clamp_min(torch.add(lead, float(margin)), 0)
-    return reduced(losses, _reduction(reduction, size_average, reduce))
+    return reduced(losses, reduction_of(reduction, size_average, reduce))
 
 
 def hinge_embedding_loss(
@@ -255,14 +246,14 @@ def hinge_embedding_loss(
     """input where the target is 1, max(0, margin - input) where it is -1."""
     far = ops.where(ops.not_equal(target, 1), torch.clamp_min(torch.rsub(input, float(margin)), 0), 0)
     near = ops.where(ops.not_equal(target, -1), input, 0)
-    return reduced(torch.add(far, near), _reduction(reduction, size_average, reduce))
+    return reduced(torch.add(far, near), reduction_of(reduction, size_average, reduce))
 
 
 def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
     """log(1 + exp(-target * input))."""
-    return reduced(ops.softplus(torch.mul(ops.negative(target), input)), _reduction(reduction, size_average, reduce))
+    return reduced(ops.softplus(torch.mul(ops.negative(target), input)), reduction_of(reduction, size_average, reduce))
 
 
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
@@ -288,7 +279,7 @@ def cosine_embedding_loss(
     cosine = torch.div(product, torch.sqrt(torch.mul(*squares)))
     near = ops.where(ops.equal(target, 1), ops.subtract(1, cosine), 0)
     far = ops.where(ops.equal(target, -1), torch.clamp_min(ops.subtract(cosine, margin), 0), 0)
-    return reduced(ops.add(near, far), _reduction(reduction, size_average, reduce))
+    return reduced(ops.add(near, far), reduction_of(reduction, size_average, reduce))
 
 
 def triplet_margin_loss(
@@ -311,4 +302,4 @@ def triplet_margin_loss(
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
     near = pairwise_distance(anchor, positive, p, eps)
     losses = torch.clamp_min(ops.add(ops.subtract(near, far), margin), 0)
-    return reduced(losses, _reduction(reduction, size_average, reduce))
+    return reduced(losses, reduction_of(reduction, size_average, reduce))

@@ -12,8 +12,11 @@ from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.windows import window_of
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "normalize", "rms_norm"]
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm",
+]  # fmt: skip
 
 
 def batch_norm(
@@ -146,3 +149,16 @@ def normalize(input: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) ->
     """Vectors along an axis divided by their p-norm, or by `eps` where that is larger."""
     norm = ops.vector_norm(input, axis=dim, keepdims=True, ord=p)
     return ops.divide(input, ops.maximum(norm, eps))
+
+
+def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
+    """x / (k + alpha * m) ** beta, m the mean of squares of `size` channels around each (Krizhevsky et al., 2012).
+
+    f[N, C, ...]; what lies beyond the channels counts as 0. Raises ShapeError for fewer than three axes.
+    """
+    if len(shape_of(input)) < 3:
+        raise ShapeError(located(f"local_response_norm: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
+    window = window_of([size], 1, [(size // 2, (size - 1) // 2)], 1)
+    squares = ops.moveaxis(ops.square(input), 1, -1)
+    means = ops.divide(ops.moveaxis(ops.window_sum(squares, window=window), -1, 1), size)
+    return ops.divide(input, ops.pow(ops.add(ops.multiply(means, alpha), k), beta))
